@@ -1,0 +1,74 @@
+# Every command a person or CI needs. `make` alone prints them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The cache of jars lies outside the checkout, keyed by the lock's content; ICDC_CACHE_DIR moves it.
+JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check lint types layers sizes crds crds-check docs-check lock \
+        test test-unit test-spark demo clean
+
+help: ## list these targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use
+setup: $(STAMP) ## make .venv with icdc and fetch the jars (later starts are offline)
+	@$(BIN)/python -m icdc_operator.embedded.jars fetch $(JAR_SETS)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## run the main job: three tables, changes, a crash, and the proof of equality
+	@$(BIN)/icdc demo $(ARGS)
+
+##@ Check and test
+check: setup lint types layers sizes crds-check docs-check ## lint, types, layer contracts, sizes, CRD drift, links
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/mypy crds operator sparkapps tests tools
+
+layers:
+	$(BIN)/lint-imports
+
+sizes:
+	$(BIN)/python tools/check_sizes.py
+
+crds-check:
+	$(BIN)/python -m icdc_api.crd --check
+
+docs-check:
+	$(BIN)/python tools/check_links.py
+
+test: setup ## every test that CI runs, all levels
+	$(PYTEST) tests
+
+test-unit: setup ## the pure level: seconds
+	$(PYTEST) tests/unit
+
+test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
+	$(PYTEST) tests/spark
+
+##@ Maintain
+crds: setup ## regenerate the CRD from the models
+	$(BIN)/python -m icdc_api.crd --write
+
+lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python part)
+	uv pip compile pyproject.toml --extra operator --extra spark --group dev --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --upgrade -o requirements.lock
+	$(BIN)/python -m icdc_operator.embedded.jars lock
+
+clean: ## remove what setup and tests made in the checkout
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc

@@ -1,0 +1,54 @@
+"""Builds Spark sessions; nothing else in the application configures Spark.
+
+One driver JVM serves all tables of a pipeline. Each table gets a session of its own, because a
+catalog's properties (credentials among them) belong to the session's SQL configuration: they are
+then seen neither by another table nor by the application's environment page.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+APPLICATION_CONF: Mapping[str, str] = {
+    # MERGE, CALL and branches in SQL; also what the row-lineage columns need on older writers.
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    # Documents write timestamps as UTC and decimals in plain notation: both hang on these two.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # One table must not wait for another's stages.
+    "spark.scheduler.mode": "FAIR",
+    # A speculative twin of a sink task could still write after its batch was advanced.
+    "spark.speculation": "false",
+}
+"""What the application needs whatever the pipeline says; `spec.spark.conf` may not change it."""
+
+
+def application_session(name: str) -> SparkSession:
+    """The first session of the application; master and resources come from spark-submit."""
+    builder = SparkSession.builder.appName(name)
+    for key, value in APPLICATION_CONF.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def table_session(
+    application: SparkSession, catalog: str, properties: Mapping[str, str]
+) -> SparkSession:
+    """A session that knows one catalog, under its own name, with caching off.
+
+    With Iceberg's default caching Spark would not see the commits of other writers.
+    """
+    session = application.newSession()
+    prefix = f"spark.sql.catalog.{catalog}"
+    session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+    for key, value in {**properties, "cache-enabled": "false"}.items():
+        session.conf.set(f"{prefix}.{key}", value)
+    return session
+
+
+def use_pool(session: SparkSession, table: str) -> None:
+    """Puts the calling thread's jobs into the table's own fair-scheduler pool."""
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", table)
+    session.sparkContext.setJobDescription(table)

@@ -1,0 +1,47 @@
+"""Keeps files under 300 lines and functions under 50, so that each can be read at one go."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FILE_LINES = 300
+FUNCTION_LINES = 50
+
+
+def tracked_python_files(root: Path) -> list[Path]:
+    """Python files that git tracks or would track."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return [root / name for name in listing.splitlines() if (root / name).exists()]
+
+
+def oversized(path: Path) -> Iterator[str]:
+    """One sentence for each thing in the file that is too long."""
+    text = path.read_text(encoding="utf-8")
+    lines = len(text.splitlines())
+    if lines > FILE_LINES:
+        yield f"{path}: {lines} lines, at most {FILE_LINES}"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
+
+
+def main() -> int:
+    """Prints what is too long; 1 if anything is."""
+    root = Path(__file__).resolve().parent.parent
+    problems = [line for path in tracked_python_files(root) for line in oversized(path)]
+    sys.stdout.write("".join(f"{line}\n" for line in problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
