@@ -1,0 +1,83 @@
+"""What all API models share: names on the wire, strictness, bounded text and time.
+
+A model here is a value: frozen, with snake_case attributes in Python and camelCase names in
+YAML and JSON, and it refuses what it does not know. It must not know any single resource.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
+from pydantic.alias_generators import to_camel
+
+# Bounds keep a resource far below the 1.5 MB of etcd and the CEL rules within their cost budget.
+MAX_NAME = 253
+MAX_TEXT = 1024
+MAX_TABLES = 128
+INT64_MAX = 2**63 - 1
+# Below the bit length of a double, so that every JSON reader shows the number as it is.
+MAX_COUNT = 2**53 - 1
+
+
+class ApiModel(BaseModel):
+    """Base of every model: frozen, strict, camelCase on the wire; docstrings are descriptions."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    def to_resource(self) -> dict[str, Any]:
+        """The value as plain JSON types with camelCase names; fields that are None are left out."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def _clipped(limit: int) -> BeforeValidator:
+    def clip(value: object) -> object:
+        if isinstance(value, str) and len(value) > limit:
+            return value[: limit - 1] + "…"
+        return value
+
+    return BeforeValidator(clip)
+
+
+def _rfc3339(moment: datetime) -> str:
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z").replace(".000Z", "Z")
+
+
+def to_milliseconds(moment: datetime) -> datetime:
+    """`moment` as it is after writing and reading it."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+# YAML's quoted "1" is a string and `yes` is a boolean; neither may turn into a number silently.
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+ShortText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
+# A message is cut rather than refused: a status must be writable whatever went wrong.
+Message = Annotated[str, _clipped(MAX_TEXT), StringConstraints(max_length=MAX_TEXT)]
+Clipped = Annotated[str, _clipped(MAX_NAME), StringConstraints(max_length=MAX_NAME)]
+# Snapshot ids are strings in status: 64-bit numbers do not survive JSON readers that use doubles.
+SnapshotId = Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,19}$", max_length=20)]
+Timestamp = Annotated[
+    AwareDatetime,
+    # Cut while validating, so that writing and reading again gives an equal value.
+    AfterValidator(to_milliseconds),
+    Field(json_schema_extra={"maxLength": 40}),
+    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+]

@@ -1,0 +1,55 @@
+"""`spec.catalog`: where the Iceberg tables are. Handed to Iceberg as it is, never interpreted."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from icdc_api.base import ApiModel
+from icdc_api.problems import problem
+
+SecretName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253),
+]
+CatalogName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=63)
+]
+PropertyValue = Annotated[str, StringConstraints(max_length=4096)]
+CATALOG_KIND_RULE = "a catalog needs the property type or catalog-impl"
+
+
+class SecretRef(ApiModel):
+    """A Secret in the namespace of the pipeline."""
+
+    name: SecretName
+    """Name of the Secret. In local runs: the directory of that name in `--secrets-dir`."""
+
+
+class SecretSource(ApiModel):
+    """Values that come from a Secret."""
+
+    secret_ref: SecretRef
+    """The Secret. It is mounted into the run and never copied into another object."""
+
+
+class Catalog(ApiModel):
+    """An Iceberg catalog."""
+
+    name: CatalogName = "lake"
+    """Name of the catalog. Default lake. It matters to JDBC catalogs, whose rows carry it: with
+    another name they are empty."""
+    properties: Annotated[dict[str, PropertyValue], Field(max_length=128)] = Field(
+        default_factory=dict
+    )
+    """Catalog properties, handed to Iceberg word for word: type, uri, warehouse, io-impl, s3.*,
+    client.region and so on. Default empty. Either type or catalog-impl must be here or in
+    propertiesFrom. A change takes effect with the next run."""
+    properties_from: Annotated[tuple[SecretSource, ...], Field(max_length=16)] = ()
+    """Secrets whose keys are further properties. Default empty. They win over `properties`, and
+    a later Secret wins over an earlier one."""
+
+    @model_validator(mode="after")
+    def _has_a_kind(self) -> Self:
+        if not self.properties_from and not {"type", "catalog-impl"} & self.properties.keys():
+            raise problem(CATALOG_KIND_RULE, "properties")
+        return self

@@ -1,0 +1,133 @@
+"""The rules of the spec that the API server can check by itself, as CEL.
+
+Each has a twin in a model validator, so that local runs say the same. They are written so that
+the API server's cost estimate, which multiplies the bounds of every list and string that a rule
+goes through, stays far below its limits.
+"""
+
+from dataclasses import dataclass
+
+from icdc_api import naming
+from icdc_api.catalog import CATALOG_KIND_RULE
+from icdc_api.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE, REFUSED_KEYS, REFUSED_PREFIXES
+from icdc_api.tables import APPEND_ONLY_RULE, START_FROM_RULE
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. `path` is that of the schema it stands in: names, and `[]` for list items."""
+
+    path: str
+    rule: str
+    message: str
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _refused_conf() -> str:
+    keys = ", ".join(_quoted(key) for key in sorted(REFUSED_KEYS))
+    prefixes = " || ".join(f"key.startsWith({_quoted(each)})" for each in sorted(REFUSED_PREFIXES))
+    return f"self.all(key, !(key in [{keys}] || {prefixes}))"
+
+
+_INDEX_CHARACTER = 'A-Z\\\\/*?"<>|,# :\\s'
+INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"
+
+
+RULES = (
+    Rule(
+        "",
+        f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
+        f"self.metadata.name.matches({_quoted(naming.PIPELINE_NAME_PATTERN)})",
+        f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, lower-case letters, digits "
+        "and dashes, beginning with a letter and not ending with a dash",
+    ),
+    Rule(
+        "spec",
+        "has(self.catalog) || self.tables.all(t, has(t.catalog))",
+        "spec.catalog: required unless every table has a catalog of its own",
+    ),
+    Rule(
+        "spec",
+        "self.tables.all(t, !has(t.index) || "
+        "self.tables.exists_one(u, has(u.index) && u.index == t.index))",
+        "spec.tables[].index: indices are unique",
+    ),
+    Rule(
+        "spec",
+        "self.mode == 'StreamOnly' || self.tables.all(t, !has(t.startFrom))",
+        "spec.tables[].startFrom: allowed only with spec.mode StreamOnly",
+    ),
+    Rule(
+        "spec",
+        "self.mode != 'ExportOnly' || self.changelog.trigger != 'Continuous'",
+        "spec.changelog.trigger: Continuous is excluded by spec.mode ExportOnly",
+    ),
+    Rule(
+        "spec",
+        "!has(self.resync.tables) || self.resync.tables.all(n, self.tables.exists(t, t.name == n))",
+        "spec.resync.tables: each is the name of a table in spec.tables",
+    ),
+    Rule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
+    Rule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
+    Rule(
+        "spec.retry",
+        "self.initialSeconds <= self.maxSeconds",
+        "spec.retry.initialSeconds is at most maxSeconds",
+    ),
+    Rule(
+        "spec.tables[].name",
+        f"self.matches({_quoted(naming.TABLE_NAME_PATTERN)})",
+        "spec.tables[].name: it is namespace.table, and a part that holds a dot or a space "
+        "stands in backticks",
+    ),
+    Rule(
+        "spec.tables[].index",
+        f"self.matches({_quoted(INDEX_PATTERN)}) && self != '.' && self != '..' "
+        f"&& self != '{naming.STATE_INDEX}' && bytes(self).size() <= {naming.MAX_INDEX_BYTES}",
+        f"spec.tables[].index: {naming.INDEX_RULE}; it has at most {naming.MAX_INDEX_BYTES} bytes, "
+        f"and {naming.STATE_INDEX} is taken",
+    ),
+    Rule(
+        "spec.tables[].identifierColumns",
+        "self.all(x, self.exists_one(y, x == y))",
+        "spec.tables[].identifierColumns: columns are unique",
+    ),
+    Rule(
+        "spec.tables[]",
+        "!self.appendOnly || !has(self.identifierColumns)",
+        f"spec.tables[].{APPEND_ONLY_RULE}",
+    ),
+    Rule(
+        "spec.tables[].startFrom",
+        "[has(self.position), has(self.snapshotId), has(self.timestamp)].exists_one(x, x)",
+        f"spec.tables[].startFrom: {START_FROM_RULE}",
+    ),
+    *(
+        Rule(
+            path,
+            "(has(self.propertiesFrom) && size(self.propertiesFrom) > 0) || (has(self.properties) "
+            "&& ('type' in self.properties || 'catalog-impl' in self.properties))",
+            f"{path}.properties: {CATALOG_KIND_RULE}",
+        )
+        for path in ("spec.catalog", "spec.tables[].catalog")
+    ),
+    Rule(
+        "spec.spark.conf",
+        _refused_conf(),
+        "spec.spark.conf: a property is refused that is set for every run, has a field in "
+        "spec.spark, is denied by spark-operator, or changes the documents",
+    ),
+    Rule(
+        "spec.spark.dynamicAllocation",
+        "self.minExecutors <= self.maxExecutors",
+        f"spec.spark.dynamicAllocation: {MIN_MAX_RULE}",
+    ),
+    Rule(
+        "spec.spark.localVolumes[]",
+        "has(self.hostPath) != has(self.ephemeral)",
+        f"spec.spark.localVolumes[]: {LOCAL_VOLUME_RULE}",
+    ),
+)

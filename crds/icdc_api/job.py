@@ -1,0 +1,103 @@
+"""What passes between whoever starts a run and the Spark application: one file each way.
+
+`RunRequest` is the only argument of the application, `RunReport` its only answer. Both are JSON
+files that appear whole or not at all. This module knows neither Spark nor a process.
+"""
+
+import json
+import os
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError
+
+from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText, Timestamp
+from icdc_api.errors import BadSpec
+from icdc_api.runs import Failure
+from icdc_api.status import TableStatus
+
+
+class RunMode(StrEnum):
+    """What the application is asked to do."""
+
+    RUN = "run"
+    PLAN = "plan"
+    VERIFY = "verify"
+    REPAIR = "repair"
+
+
+class _JsonFile(ApiModel):
+    def write(self, path: Path) -> None:
+        """Writes the value to `path` so that a reader sees the old file or the new one, whole."""
+        text = json.dumps(self.to_resource(), indent=1, sort_keys=True) + "\n"
+        # Private from the start: a request may hold credentials that came from `${ENV}`.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The value in `path`. Raises FileNotFoundError, or BadSpec for a file of another form."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise BadSpec(
+                f"{path} is not a {cls.__name__} of this version: {field or 'document'}: "
+                f"{first['msg']}"
+            ) from error
+
+
+class RunRequest(_JsonFile):
+    """What one run shall do."""
+
+    run_id: ShortText
+    """Identity of this attempt; the report repeats it."""
+    mode: RunMode = RunMode.RUN
+    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs."""
+    pipeline: dict[str, Any]
+    """The whole resource, with `${ENV}` already replaced."""
+    owner: ShortText
+    """`namespace/name` of the pipeline: who owns the state documents."""
+    epoch: Count
+    """Fencing number; higher than that of every earlier run."""
+    continuous: Flag = False
+    """False: end when every table is caught up, complete or stalled. True: keep polling."""
+    poll_seconds: Annotated[Count, Field(ge=1)] = 10
+    """Seconds between two looks at a table, when continuous."""
+    report_path: Annotated[str, Field(min_length=1, max_length=4096)]
+    """File that the application keeps up to date with its RunReport."""
+    secrets_dir: Annotated[str, Field(max_length=4096)] | None = None
+    """Directory that holds `<secret>/<key>` files; absent when no Secret is named."""
+    parent_lock: Annotated[str, Field(max_length=4096)] | None = None
+    """File that whoever started the run holds locked while it lives: once the lock is free the
+    application ends at once. Absent where something else ends orphans, as on Kubernetes."""
+
+
+class RunReport(_JsonFile):
+    """What one run has done so far."""
+
+    run_id: ShortText
+    """Identity of the attempt, from its request."""
+    started_at: Timestamp
+    """When the application began."""
+    updated_at: Timestamp
+    """When this report was written."""
+    finished: Flag = False
+    """True in the last report of a run."""
+    tables: Annotated[tuple[TableStatus, ...], Field(max_length=MAX_TABLES)] = ()
+    """The same entries as `status.tables[]`."""
+    outcome: Failure | None = None
+    """Why the run as a whole failed; absent while it works and when it succeeded."""
+    result: dict[str, Any] | None = None
+    """Answer of `plan`, `verify` and `repair`."""

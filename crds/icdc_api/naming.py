@@ -1,0 +1,133 @@
+"""Every name that is built from other names, once: tables, indices, tags, runs, labels.
+
+Pure text. The rules for index names are those of OpenSearch; the pipeline's own name is bounded
+so that the names of runs, pods and services made from it stay below 63 characters.
+"""
+
+import re
+
+from icdc_api.errors import BadSpec
+from icdc_api.problems import shown
+
+GROUP = "icebergcdc.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "IcebergCDCPipeline"
+PLURAL = "icebergcdcpipelines"
+SINGULAR = "icebergcdcpipeline"
+SHORT_NAME = "icdc"
+CATEGORY = "iceberg"
+CRD_NAME = f"{PLURAL}.{GROUP}"
+
+LABEL_PREFIX = f"{GROUP}/"
+LABEL_PIPELINE = f"{LABEL_PREFIX}pipeline"
+LABEL_RUN = f"{LABEL_PREFIX}run"
+MANAGED_BY = "iceberg-cdc-operator"
+
+STATE_INDEX = "icdc-state"
+DEAD_LETTERS_SUFFIX = "-dead-letters"
+DEFAULT_NAMESPACE = "default"
+
+MAX_PIPELINE_NAME = 40
+# OpenSearch allows 255 bytes; the longest suffix is that of the dead letters.
+MAX_INDEX_BYTES = 255 - len(DEAD_LETTERS_SUFFIX)
+MAX_TABLE_NAME = 512
+
+PIPELINE_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+TABLE_NAME_PATTERN = r"^(`([^`]|``)+`|[^`.\s]+)(\.(`([^`]|``)+`|[^`.\s]+))+$"
+INDEX_FORBIDDEN = '\\/*?"<>|,#: '
+INDEX_RULE = (
+    'an index name is in lower case, holds none of \\ / * ? " < > | , # : and no space, '
+    "does not start with - _ + and is not . or .."
+)
+
+_TABLE_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
+_PHYSICAL = re.compile(r"-[0-9]{6,}$")
+
+
+def parse_table_name(name: str) -> tuple[str, ...]:
+    """The parts of `namespace.table`; raises BadSpec.
+
+    A part in backticks may hold anything, a backtick in it is doubled. There are at least two
+    parts, and the last one is the table.
+    """
+    parts: list[str] = []
+    rest = name
+    while match := _TABLE_PART.match(rest):
+        quoted, plain = match.groups()
+        parts.append(plain if quoted is None else quoted.replace("``", "`"))
+        rest = rest[match.end() :]
+        if not rest and len(parts) >= 2:
+            return tuple(parts)
+        if not rest.startswith("."):
+            break
+        rest = rest[1:]
+    raise BadSpec(
+        f"{shown(name)} is not a table name: it is namespace.table, "
+        "and a part that holds a dot or a space stands in backticks"
+    )
+
+
+def default_index(table_name: str) -> str:
+    """The alias of a table that names none; raises BadSpec where no valid one can be made."""
+    lower = ".".join(parse_table_name(table_name)).lower()
+    plain = "".join("-" if _is_forbidden(each) else each for each in lower).lstrip("-_+.")
+    problem = index_problem(plain)
+    if problem:
+        raise BadSpec(f"no index name can be made of {shown(table_name)}: {problem}; set index")
+    return plain
+
+
+def index_problem(index: str) -> str | None:
+    """Why OpenSearch, or a name derived from this one, would not allow the alias; else None."""
+    if not index or index in (".", ".."):
+        return INDEX_RULE
+    if index != index.lower() or index[0] in "-_+" or any(_is_forbidden(each) for each in index):
+        return INDEX_RULE
+    if len(index.encode()) > MAX_INDEX_BYTES:
+        return f"an index name has at most {MAX_INDEX_BYTES} bytes"
+    if index == STATE_INDEX:
+        return f"{STATE_INDEX} is the index that holds the progress"
+    return None
+
+
+def _is_forbidden(character: str) -> bool:
+    return character in INDEX_FORBIDDEN or character.isspace() or ord(character) < 0x20
+
+
+def physical_index(index: str, number: int) -> str:
+    """`<index>-000001` for number 1."""
+    return f"{index}-{number:06d}"
+
+
+def physical_number(index: str, physical: str) -> int | None:
+    """The number in a physical index's name; None when it is not one of that alias."""
+    suffix = physical.removeprefix(index)
+    if suffix == physical or not _PHYSICAL.fullmatch(suffix):
+        return None
+    return int(suffix[1:])
+
+
+def dead_letters_index(index: str) -> str:
+    """Where the rows go that the index refuses."""
+    return index + DEAD_LETTERS_SUFFIX
+
+
+def derived_from(index: str, other: str) -> bool:
+    """Whether `index` is a name that is made from the alias `other`."""
+    return index == dead_letters_index(other) or physical_number(other, index) is not None
+
+
+def tag_name(index: str) -> str:
+    """The Iceberg tag that keeps the applied snapshot of that alias."""
+    return f"icdc-{index}"
+
+
+def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
+    """`<pipeline>-<e|c><sequence>-<attempt>`."""
+    return f"{pipeline}-{letter}{sequence}-{attempt}"
+
+
+def owner_key(namespace: str | None, name: str) -> str:
+    """`namespace/name`: who owns a state document, whatever the cluster."""
+    return f"{namespace or DEFAULT_NAMESPACE}/{name}"

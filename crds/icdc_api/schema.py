@@ -1,0 +1,94 @@
+"""From a model's JSON schema to the structural OpenAPI schema that a CRD may hold.
+
+No `$ref`, no `anyOf`, no titles; null means absent, so `X | None` is an optional X.
+"""
+
+from typing import Any
+
+from icdc_api.base import MAX_COUNT, ApiModel
+
+Schema = dict[str, Any]
+
+_COPIED = (
+    "type",
+    "format",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+    "maxProperties",
+    "required",
+)
+
+
+def structural(model: type[ApiModel], *, defaults: bool) -> Schema:
+    """The schema of `model`; without `defaults` for a status, which nobody fills in by hand."""
+    document = model.model_json_schema(by_alias=True, mode="validation")
+    return _Converter(document.get("$defs", {}), defaults).convert(document)
+
+
+class _Converter:
+    def __init__(self, definitions: Schema, defaults: bool) -> None:
+        self._definitions = definitions
+        self._defaults = defaults
+
+    def convert(self, source: Schema) -> Schema:
+        """`source`, a node of the JSON schema, in structural form."""
+        node = self._resolved(source)
+        result: Schema = {}
+        if "description" in node:
+            result["description"] = " ".join(node["description"].split())
+        result.update({key: node[key] for key in _COPIED if key in node})
+        result.update({key: node[key] for key in node if key.startswith("x-kubernetes-")})
+        if node.get("type") == "integer":
+            result["format"] = "int64"
+        if result.get("maximum", 0) > MAX_COUNT:
+            # The API server reads bounds as doubles and would overflow; the format is the bound.
+            del result["maximum"]
+        if "items" in node:
+            result["items"] = self.convert(node["items"])
+        if "properties" in node:
+            properties = node["properties"].items()
+            result["properties"] = {name: self.convert(each) for name, each in properties}
+        if isinstance(node.get("additionalProperties"), dict):
+            result["additionalProperties"] = self.convert(node["additionalProperties"])
+        default = _without_empty(node.get("default"))
+        if self._defaults and default not in (None, [], {}):
+            # Whole, not {}: the API server checks it before it fills in the fields below.
+            result["default"] = default
+        return result
+
+    def _resolved(self, source: Schema) -> Schema:
+        """`source` with its `$ref` and its `X | None` replaced by what they mean."""
+        node = dict(source)
+        while "$ref" in node or "anyOf" in node:
+            if "$ref" in node:
+                name = node.pop("$ref").rsplit("/", 1)[-1]
+                node = {**self._definitions[name], **node}
+            else:
+                (only,) = [each for each in node.pop("anyOf") if each.get("type") != "null"]
+                node = {**only, **node}
+        return node
+
+
+def _without_empty(default: Any) -> Any:
+    """`default` without what says nothing: an empty list or map is what an absent one means."""
+    if not isinstance(default, dict):
+        return default
+    each = {name: _without_empty(value) for name, value in default.items()}
+    return {name: value for name, value in each.items() if value not in (None, [], {})}
+
+
+def at(root: Schema, path: str) -> Schema:
+    """The node at `path`: names joined by dots, `[]` for the items of a list."""
+    node = root
+    for part in path.split(".") if path else ():
+        name = part.removesuffix("[]")
+        node = node["properties"][name]
+        if part.endswith("[]"):
+            node = node["items"]
+    return node

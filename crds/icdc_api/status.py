@@ -1,0 +1,231 @@
+"""`status` of a pipeline: what is written by the operator and by the local runner alike.
+
+The application reports `TableStatus`; the rest is the operator's. Times are UTC. Nothing here
+decides anything, and no text holds row content.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from icdc_api.base import (
+    MAX_TABLES,
+    ApiModel,
+    Clipped,
+    Count,
+    Message,
+    ShortText,
+    SnapshotId,
+    Timestamp,
+)
+from icdc_api.conditions import Condition, ConditionList, ConditionStatus, ConditionType
+from icdc_api.runs import Failure, RunKind, RunState, RunStatus
+
+__all__ = [
+    "Condition",
+    "ConditionStatus",
+    "ConditionType",
+    "Duplicates",
+    "ExportProgress",
+    "Failure",
+    "ObservedTriggers",
+    "Phase",
+    "PipelineStatus",
+    "RunKind",
+    "RunState",
+    "RunStatus",
+    "Summary",
+    "TableReason",
+    "TableState",
+    "TableStatus",
+    "parse_status",
+]
+
+MAX_SAMPLES = 20
+MAX_RECENT_RUNS = 10
+
+
+class TableState(StrEnum):
+    """Where a table stands, and so who acts next."""
+
+    PENDING = "Pending"
+    EXPORTING = "Exporting"
+    STREAMING = "Streaming"
+    COMPLETE = "Complete"
+    STALLED = "Stalled"
+
+
+class TableReason(StrEnum):
+    """Why a table does not advance. All but the last three wait for a person."""
+
+    GAP = "Gap"
+    INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
+    ALIAS_TAKEN = "AliasTaken"
+    TABLE_NOT_FOUND = "TableNotFound"
+    BRANCH_NOT_FOUND = "BranchNotFound"
+    COLUMN_NOT_FOUND = "ColumnNotFound"
+    FILTER_INVALID = "FilterInvalid"
+    UNSUPPORTED_TYPE = "UnsupportedType"
+    NO_IDENTIFIER = "NoIdentifier"
+    NOT_APPEND_ONLY = "NotAppendOnly"
+    DATA_FILE_MISSING = "DataFileMissing"
+    DEAD_LETTER_LIMIT = "DeadLetterLimit"
+    TARGET_READ_ONLY = "TargetReadOnly"
+    STATE_CORRUPT = "StateCorrupt"
+    UNAUTHORIZED = "Unauthorized"
+    SOURCE_UNAVAILABLE = "SourceUnavailable"
+    TARGET_UNAVAILABLE = "TargetUnavailable"
+    THROTTLED = "Throttled"
+
+
+class ExportProgress(ApiModel):
+    """How far the export of one snapshot has come."""
+
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that is exported; absent while the table is empty."""
+    chunks_total: Count = 0
+    """Chunks of the export; one chunk is the unit that a restart repeats."""
+    chunks_done: Count = 0
+    """Chunks whose rows are all in the new index."""
+    rows: Count = 0
+    """Rows written so far."""
+    rows_total: Count | None = None
+    """Rows of the snapshot by its metadata, for an estimate; absent when unknown."""
+
+
+class Duplicates(ApiModel):
+    """Keys that occur in more than one row of a snapshot; one row of each is the document."""
+
+    count: Count = 0
+    """Keys seen more than once."""
+    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
+    """Document ids of some of them, at most 20."""
+
+
+class TableStatus(ApiModel):
+    """One table: what its index holds and how far it is behind."""
+
+    name: ShortText
+    """`namespace.table` as in `spec.tables[].name`."""
+    index: Clipped
+    """Alias that readers use."""
+    state: TableState = TableState.PENDING
+    """`Pending`: nothing written yet. `Exporting`: a new index is being filled. `Streaming`: the
+    index follows the table. `Complete`: exported, and `mode` is ExportOnly. `Stalled`: see
+    `reason` and `message` for who must act."""
+    table_uuid: Clipped | None = None
+    """UUID of the Iceberg table."""
+    applied_snapshot_id: SnapshotId | None = None
+    """Snapshot that the index equals; absent before the export and for an empty table."""
+    applied_sequence_number: Count | None = None
+    """Iceberg sequence number of that snapshot."""
+    applied_at: Timestamp | None = None
+    """When that snapshot was fully in the index."""
+    current_snapshot_id: SnapshotId | None = None
+    """Newest snapshot of the branch when last looked at."""
+    snapshots_behind: Count | None = None
+    """Snapshots not yet applied."""
+    lag_seconds: Count | None = None
+    """Now minus the commit time of the oldest snapshot not yet applied; 0 when caught up."""
+    export: ExportProgress | None = None
+    """The export at work, or the last one."""
+    rows_upserted: Count = 0
+    """Documents written since the first export."""
+    rows_deleted: Count = 0
+    """Documents deleted since the first export."""
+    dead_letters: Count = 0
+    """Rows that the index refused and that are still refused."""
+    duplicates: Duplicates | None = None
+    """Keys that occur in more than one row; absent when none were seen."""
+    reason: TableReason | None = None
+    """Why the table does not advance; absent when it does."""
+    message: Message | None = None
+    """Why it does not advance and what to do next."""
+
+
+class Phase(StrEnum):
+    """One word for people. Scripts read conditions."""
+
+    PENDING = "Pending"
+    EXPORTING = "Exporting"
+    STREAMING = "Streaming"
+    COMPLETE = "Complete"
+    RETRYING = "Retrying"
+    STALLED = "Stalled"
+    SUSPENDED = "Suspended"
+
+
+class Summary(ApiModel):
+    """All tables in a few words, for the columns of `kubectl get`."""
+
+    tables: Annotated[str, Field(max_length=16)] = ""
+    """Tables that stream or are complete, of all: `2/3`."""
+    snapshots_behind: Count | None = None
+    """Greatest `snapshotsBehind` of a table."""
+    lag_seconds: Count | None = None
+    """Greatest `lagSeconds` of a table."""
+
+
+class ObservedTriggers(ApiModel):
+    """The nonces of the spec that were already acted on."""
+
+    restart_nonce: Count = 0
+    """`spec.restartNonce` already acted on."""
+    resync_nonce: Count = 0
+    """`spec.resync.nonce` already acted on."""
+
+
+class PipelineStatus(ApiModel):
+    """What the operator knows about the pipeline. Progress itself lives in OpenSearch: this is a
+    copy that can be lost."""
+
+    observed_generation: Count | None = None
+    """`metadata.generation` that the rest of the status is about."""
+    conditions: ConditionList = ()
+    """The statements that scripts and tools should read."""
+    phase: Phase = Phase.PENDING
+    """One word for people; it may change between versions."""
+    mode: RunKind | None = None
+    """What the pipeline does at present: Export or Changelog."""
+    summary: Summary | None = None
+    """All tables in a few words."""
+    tables: Annotated[
+        tuple[TableStatus, ...],
+        Field(
+            max_length=MAX_TABLES,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+    ] = ()
+    """One entry for each table of the spec, in its order."""
+    current_run: RunStatus | None = None
+    """The run at work, recorded before it is created; absent when none is."""
+    last_run: RunStatus | None = None
+    """The run that ended last."""
+    recent_runs: Annotated[tuple[RunStatus, ...], Field(max_length=MAX_RECENT_RUNS)] = ()
+    """The runs that ended last, newest first, at most 10."""
+    consecutive_failures: Count = 0
+    """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
+    next_attempt_time: Timestamp | None = None
+    """When the next attempt starts; absent when nothing waits."""
+    observed_triggers: ObservedTriggers | None = None
+    """The nonces already acted on."""
+    operator_version: Clipped | None = None
+    """Version that wrote this status."""
+
+    def condition(self, wanted: ConditionType) -> Condition | None:
+        """The condition of that type, if it was ever set."""
+        return next((each for each in self.conditions if each.type == wanted), None)
+
+    def holds(self, wanted: ConditionType) -> bool:
+        """Whether that condition is set and True."""
+        found = self.condition(wanted)
+        return found is not None and found.status == ConditionStatus.TRUE
+
+
+def parse_status(document: dict[str, Any]) -> PipelineStatus:
+    """`document` as a status; raises pydantic's ValidationError for what no version wrote."""
+    return PipelineStatus.model_validate(document, by_alias=True, by_name=False)

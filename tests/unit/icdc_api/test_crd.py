@@ -1,0 +1,237 @@
+"""Rules of structural schemas that need no API server; the API server's own checks run apart."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from icdc_api import conditions, crd, errors, runs, sink, spec, status, tables
+from icdc_api.base import MAX_COUNT
+from icdc_api.cel import RULES, Rule
+from icdc_api.schema import at
+
+pytestmark = pytest.mark.unit
+
+ROOT = crd.root_schema()
+OPEN = {
+    "spec.sink.opensearch.indexSettings",
+    "spec.spark.driver.template",
+    "spec.spark.executor.template",
+    "spec.tables[].mapping{}",
+}
+ALLOWED_KEYWORDS = {
+    "additionalProperties",
+    "default",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "pattern",
+    "properties",
+    "required",
+    "type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+}
+Node = dict[str, Any]
+
+
+def _nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+    yield path, node
+    for name, each in node.get("properties", {}).items():
+        yield from _nodes(each, f"{path}.{name}" if path else name)
+    if "items" in node:
+        yield from _nodes(node["items"], f"{path}[]")
+    if "additionalProperties" in node:
+        yield from _nodes(node["additionalProperties"], f"{path}{{}}")
+
+
+NODES = dict(_nodes(ROOT))
+FIELDS = {path: node for path, node in NODES.items() if path and path[-1] not in "]}"}
+
+
+def test_the_committed_file_is_what_the_models_give() -> None:
+    assert crd.main(["--check"]) == 0
+    assert crd.COMMITTED.read_text(encoding="utf-8") == crd.render()
+
+
+def test_the_file_is_small_enough_for_an_annotation_of_kubectl_apply() -> None:
+    assert len(crd.render().encode()) < 100_000
+
+
+def test_the_file_is_yaml_of_the_document_without_anchors() -> None:
+    text = crd.render()
+    assert yaml.safe_load(text) == crd.document()
+    assert not re.search(r"^\s*(- )?[&*]id\d", text, re.MULTILINE)
+
+
+def test_a_file_that_differs_is_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "crd.yaml"
+    assert crd.main(["--check", str(path)]) == 1
+    assert "run `make crds`" in capsys.readouterr().err
+    assert crd.main(["--write", str(path)]) == 0
+    assert crd.main(["--check", str(path)]) == 0
+    assert crd.main([]) == 0
+    assert capsys.readouterr().out == path.read_text(encoding="utf-8")
+
+
+def test_names_are_those_of_the_contract() -> None:
+    names = crd.document()["spec"]["names"]
+    assert crd.document()["metadata"]["name"] == "icebergcdcpipelines.icebergcdc.dev"
+    assert names["shortNames"] == ["icdc"]
+    assert names["categories"] == ["iceberg"]
+    assert crd.document()["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+def test_columns_are_those_of_the_contract() -> None:
+    columns = crd.document()["spec"]["versions"][0]["additionalPrinterColumns"]
+    shown = [each["name"] for each in columns if "priority" not in each]
+    wide = [each["name"] for each in columns if "priority" in each]
+    assert shown == ["Ready", "Phase", "Tables", "Behind", "Lag", "Run", "Age"]
+    assert wide == ["Exported", "Failures", "Message"]
+
+
+def _json_paths() -> list[str]:
+    version = crd.document()["spec"]["versions"][0]
+    every = version["additionalPrinterColumns"] + version["selectableFields"]
+    return sorted({each["jsonPath"] for each in every} - {".metadata.creationTimestamp"})
+
+
+@pytest.mark.parametrize("path", _json_paths())
+def test_columns_and_selectors_point_to_fields(path: str) -> None:
+    plain = re.sub(r"\[\?\(@\.type==\"(\w+)\"\)\]", "[]", path).removeprefix(".")
+    assert at(ROOT, plain)["type"] in {"string", "integer", "boolean"}
+    for kind in re.findall(r"@\.type==\"(\w+)\"", path):
+        assert kind in set(conditions.ConditionType)
+
+
+def test_every_node_is_structural() -> None:
+    for path, node in NODES.items():
+        assert node["type"] in {"object", "array", "string", "integer", "boolean"}, path
+        assert set(node) <= ALLOWED_KEYWORDS, path
+        assert not {"properties", "additionalProperties"} <= set(node), path
+        assert (node["type"] == "array") == ("items" in node), path
+
+
+def test_every_field_has_a_description() -> None:
+    for path in FIELDS.keys() - {"metadata"}:
+        text = FIELDS[path].get("description", "")
+        assert text.endswith("."), path
+        assert "\n" not in text, path
+
+
+def test_every_node_is_bounded() -> None:
+    unbounded = [path for path, node in NODES.items() if not _is_bounded(node)]
+    # Kubernetes bounds metadata itself.
+    assert unbounded == ["metadata"]
+
+
+def _is_bounded(node: Node) -> bool:
+    match node["type"]:
+        case "string":
+            return "maxLength" in node or "enum" in node
+        case "array":
+            return "maxItems" in node
+        case "object":
+            return "properties" in node or "maxProperties" in node
+        case "integer":
+            # The API server reads bounds as doubles: greater ones overflow there.
+            bounds: tuple[int, int] = node["minimum"], node.get("maximum", 0)
+            return max(map(abs, bounds)) <= MAX_COUNT
+    return True
+
+
+def test_only_what_others_define_is_without_a_schema() -> None:
+    keyword = "x-kubernetes-preserve-unknown-fields"
+    assert {path for path, node in NODES.items() if keyword in node} == OPEN
+
+
+@pytest.mark.parametrize("path", [path for path in NODES if "default" in NODES[path]])
+def test_a_default_fits_its_schema(path: str) -> None:
+    assert path.startswith("spec")
+    _check(NODES[path]["default"], NODES[path])
+
+
+def _check(value: Any, node: Node) -> None:
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+    assert type(value) is kinds[node["type"]]
+    if isinstance(value, dict):
+        assert set(node.get("required", ())) <= set(value) <= set(node["properties"])
+        for name, each in value.items():
+            _check(each, node["properties"][name])
+    elif isinstance(value, str):
+        assert value in node.get("enum", [value])
+        assert re.search(node.get("pattern", ""), value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        assert node["minimum"] <= value <= node.get("maximum", value)
+
+
+def test_a_default_of_an_object_is_that_of_its_fields() -> None:
+    for path, node in NODES.items():
+        if isinstance(node.get("default"), dict):
+            below = {
+                name: each["default"]
+                for name, each in node["properties"].items()
+                if "default" in each
+            }
+            assert node["default"] == below, path
+
+
+@pytest.mark.parametrize(
+    ("path", "enum"),
+    [
+        ("spec.mode", spec.Mode),
+        ("spec.changelog.trigger", spec.Trigger),
+        ("spec.changelog.onGap", spec.OnProblem),
+        ("spec.changelog.onIncompatibleSchema", spec.OnProblem),
+        ("spec.changelog.pinSnapshots", spec.PinSnapshots),
+        ("spec.deletionPolicy", spec.DeletionPolicy),
+        ("spec.resync.mode", spec.ResyncMode),
+        ("spec.sink.opensearch.deadLetters.policy", sink.DeadLetterPolicy),
+        ("spec.tables[].startFrom.position", tables.Position),
+        ("status.phase", status.Phase),
+        ("status.mode", runs.RunKind),
+        ("status.conditions[].type", conditions.ConditionType),
+        ("status.conditions[].status", conditions.ConditionStatus),
+        ("status.tables[].state", status.TableState),
+        ("status.tables[].reason", status.TableReason),
+        ("status.lastRun.state", runs.RunState),
+        ("status.lastRun.kind", runs.RunKind),
+        ("status.lastRun.failure.class", errors.FailureClass),
+        ("status.lastRun.failure.whoActs", errors.WhoActs),
+    ],
+)
+def test_an_enum_is_that_of_python(path: str, enum: type[StrEnum]) -> None:
+    assert at(ROOT, path)["enum"] == [each.value for each in enum]
+
+
+def test_every_enum_of_the_spec_names_its_values_in_the_description() -> None:
+    for path, node in NODES.items():
+        if path.startswith("spec") and "enum" in node:
+            assert all(value in node["description"] for value in node["enum"]), path
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.path)
+def test_a_rule_has_a_message_that_names_its_field(rule: Rule) -> None:
+    node = at(ROOT, rule.path)
+    assert {"rule": rule.rule, "message": rule.message} in node["x-kubernetes-validations"]
+    field = re.match(r"[\w.\[\]]+", rule.message)
+    assert field is not None
+    assert field.group().startswith(rule.path)
+    if rule.path:
+        assert at(ROOT, field.group().rstrip("."))

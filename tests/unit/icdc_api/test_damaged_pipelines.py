@@ -1,0 +1,70 @@
+"""Damages every place of the samples: the answer is a pipeline or a BadSpec, nothing else."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import BadSpec
+from icdc_api.loading import load_resource, parse_pipeline
+
+pytestmark = pytest.mark.unit
+
+SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
+JUNK = [None, True, -1, 1.5, 10**30, "", "x y", "a" * 5000, [], [None], ["a", "a"], {}, {"a": 1}]
+OPEN = {"template", "indexSettings", "mapping"}
+Place = tuple[str | int, ...]
+
+
+def _places(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
+    yield path, value
+    children = value.items() if isinstance(value, dict) else ()
+    for key, each in enumerate(value) if isinstance(value, list) else children:
+        yield from _places(each, (*path, key))
+
+
+def _damaged(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]:
+    result = copy.deepcopy(document)
+    place: Any = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = junk
+    return result
+
+
+@pytest.mark.parametrize("sample", ["full", "append-only"])
+def test_damage_at_any_place_is_refused_in_lines_that_begin_with_the_file(sample: str) -> None:
+    document = load_resource(SAMPLES / f"{sample}.yaml", {})
+    places = list(_places(document))[1:]
+    answers = [_answer(_damaged(document, path, junk)) for path, _ in places for junk in JUNK]
+    refusals = [answer for answer in answers if answer is not None]
+    assert len(refusals) > 300
+    for refusal in refusals:
+        assert all(line.startswith("p.yaml: ") for line in refusal.splitlines()), refusal
+        assert len(refusal) < 1000, refusal
+
+
+def _answer(document: dict[str, Any]) -> str | None:
+    try:
+        parse_pipeline(document, source="p.yaml")
+    except BadSpec as error:
+        return error.message
+    return None
+
+
+def test_an_unknown_field_is_named_in_full_wherever_it_stands() -> None:
+    document = load_resource(SAMPLES / "full.yaml", {})
+    maps = {"properties", "conf", "labels", "annotations"}
+    checked = 0
+    for path, value in _places(document):
+        if not isinstance(value, dict) or OPEN.intersection(path) or maps.intersection(path[-1:]):
+            continue
+        with pytest.raises(BadSpec) as caught:
+            parse_pipeline(_damaged(document, (*path, "zzz"), 1), source="p.yaml")
+        name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+        expected = f"{name}.zzz".removeprefix(".")
+        assert caught.value.message.startswith(f"p.yaml: {expected}: unknown field; "), path
+        checked += 1
+    assert checked > 25

@@ -1,0 +1,171 @@
+from pathlib import Path
+
+import pytest
+
+from icdc_api.errors import BadSpec
+from icdc_api.loading import load_pipeline, load_resource, parse_pipeline
+
+pytestmark = pytest.mark.unit
+
+SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
+HEAD = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\nmetadata: {name: shop}\n"
+TABLES = "  tables: [{name: shop.orders}]\n"
+SINK = "  sink: {opensearch: {hosts: embedded}}\n"
+
+
+def _written(directory: Path, text: str | bytes) -> Path:
+    path = directory / "p.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def _refusal(path: Path, env: dict[str, str] | None = None) -> str:
+    with pytest.raises(BadSpec) as caught:
+        load_pipeline(path, env or {})
+    return caught.value.message
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    assert _refusal(path) == f"{path}: there is no such file"
+
+
+def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
+    assert _refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [\n", "not YAML: line 2, column 1: "),
+        ("a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed here"),
+        ("\x00\n", "not YAML: "),
+        (b"\xff\xfe\xfa", "not UTF-8 text: byte 0"),
+        ("just text\n", "holds text; allowed: a mapping with kind: IcebergCDCPipeline"),
+        ("7\n", "holds a whole number; allowed: a mapping"),
+        ("a: &a [*a]\n", "nested more than 64 deep, or too large by its aliases"),
+        ("a: " + "[" * 3000 + "]" * 3000, "not YAML that can be read: "),
+        ("a: " + "9" * 5000, "not YAML that can be read: "),
+        ("? [a, b]\n: c\n", "not YAML: "),
+        ("a: !!python/object:os.system x\n", "not YAML: "),
+        ("kind: IcebergCDCPipeline\n", "apiVersion: missing; allowed: icebergcdc.dev/v1alpha1"),
+        (HEAD + "spec:\n", "spec: missing; the field is required"),
+        (HEAD + "spec: 5\n", "spec: 5 is not allowed: it must be a mapping"),
+        (HEAD + "1: 2\n", "spec: missing; the field is required"),
+        ("#" * (1 << 20) + "\n", "larger than 1048576 bytes"),
+    ],
+)
+def test_a_file_that_holds_no_pipeline_is_refused(
+    tmp_path: Path, text: str | bytes, expected: str
+) -> None:
+    path = _written(tmp_path, text)
+    assert _refusal(path).startswith(f"{path}: {expected}")
+
+
+def test_aliases_that_blow_up_are_stopped(tmp_path: Path) -> None:
+    levels = ["a0: &a0 [" + "x," * 10 + "]"]
+    levels += [f"a{i}: &a{i} [" + f"*a{i - 1}," * 10 + "]" for i in range(1, 12)]
+    path = _written(tmp_path, "\n".join(levels))
+    assert "too large by its aliases" in _refusal(path)
+
+
+def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  modus: x\n  suspend: maybe\n" + TABLES + SINK
+    path = _written(tmp_path, text + "  catalog: {properties: {type: rest}}\n")
+    assert _refusal(path).splitlines() == [
+        f"{path}: spec.suspend: 'maybe' is not allowed: it must be true or false",
+        f"{path}: spec.modus: unknown field; did you mean mode?",
+    ]
+
+
+def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
+    unknown = "".join(f"  zzz{number}: 1\n" for number in range(15))
+    path = _written(tmp_path, HEAD + "spec:\n" + unknown + TABLES + SINK)
+    found = _refusal(path).splitlines()
+    assert len(found) == 11
+    assert found[-1] == f"{path}: and 5 more problems"
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("spec: {zzzzz: 1}", "spec.zzzzz: unknown field; allowed: catalog, changelog, "),
+        ("spec: {sink: {openSearch: {}}}", "unknown field; did you mean opensearch?"),
+        (
+            "spec: {spark: {conf: {1: x}}}",
+            "spec.spark.conf: the key 1 is not allowed: it must be text",
+        ),
+        ("spec: {1: x}", "spec: the key 1 is not text"),
+        ("1: x", "document: the key 1 is not text"),
+        ("spec: {on: x}", "spec: the key True is not text"),
+        (
+            "spec: {tables: [{name: a.b, mapping: {'': {}}}]}",
+            "mapping: the key '' is not allowed: ",
+        ),
+        ("spec: {spark: {executor: {memroy: 4g}}}", "memroy: unknown field; did you mean memory?"),
+        ("spec: {catalog: {propertiesFrom: [{secret: x}]}}", "propertiesFrom[0].secret: unknown"),
+        ("metadata: {name: a, labls: {}}", "metadata.labls: unknown field; did you mean labels?"),
+        ("specs: {}", "specs: unknown field; did you mean spec?"),
+        ("spec: {tables: [{name: a.b, mapping: {'x y': 5}}]}", "spec.tables[0].mapping['x y']: 5 "),
+    ],
+)
+def test_a_wrong_field_is_named_by_its_full_path(tmp_path: Path, field: str, expected: str) -> None:
+    kind = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\n"
+    assert expected in _refusal(_written(tmp_path, kind + field))
+
+
+@pytest.mark.parametrize("where", ["properties: {token: 5}", "properties: {token: [s3cret]}"])
+def test_the_value_of_a_property_is_never_shown(tmp_path: Path, where: str) -> None:
+    text = HEAD + "spec:\n" + TABLES + SINK + f"  catalog: {{{where}}}\n"
+    message = _refusal(_written(tmp_path, text))
+    assert "spec.catalog.properties.token: the value (" in message
+    assert "s3cret" not in message
+
+
+def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  suspend:\n  catalog: {properties: {type: rest, io-impl: }}\n"
+    path = _written(tmp_path, text + TABLES + SINK)
+    spec = load_pipeline(path, {}).spec
+    assert spec.suspend is False
+    assert spec.catalog is not None
+    assert spec.catalog.properties == {"type": "rest"}
+
+
+def test_a_null_below_an_open_field_is_kept(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  catalog: {properties: {type: rest}}\n" + TABLES
+    text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: null}}}\n"
+    settings = load_pipeline(_written(tmp_path, text), {}).spec.sink.opensearch.index_settings
+    assert settings == {"a": None}
+
+
+def test_the_word_embedded_stands_for_a_node_of_the_local_runner(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  catalog: {properties: {type: rest}}\n" + TABLES + SINK
+    assert load_pipeline(_written(tmp_path, text), {}).spec.sink.opensearch.embedded
+
+
+def test_variables_are_replaced_in_property_values_only(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  catalog: {properties: {type: rest, uri: 'http://${HOST}:${PORT}/$x'}}\n"
+    text += "  tables: [{name: shop.orders, rowFilter: \"a = '${HOST}'\"}]\n" + SINK
+    spec = load_pipeline(_written(tmp_path, text), {"HOST": "catalog", "PORT": "1"}).spec
+    assert spec.catalog is not None
+    assert spec.catalog.properties["uri"] == "http://catalog:1/$x"
+    assert spec.tables[0].row_filter == "a = '${HOST}'"
+
+
+def test_a_variable_with_a_name_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    text = HEAD + "spec:\n  catalog: {properties: {type: 'a${B C}'}}\n" + TABLES + SINK
+    expected = "spec.catalog.properties.type: '${B C}' names no variable"
+    assert _refusal(_written(tmp_path, text)).endswith(expected)
+
+
+def test_a_resource_as_the_cluster_returns_it_is_accepted() -> None:
+    document = load_resource(SAMPLES / "minimal.yaml", {})
+    document["metadata"] |= {"namespace": "web", "uid": "1", "generation": 2, "managedFields": [{}]}
+    document["status"] = {"phase": "Streaming"}
+    pipeline = parse_pipeline(document, source="cluster")
+    assert pipeline.owner == "web/shop"
+
+
+def test_a_written_resource_is_read_as_the_same_pipeline() -> None:
+    pipeline = load_pipeline(SAMPLES / "full.yaml", {})
+    assert parse_pipeline(pipeline.to_resource(), source="copy") == pipeline

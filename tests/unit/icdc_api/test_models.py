@@ -1,0 +1,181 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from icdc_api.base import ApiModel
+from icdc_api.loading import load_pipeline, load_resource
+from icdc_api.spark import REFUSED_KEYS, REFUSED_PREFIXES, Refusal, refusal
+from icdc_api.spec import Metadata, Pipeline, PipelineSpec
+from icdc_api.status import PipelineStatus
+
+pytestmark = pytest.mark.unit
+
+SAMPLES = Path(__file__).parents[3] / "crds" / "samples"
+# Fields of the full sample that have no default: they are examples.
+EXAMPLES = {
+    "catalog",
+    "tables",
+    "sink.opensearch.hosts",
+    "sink.opensearch.credentialsFrom",
+    "sink.opensearch.tls.caFrom",
+    "sink.opensearch.indexSettings",
+    "spark.image",
+    "spark.driver.template",
+    "spark.executor.template",
+    "spark.localVolumes",
+    "spark.dynamicAllocation",
+    "spark.conf",
+}
+
+
+def _leaves(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        path = prefix + name
+        if path in EXAMPLES:
+            continue
+        if isinstance(each, dict):
+            found |= _leaves(each, f"{path}.")
+        else:
+            found[path] = each
+    return found
+
+
+def test_the_defaults_are_those_that_the_full_sample_shows() -> None:
+    shown = _leaves(load_resource(SAMPLES / "full.yaml", {})["spec"])
+    defaults = _leaves(load_pipeline(SAMPLES / "minimal.yaml", {}).to_resource()["spec"])
+    assert defaults == shown
+
+
+def test_the_full_sample_sets_every_field_but_start_from() -> None:
+    spec = load_pipeline(SAMPLES / "full.yaml", {}).spec
+    unset = [
+        name
+        for name in _unset(spec)
+        # Each is excluded by another field that the sample sets.
+        if name not in {"tables[].startFrom", "spark.localVolumes[].ephemeral"}
+        and name != "spark.localVolumes[].hostPath"
+    ]
+    assert unset == []
+
+
+def _unset(model: BaseModel, prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for name, field in type(model).model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        value = getattr(model, name)
+        if value is None:
+            found.append(path)
+        elif isinstance(value, BaseModel):
+            found += _unset(value, f"{path}.")
+        elif isinstance(value, tuple):
+            below = [each for each in value if isinstance(each, BaseModel)]
+            found += [name for each in below for name in _unset(each, f"{path}[].")]
+    return found
+
+
+def _models(base: type[ApiModel]) -> list[type[ApiModel]]:
+    return [each for child in base.__subclasses__() for each in (child, *_models(child))]
+
+
+@pytest.mark.parametrize("model", _models(ApiModel), ids=lambda model: model.__name__)
+def test_every_model_is_frozen_strict_and_described(model: type[ApiModel]) -> None:
+    assert model.model_config["frozen"]
+    assert model.model_config["extra"] == "forbid"
+    described = {name for name, field in model.model_fields.items() if field.description}
+    if model not in (Metadata, Pipeline):
+        assert described == set(model.model_fields)
+
+
+def test_every_field_with_a_default_that_matters_names_it() -> None:
+    missing = [path for path, text in _texts(PipelineSpec) if "efault" not in text]
+    # Required, or an object whose fields name theirs.
+    assert set(missing) <= {
+        "Catalog.name",
+        "Changelog",
+        "HostPath.path",
+        "EphemeralVolume.size",
+        "LocalVolume.hostPath",
+        "LocalVolume.ephemeral",
+        "OpenSearch.hosts",
+        "OpenSearch.tls",
+        "OpenSearch.bulk",
+        "OpenSearch.deadLetters",
+        "PipelineSpec.catalog",
+        "PipelineSpec.changelog",
+        "PipelineSpec.history",
+        "PipelineSpec.resync",
+        "PipelineSpec.retry",
+        "PipelineSpec.sink",
+        "PipelineSpec.spark",
+        "PipelineSpec.tables",
+        "PipelineSpec.timeouts",
+        "SecretRef.name",
+        "SecretSource.secretRef",
+        "Sink.opensearch",
+        "Spark.driver",
+        "Spark.executor",
+        "StartFrom.position",
+        "StartFrom.snapshotId",
+        "StartFrom.timestamp",
+        "Table.name",
+    }
+
+
+def _texts(model: type[BaseModel]) -> list[tuple[str, str]]:
+    definitions = model.model_json_schema()["$defs"] | {model.__name__: model.model_json_schema()}
+    return [
+        (f"{name}.{field}", each.get("description", ""))
+        for name, definition in definitions.items()
+        for field, each in definition.get("properties", {}).items()
+    ]
+
+
+def test_a_value_cannot_be_changed() -> None:
+    status = PipelineStatus()
+    with pytest.raises(ValidationError, match="frozen"):
+        status.consecutive_failures = 1  # type: ignore[misc]
+
+
+def test_python_names_are_for_python_only() -> None:
+    assert PipelineStatus(consecutive_failures=2).to_resource()["consecutiveFailures"] == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("spark.master", Refusal.OURS),
+        ("spark.submit.deployMode", Refusal.OURS),
+        ("spark.app.name", Refusal.OURS),
+        ("spark.plugins", Refusal.OURS),
+        ("spark.sql.extensions", Refusal.OURS),
+        ("spark.kubernetes.namespace", Refusal.OURS),
+        ("spark.speculation", Refusal.SPECULATION),
+        ("spark.speculation.multiplier", Refusal.SPECULATION),
+        ("spark.kubernetes.container.image", Refusal.FIELD),
+        ("spark.kubernetes.executor.container.image", Refusal.FIELD),
+        ("spark.kubernetes.authenticate.driver.oauthToken", Refusal.DENIED),
+        ("spark.sql.catalog.lake", Refusal.CATALOG),
+        ("spark.sql.session.timeZone", Refusal.DOCUMENTS),
+        ("spark.sql.ansi.enabled", Refusal.DOCUMENTS),
+        ("spark.sql.shuffle.partitions", None),
+        ("spark.kubernetes.container.image.pullPolicy", None),
+        ("spark.sql.catalogImplementation", None),
+        ("spark.hadoop.fs.s3a.endpoint", None),
+    ],
+)
+def test_a_spark_property_is_refused_for_a_reason(key: str, why: Refusal | None) -> None:
+    assert refusal(key) is why
+
+
+def test_every_reason_to_refuse_a_spark_property_is_used() -> None:
+    assert set(REFUSED_KEYS.values()) | set(REFUSED_PREFIXES.values()) == set(Refusal)
+
+
+def test_a_table_uses_its_own_catalog_and_else_the_shared_one() -> None:
+    spec = load_pipeline(SAMPLES / "multi-table.yaml", {}).spec
+    kinds = [spec.catalog_of(table).properties["type"] for table in spec.tables]
+    assert kinds == ["rest", "rest", "hadoop"]
+    assert [table.index_name for table in spec.tables] == ["orders", "customers", "web-shop.visits"]

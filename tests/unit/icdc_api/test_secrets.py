@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from icdc_api.catalog import Catalog, SecretRef, SecretSource
+from icdc_api.errors import BadSpec, Unauthorized
+from icdc_api.secrets import MAX_SECRET_BYTES, read_secret, resolved_catalog_properties
+
+pytestmark = pytest.mark.unit
+
+
+def _secret(directory: Path, name: str, **values: str) -> None:
+    (directory / name).mkdir()
+    for key, value in values.items():
+        (directory / name / key).write_text(value)
+
+
+def _from(*names: str) -> tuple[SecretSource, ...]:
+    return tuple(SecretSource(secret_ref=SecretRef(name=name)) for name in names)
+
+
+def test_a_secret_is_a_directory_with_a_file_for_each_key(tmp_path: Path) -> None:
+    _secret(tmp_path, "search", username="ada", password="a b\n\n")
+    assert read_secret(tmp_path, "search") == {"username": "ada", "password": "a b\n"}
+
+
+def test_a_secret_as_kubernetes_mounts_it_has_no_further_keys(tmp_path: Path) -> None:
+    version = tmp_path / "search" / "..2026_11_21"
+    version.mkdir(parents=True)
+    (version / "username").write_text("ada")
+    (tmp_path / "search" / "..data").symlink_to("..2026_11_21")
+    (tmp_path / "search" / "username").symlink_to("..data/username")
+    assert read_secret(tmp_path, "search") == {"username": "ada"}
+
+
+def test_a_secret_that_is_not_there_is_named_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(Unauthorized) as caught:
+        read_secret(tmp_path, "search")
+    path = tmp_path / "search"
+    expected = f"the Secret 'search' cannot be read at {path}: No such file or directory"
+    assert caught.value.message == expected
+
+
+def test_without_a_directory_of_secrets_the_option_is_named() -> None:
+    with pytest.raises(BadSpec, match=r"use --secrets-dir DIR with the files DIR/search/<key>"):
+        read_secret(None, "search")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(b"\xff\xfe", "holds no UTF-8 text"), (b"x" * (MAX_SECRET_BYTES + 1), "larger than 1 MiB")],
+)
+def test_a_value_that_cannot_be_used_is_refused(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "password").write_bytes(content)
+    with pytest.raises(Unauthorized, match=expected):
+        read_secret(tmp_path, "search")
+
+
+def test_properties_of_secrets_win_and_the_later_one_most(tmp_path: Path) -> None:
+    _secret(tmp_path, "one", uri="1", token="1")
+    _secret(tmp_path, "two", token="2")
+    catalog = Catalog(properties={"type": "rest", "uri": "0"}, properties_from=_from("one", "two"))
+    resolved = resolved_catalog_properties(catalog, tmp_path)
+    assert resolved == {"type": "rest", "uri": "1", "token": "2"}
+
+
+def test_properties_without_secrets_need_no_directory() -> None:
+    catalog = Catalog(properties={"type": "rest"})
+    assert resolved_catalog_properties(catalog, None) == {"type": "rest"}

@@ -1,0 +1,140 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import Condition, ConditionStatus, ConditionType, updated
+from icdc_api.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status import (
+    Duplicates,
+    ExportProgress,
+    PipelineStatus,
+    TableReason,
+    TableState,
+    TableStatus,
+    parse_status,
+)
+
+pytestmark = pytest.mark.unit
+
+NOW = datetime(2026, 11, 21, 13, 53, 59, 123456, tzinfo=UTC)
+
+
+def _all_below(base: type[errors.IcdcError]) -> set[type[errors.IcdcError]]:
+    return {each for child in base.__subclasses__() for each in (child, *_all_below(child))}
+
+
+def test_reasons_are_the_table_errors_and_the_passing_ones() -> None:
+    named = _all_below(errors.TableError) | _all_below(errors.PassingError)
+    assert {each.value for each in TableReason} == {each.__name__ for each in named}
+
+
+EVERY_ERROR = {each.__name__: each for each in _all_below(errors.IcdcError)}
+
+
+@pytest.mark.parametrize("name", sorted(EVERY_ERROR))
+def test_every_error_has_a_form_in_the_status(name: str) -> None:
+    error = EVERY_ERROR[name]
+    failure = Failure.of(error("what happened"))
+    assert failure.to_resource() == {
+        "class": error.failure_class.value,
+        "reason": name,
+        "message": "what happened",
+        "retryable": error.retryable,
+        "whoActs": error.who_acts.value,
+    }
+
+
+def test_a_message_is_cut_rather_than_refused() -> None:
+    failure = Failure.of(errors.Bug("x" * 5000))
+    assert len(failure.message) == 1024
+    assert failure.message.endswith("…")
+
+
+def _full_status() -> PipelineStatus:
+    run = RunStatus(
+        name="shop-e1-1",
+        kind=RunKind.EXPORT,
+        sequence=1,
+        epoch=3,
+        state=RunState.FAILED,
+        started_at=NOW,
+        failure=Failure.of(errors.Throttled("slow down")),
+    )
+    table = TableStatus(
+        name="shop.orders",
+        index="orders",
+        state=TableState.STALLED,
+        applied_snapshot_id="8130000000000000001",
+        applied_at=NOW,
+        export=ExportProgress(snapshot_id="1", chunks_total=2, rows_total=10),
+        duplicates=Duplicates(count=1, samples=("7",)),
+        reason=TableReason.GAP,
+        message="the snapshot has expired",
+    )
+    ready = Condition(
+        type=ConditionType.READY,
+        status=ConditionStatus.TRUE,
+        reason="Streaming",
+        last_transition_time=NOW,
+        observed_generation=1,
+    )
+    return PipelineStatus(conditions=(ready,), tables=(table,), current_run=run, recent_runs=(run,))
+
+
+def test_a_status_is_written_and_read_without_loss() -> None:
+    status = _full_status()
+    assert parse_status(status.to_resource()) == status
+    assert PipelineStatus.model_validate_json(status.model_dump_json()) == status
+
+
+def test_a_status_is_camel_case_and_its_ids_are_strings() -> None:
+    (table,) = _full_status().to_resource()["tables"]
+    assert table["appliedSnapshotId"] == "8130000000000000001"
+    assert table["appliedAt"] == "2026-11-21T13:53:59.123Z"
+    assert table["export"] == {
+        "snapshotId": "1",
+        "chunksTotal": 2,
+        "chunksDone": 0,
+        "rows": 0,
+        "rowsTotal": 10,
+    }
+    assert "tableUuid" not in table
+
+
+def test_times_are_written_in_utc() -> None:
+    local = NOW.replace(microsecond=0).astimezone(timezone(timedelta(hours=2)))
+    table = TableStatus(name="a.b", index="a", applied_at=local)
+    assert table.to_resource()["appliedAt"] == "2026-11-21T13:53:59Z"
+
+
+def test_conditions_are_found_by_type() -> None:
+    status = _full_status()
+    assert status.holds(ConditionType.READY)
+    assert not status.holds(ConditionType.STALLED)
+    assert status.condition(ConditionType.STALLED) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "moved"), [(ConditionStatus.TRUE, False), (ConditionStatus.FALSE, True)]
+)
+def test_the_time_of_a_condition_moves_only_with_its_status(
+    status: ConditionStatus, moved: bool
+) -> None:
+    later = datetime(2026, 11, 21, 14, tzinfo=UTC)
+    old = _full_status().conditions
+    new = Condition(
+        type=ConditionType.READY, status=status, reason="Other", last_transition_time=later
+    )
+    (result,) = updated(old, (new,), now=later)
+    assert result.reason == "Other"
+    assert (result.last_transition_time == later) is moved
+
+
+def test_a_run_kind_has_the_letter_of_its_name() -> None:
+    assert [kind.letter for kind in RunKind] == ["e", "c"]
+
+
+def test_only_two_states_of_a_run_are_final() -> None:
+    final = {state for state in RunState if state.finished}
+    assert final == {RunState.SUCCEEDED, RunState.FAILED}
