@@ -1,0 +1,153 @@
+"""Finds the JDKs of this machine, so that nobody has to set a path by hand.
+
+Looks only at folders and `release` files: no process is started, so a call costs milliseconds.
+Knows nothing of what the JDK is for, beyond the words that a caller wants in the error.
+"""
+
+import os
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api.errors import Submission
+
+SPARK_JDKS = (17, 21)
+"""Majors that run Spark 4.1: Hadoop's `getSubject` fails on later ones."""
+
+_SYSTEM_FOLDERS = (
+    "/usr/lib/jvm/*",
+    "/usr/lib64/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+)
+_HOME_FOLDERS = (
+    ".sdkman/candidates/java/*",
+    ".asdf/installs/java/*",
+    ".jdks/*",
+    "Library/Java/JavaVirtualMachines/*/Contents/Home",
+)
+_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Jdk:
+    """One installed JDK: its folder and its feature release, such as 17."""
+
+    home: Path
+    major: int
+
+    @property
+    def java(self) -> Path:
+        """The program that runs class files."""
+        return self.home / "bin" / "java"
+
+    @property
+    def javac(self) -> Path:
+        """The compiler; a runtime without development tools has none."""
+        return self.home / "bin" / "javac"
+
+    @property
+    def build(self) -> str:
+        """The text of the `release` file: differs between any two builds."""
+        return (self.home / "release").read_text(encoding="utf-8", errors="replace")
+
+
+def discover(environ: Mapping[str, str] | None = None, *, root: Path = Path("/")) -> list[Jdk]:
+    """Every JDK found, each once: what the environment names first, then by rising major.
+
+    `environ` is the process environment unless given; `root` is where the usual system folders
+    are looked for.
+    """
+    env = os.environ if environ is None else environ
+    named = _unique(_named_homes(env))
+    usual = _unique(_usual_homes(env, root))
+    return named + sorted((j for j in usual if j not in named), key=lambda j: (j.major, j.home))
+
+
+def find_jdk(
+    allowed: Container[int],
+    *,
+    purpose: str,
+    wanted: str,
+    compiler: bool = False,
+    installed: list[Jdk] | None = None,
+) -> Jdk:
+    """The first JDK whose major is in `allowed`; with `compiler`, one that has javac.
+
+    `purpose` ("to run Spark") and `wanted` ("17 or 21") go into the error: Submission, which
+    says what was looked for, what was found, and what to install or set.
+    """
+    found = discover() if installed is None else installed
+    fitting = [jdk for jdk in found if jdk.major in allowed]
+    for jdk in fitting:
+        if not compiler or jdk.javac.is_file():
+            return jdk
+    if fitting:
+        raise Submission(
+            f"A JDK with its compiler is needed {purpose}, but {_listed(fitting)} has no javac. "
+            f"Install the full JDK {wanted}, or set JAVA_HOME to one."
+        )
+    raise Submission(
+        f"JDK {wanted} is needed {purpose}; found {_listed(found) if found else 'no JDK'}. "
+        f"Install JDK {wanted}, or set JAVA_HOME (or JAVA_HOME_<version>) to its folder."
+    )
+
+
+def find_spark_jdk(installed: list[Jdk] | None = None) -> Jdk:
+    """The JDK that runs Spark; Submission if there is none."""
+    wanted = " or ".join(map(str, SPARK_JDKS))
+    return find_jdk(SPARK_JDKS, purpose="to run Spark", wanted=wanted, installed=installed)
+
+
+def _listed(jdks: list[Jdk]) -> str:
+    return ", ".join(f"{jdk.major} in {jdk.home}" for jdk in jdks)
+
+
+def _named_homes(env: Mapping[str, str]) -> Iterator[Path]:
+    """Homes in the environment: what a person chose goes before what happens to be there."""
+    if env.get("JAVA_HOME"):
+        yield Path(env["JAVA_HOME"])
+    for name in sorted(env):
+        if name.startswith("JAVA_HOME_") and env[name]:
+            yield Path(env[name])
+    for folder in filter(None, env.get("PATH", "").split(os.pathsep)):
+        java = Path(folder) / "java"
+        if java.is_file():
+            yield java.resolve().parent.parent
+
+
+def _usual_homes(env: Mapping[str, str], root: Path) -> Iterator[Path]:
+    for pattern in _SYSTEM_FOLDERS:
+        yield from sorted(root.glob(pattern.lstrip("/")))
+    if env.get("SDKMAN_CANDIDATES_DIR"):
+        yield from sorted(Path(env["SDKMAN_CANDIDATES_DIR"]).glob("java/*"))
+    if env.get("HOME"):
+        for pattern in _HOME_FOLDERS:
+            yield from sorted(Path(env["HOME"]).glob(pattern))
+
+
+def _unique(homes: Iterator[Path]) -> list[Jdk]:
+    """The homes that are JDKs; two links to one folder count once."""
+    jdks: dict[Path, Jdk] = {}
+    for home in homes:
+        real = home.resolve()
+        major = _major(real)
+        if major is not None:
+            jdks.setdefault(real, Jdk(real, major))
+    return list(jdks.values())
+
+
+def _major(home: Path) -> int | None:
+    """The major from the `release` file; None where there is no usable Java."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    version = _VERSION.search(text)
+    usable = version and (home / "bin" / "java").is_file()
+    return int(version.group(1)) if version and usable else None

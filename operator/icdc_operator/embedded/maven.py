@@ -1,0 +1,109 @@
+"""Fetches jars with the ordinary Maven client, so that a user's mirrors and settings apply.
+
+The only module that starts `mvn`. Knows coordinates and folders, neither the lock nor the cache.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from icdc_api.errors import Submission
+
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_TIMEOUT_SECONDS = 900
+_OFFLINE_SIGNS = (
+    "Unknown host",
+    "UnknownHostException",
+    "in offline mode",
+    "Connection refused",
+    "Connect to ",
+    "timed out",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+)
+
+
+def copy_exactly(coordinates: Iterable[str], folder: Path) -> None:
+    """Copies these jars, and nothing that they depend on, into `folder`."""
+    _copy(coordinates, folder, exclude_dependencies=True)
+
+
+def copy_with_dependencies(coordinates: Iterable[str], folder: Path) -> dict[Path, str]:
+    """Copies these jars and all they need at run time; the coordinates of each copied file."""
+    _copy(coordinates, folder, exclude_dependencies=False)
+    return {jar: _coordinates_of(jar, folder) for jar in sorted(folder.rglob("*.jar"))}
+
+
+def _coordinates_of(jar: Path, folder: Path) -> str:
+    """From the place in the repository layout: group/parts/artifact/version/file."""
+    *group, artifact, version = jar.parent.relative_to(folder).parts
+    classifier = jar.stem.removeprefix(f"{artifact}-{version}").lstrip("-")
+    return ":".join(filter(None, (".".join(group), artifact, version, classifier)))
+
+
+def _copy(coordinates: Iterable[str], folder: Path, *, exclude_dependencies: bool) -> None:
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise Submission(
+            "The jars of local runs are fetched with Maven, but there is no mvn on the PATH. "
+            "Install Maven 3.8 or later."
+        )
+    with tempfile.TemporaryDirectory(prefix="icdc-maven-") as scratch:
+        pom = Path(scratch) / "pom.xml"
+        pom.write_text(_pom(coordinates, exclude_dependencies), encoding="utf-8")
+        layout = "false" if exclude_dependencies else "true"
+        command = [mvn, "-q", "-B", "-f", str(pom), _COPY, "-DincludeScope=runtime"]
+        command += [f"-Dmdep.useRepositoryLayout={layout}", f"-DoutputDirectory={folder}"]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=scratch,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise Submission(
+                f"Maven did not fetch the jars within {_TIMEOUT_SECONDS} s; check the network "
+                "and Maven's mirror settings, then try again."
+            ) from exc
+    if done.returncode != 0:
+        raise Submission(_explain(done.stdout + done.stderr))
+
+
+def _explain(output: str) -> str:
+    errors = [line for line in output.splitlines() if "[ERROR]" in line] or output.splitlines()
+    first = errors[0].replace("[ERROR]", "").strip()[:600] if errors else "it printed nothing"
+    if any(sign in output for sign in _OFFLINE_SIGNS):
+        return (
+            "Maven could not reach its repository; the jars are fetched once, then cached. "
+            f"Check the network and Maven's mirror settings, then try again. Maven says: {first}"
+        )
+    return f"Maven could not fetch the jars of local runs: {first}"
+
+
+def _pom(coordinates: Iterable[str], exclude_dependencies: bool) -> str:
+    dependencies = "".join(_dependency(c, exclude_dependencies) for c in coordinates)
+    return (
+        "<project><modelVersion>4.0.0</modelVersion>"
+        "<groupId>icdc</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+def _dependency(coordinates: str, exclude_dependencies: bool) -> str:
+    tags = ("groupId", "artifactId", "version", "classifier")
+    inner = "".join(
+        f"<{tag}>{escape(value)}</{tag}>"
+        for tag, value in zip(tags, coordinates.split(":"), strict=False)
+    )
+    if exclude_dependencies:
+        inner += "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId>"
+        inner += "</exclusion></exclusions>"
+    return f"<dependency>{inner}</dependency>"

@@ -1,0 +1,89 @@
+"""What the tests on real parts share: an OpenSearch node, a fault proxy, and one Spark."""
+
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_opensearch
+from icdc_operator.embedded.jars import jar_set
+from icdc_operator.embedded.jdk import find_spark_jdk
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_spark.session import APPLICATION_CONF
+from support_faultproxy import FaultProxy
+from support_lake import CATALOG, Lake
+
+
+@pytest.fixture(scope="session")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchNode]:
+    """One node for the whole test run; ICDC_TEST_OPENSEARCH chooses its version."""
+    version = os.environ.get("ICDC_TEST_OPENSEARCH", "auto")
+    with OpenSearchNode(tmp_path_factory.mktemp("opensearch"), version=version) as node:
+        yield node
+
+
+@pytest.fixture
+def clean_indices(opensearch: OpenSearchNode) -> Iterator[str]:
+    """The URL of the node, without any index before and after the test."""
+    support_opensearch.clean_indices(opensearch.url)
+    yield opensearch.url
+    support_opensearch.clean_indices(opensearch.url)
+
+
+@pytest.fixture
+def proxy(clean_indices: str) -> Iterator[FaultProxy]:
+    """A fault proxy in front of the clean node."""
+    with FaultProxy(clean_indices) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_pyspark() -> Iterator[None]:
+    """Keeps the sockets over which pyspark collects, which it leaves to the garbage collector."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        yield
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small local Spark whose catalog `lake` keeps its tables in files."""
+    os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    folder = tmp_path_factory.mktemp("lake")
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    conf = {
+        **APPLICATION_CONF,
+        "spark.jars": ",".join(str(jar) for jar in jar_set("spark")),
+        "spark.driver.memory": "1500m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "hadoop",
+        f"{catalog}.warehouse": str(folder / "warehouse"),
+        f"{catalog}.cache-enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def lake(spark: SparkSession) -> Lake:
+    """The catalog."""
+    return Lake(spark)

@@ -1,0 +1,156 @@
+"""A local catalog with real Iceberg tables, and what the application would send for them."""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from icdc_spark.diff import Strategy, changes, export_lines
+from icdc_spark.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.lines import LineCounts, Lines
+from icdc_spark.plan import ChangePlan, plan_appends, plan_changes, plan_export
+from icdc_spark.reader import StagedReader
+
+CATALOG = "lake"
+VERSION = 7 << 20
+
+COPY_ON_WRITE = "copy-on-write"
+MERGE_ON_READ = "merge-on-read"
+
+
+class Op(NamedTuple):
+    """One bulk operation, parsed; `doc` is the text of the document, None for a delete."""
+
+    expect: str
+    id: str
+    doc: str | None
+
+
+class Batch(NamedTuple):
+    """The operations of one batch in the order of their ids, and what was counted."""
+
+    ops: list[Op]
+    counts: LineCounts
+
+    @property
+    def short(self) -> list[tuple[str, str]]:
+        """What is expected of each id, without documents."""
+        return [(op.expect, op.id) for op in self.ops]
+
+
+class Lake:
+    """A catalog `lake` in a folder; tables are made with unique names."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._numbers = itertools.count()
+
+    def sql(self, text: str) -> list[Any]:
+        """Runs one statement and collects."""
+        return self.session.sql(text).collect()
+
+    def create(
+        self,
+        columns: str,
+        *,
+        mode: str = COPY_ON_WRITE,
+        version: int = 2,
+        partitioned: str = "",
+        properties: str = "",
+    ) -> str:
+        """A new table `db.tN`; answers its name below the catalog."""
+        name = f"db.t{next(self._numbers)}"
+        clause = f"partitioned by ({partitioned})" if partitioned else ""
+        modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
+        self.sql(
+            f"create table {CATALOG}.{name} ({columns}) using iceberg {clause} tblproperties("
+            f"'format-version'='{version}', {modes}, 'write.distribution-mode'='none'{properties})"
+        )
+        return name
+
+    def table(self, name: str) -> IcebergTable:
+        """The table as the application loads it."""
+        return IcebergTable.load(self.session, CATALOG, name)
+
+    def head(self, name: str) -> int:
+        """The id of the current snapshot."""
+        found = self.table(name).head()
+        assert found is not None
+        return found.id
+
+    def spec(self, name: str, at: int | None = None, **wishes: Any) -> DocumentSpec:
+        """The document spec; the key is the column `id` unless said otherwise."""
+        if not wishes.get("append_only"):
+            wishes.setdefault("identifier_columns", ("id",))
+        return resolve_spec(name, self.table(name).schema(at), DocumentWishes(**wishes))
+
+    def export(self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any) -> list[Batch]:
+        """One batch per chunk of the current snapshot."""
+        at, table = self.head(name), self.table(name)
+        spec = self.spec(name, at, **wishes)
+        chunks = plan_export(table, at, target_bytes=target_bytes)
+        with StagedReader(self.session, table, at) as reader:
+            return [parsed(export_lines(reader, c, spec, version=VERSION)) for c in chunks]
+
+    def changes(
+        self,
+        name: str,
+        since: int | None,
+        *,
+        until: int | None = None,
+        strategy: Strategy | None = None,
+        **wishes: Any,
+    ) -> Batch:
+        """The batch from one snapshot to another, to the current one unless said otherwise."""
+        at, table = until or self.head(name), self.table(name)
+        spec = self.spec(name, at, **wishes)
+        planned = plan_appends if spec.append_only else plan_changes
+        plan = planned(table, since, at)
+        with StagedReader(self.session, table, at) as reader:
+            return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
+
+
+def strategies_for(plan: ChangePlan) -> Sequence[Strategy]:
+    """The strategies that must agree on a plan."""
+    if plan.is_append:
+        return (Strategy.APPEND, Strategy.ONE_READ, Strategy.TWO_READS)
+    return (Strategy.ONE_READ, Strategy.TWO_READS)
+
+
+def parsed(lines: Lines) -> Batch:
+    """Runs the lines and takes them apart; asserts what every operation has in common."""
+    rows = lines.frame.collect()
+    return Batch(sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.counts())
+
+
+def frame_of_ids(session: SparkSession, ids: Sequence[str]) -> DataFrame:
+    """A frame with the column `id`."""
+    return session.createDataFrame([(one,) for one in ids], "id string")
+
+
+def _op(line: bytes, expect: str) -> Op:
+    assert line.endswith(b"\n")
+    action, *source = line.decode().removesuffix("\n").split("\n")
+    ((verb, details),) = json.loads(action).items()
+    assert verb == ("delete" if expect == "d" else "index")
+    assert details.keys() == {"_id", "version", "version_type"}
+    assert (details["version"], details["version_type"]) == (VERSION, "external")
+    assert len(source) == (0 if verb == "delete" else 1)
+    return Op(expect, details["_id"], source[0] if source else None)
+
+
+def applied(index: dict[str, str], batch: Batch) -> dict[str, str]:
+    """The documents of an index after a batch; asserts one operation per id."""
+    ids = [op.id for op in batch.ops]
+    assert len(ids) == len(set(ids)), f"more than one operation for an id: {sorted(ids)}"
+    return dict(_applied(index, batch))
+
+
+def _applied(index: dict[str, str], batch: Batch) -> Iterator[tuple[str, str]]:
+    written = {op.id: op.doc for op in batch.ops}
+    for key, doc in {**index, **written}.items():
+        if doc is not None:
+            yield key, doc

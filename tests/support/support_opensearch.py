@@ -1,0 +1,78 @@
+"""A few calls on an OpenSearch node for tests, independent of the client under test."""
+
+import base64
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and body of an answer; `json` is empty where the body is not JSON."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> dict[str, object]:
+        """The body as an object."""
+        try:
+            value = json.loads(self.body)
+        except json.JSONDecodeError:
+            return {}
+        return value if isinstance(value, dict) else {"list": value}
+
+
+def call(
+    url: str,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    headers: dict[str, str] | None = None,
+    credentials: tuple[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout: float = _TIMEOUT_SECONDS,
+) -> Answer:
+    """One request on a connection of its own; bytes go as NDJSON, anything else as JSON."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    connection = (
+        http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(host, port, timeout=timeout)
+    )
+    sent = {"content-type": "application/json", **(headers or {})}
+    if isinstance(body, bytes):
+        sent["content-type"] = "application/x-ndjson"
+    elif body is not None:
+        body = json.dumps(body).encode()
+    if credentials is not None:
+        token = base64.b64encode(":".join(credentials).encode()).decode()
+        sent["authorization"] = f"Basic {token}"
+    try:
+        connection.request(method, path, body=body, headers=sent)
+        answer = connection.getresponse()
+        return Answer(answer.status, answer.read())
+    finally:
+        connection.close()
+
+
+def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
+    """Every document of a small index (at most 10,000): id -> (version, source)."""
+    call(url, "POST", f"/{index}/_refresh")
+    query = {"size": 10_000, "version": True, "query": {"match_all": {}}}
+    found = json.loads(call(url, "POST", f"/{index}/_search", query).body)
+    return {hit["_id"]: (hit["_version"], hit["_source"]) for hit in found["hits"]["hits"]}
+
+
+def clean_indices(url: str) -> None:
+    """Removes every index, alias and document, hidden ones too."""
+    listed = json.loads(call(url, "GET", "/_cat/indices?format=json&expand_wildcards=all").body)
+    for index in sorted(entry["index"] for entry in listed):
+        answer = call(url, "DELETE", f"/{index}")
+        assert answer.status == 200, answer.body

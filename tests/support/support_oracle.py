@@ -1,0 +1,157 @@
+"""The independent oracle: what an index must hold, worked out in plain Python from the rows.
+
+It shares no line with the application: rows come by `collect()` (or pyiceberg), documents are
+built value by value from the type table of the documentation, and the index is read by search.
+"""
+
+import base64
+import datetime as dt
+import hashlib
+import json
+import math
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import VariantVal
+
+OMIT = object()
+MAX_ID_BYTES = 512
+ESCAPES = {"\\": "\\\\", "|": "\\|"}
+
+Document = dict[str, Any]
+
+
+def text_of(value: object) -> str:
+    """A scalar as text, as in ids and map keys."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime):
+        return timestamp(value)
+    if isinstance(value, dt.date):
+        return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    return str(value)
+
+
+def timestamp(value: dt.datetime) -> str:
+    """Six digits always; a zone is shown as Z (the tests run in UTC)."""
+    text = f"{value.year:04d}-" + value.strftime("%m-%dT%H:%M:%S.%f")
+    return text + ("Z" if value.tzinfo else "")
+
+
+def json_value(value: object) -> object:
+    """A column's value as JSON; OMIT where a field would be left out."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return OMIT
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, VariantVal):
+        inner = json.loads(value.toJson())
+        return inner if isinstance(inner, dict) else {"value": inner}
+    if isinstance(value, Row):
+        return fields(value.asDict(recursive=False))
+    if isinstance(value, Mapping):
+        return {text_of(key): kept(json_value(item)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [kept(json_value(item)) for item in value]
+    return text_of(value)
+
+
+def kept(value: object) -> object:
+    """Null elements of lists and null values of maps stay."""
+    return None if value is OMIT else value
+
+
+def fields(values: Mapping[str, object]) -> Document:
+    """An object without its null fields."""
+    converted = {name: json_value(value) for name, value in values.items()}
+    return {name: value for name, value in converted.items() if value is not OMIT}
+
+
+def document_id(values: Sequence[object]) -> str:
+    """The `_id` of key values."""
+
+    def part(value: object) -> str:
+        if value is None:
+            return "\\N"
+        return "".join(ESCAPES.get(character, character) for character in text_of(value))
+
+    joined = "|".join(part(value) for value in values) or "\\E"
+    if len(joined.encode()) > MAX_ID_BYTES:
+        return "\\H" + hashlib.sha256(joined.encode()).hexdigest()
+    return joined
+
+
+def expected(
+    spark: SparkSession,
+    table: str,
+    key: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    snapshot_id: int | None = None,
+) -> dict[str, Document]:
+    """Document by id for the table, now or at a snapshot; keys must be unique."""
+    version = f" VERSION AS OF {snapshot_id}" if snapshot_id else ""
+    frame = spark.sql(f"SELECT * FROM {table}{version}" + (f" WHERE {where}" if where else ""))
+    documents: dict[str, Document] = {}
+    for row in frame.collect():
+        values = row.asDict(recursive=False)
+        identity = document_id([values[name] for name in key])
+        assert identity not in documents, f"the oracle needs unique keys, {identity} is not"
+        documents[identity] = fields({name: values[name] for name in columns or values})
+    return documents
+
+
+def request(url: str, method: str = "GET", body: object = None) -> dict[str, Any]:
+    """One JSON request to OpenSearch."""
+    data = None if body is None else json.dumps(body).encode()
+    call = urllib.request.Request(
+        url, data=data, method=method, headers={"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(call, timeout=60) as response:
+        return cast(dict[str, Any], json.loads(response.read() or b"{}"))
+
+
+def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
+    """Every hit of the index, with its version."""
+    request(f"{url}/{index}/_refresh", "POST")
+    after: list[object] | None = None
+    while True:
+        query: dict[str, Any] = {"size": 5000, "version": True, "sort": [{"_id": "asc"}]}
+        if after:
+            query["search_after"] = after
+        page = request(f"{url}/{index}/_search", "POST", query)["hits"]["hits"]
+        yield from page
+        if len(page) < 5000:
+            return
+        after = page[-1]["sort"]
+
+
+def indexed(url: str, index: str) -> dict[str, Document]:
+    """Document by id as the index holds them."""
+    return {hit["_id"]: hit["_source"] for hit in hits(url, index)}
+
+
+def assert_equal(found: Mapping[str, Document], wanted: Mapping[str, Document]) -> None:
+    """Fails with the ids that are missing, extra or different."""
+    missing = sorted(set(wanted) - set(found))
+    extra = sorted(set(found) - set(wanted))
+    different = sorted(
+        each
+        for each in set(found) & set(wanted)
+        # Through text: -0.0 and 0.0, 1 and 1.0 and True must not pass as equal.
+        if json.dumps(found[each], sort_keys=True) != json.dumps(wanted[each], sort_keys=True)
+    )
+    shown = {each: (found[each], wanted[each]) for each in different[:3]}
+    problem = (
+        f"missing {missing[:5]} ({len(missing)}), extra {extra[:5]} ({len(extra)}), "
+        f"different {len(different)}: {shown}"
+    )
+    assert not [*missing, *extra, *different], problem

@@ -1,0 +1,66 @@
+"""What tests of the sink share: an owner, a small strict mapping, targets and lines."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from icdc_spark.opensearch.bulk import BulkTarget
+from icdc_spark.opensearch.connection import Connection
+from icdc_spark.opensearch.indices import Ownership
+from icdc_spark.state import base_version
+
+OWNER = Ownership(pipeline="default/shop", alias="orders")
+MAPPING: dict[str, object] = {
+    "dynamic": "strict",
+    "properties": {"v": {"type": "long"}, "s": {"type": "keyword"}},
+    "_meta": {"icdc": {"tableUuid": "t-1"}},
+}
+INDEX = "orders-000001"
+
+Line = tuple[bytes, str]
+
+
+def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
+    """A target on the index of the tests, with a short time for retries."""
+    values: dict[str, object] = {
+        "connection": Connection(hosts=(url,), timeout=30.0),
+        "pipeline": OWNER.pipeline,
+        "alias": OWNER.alias,
+        "index": INDEX,
+        "ordinal": ordinal,
+        "version": base_version(ordinal),
+        "epoch": 1,
+        "table": "shop.orders",
+        "snapshot_id": "77",
+        "retry_seconds": 20.0,
+    }
+    return BulkTarget(**(values | changes))  # type: ignore[arg-type]
+
+
+def upsert(key: str, source: object, ordinal: int = 1, *, expect: str = "c") -> Line:
+    """The line of an index operation; bytes are taken as the document's text."""
+    text = source if isinstance(source, bytes) else json.dumps(source).encode()
+    return _action("index", key, ordinal) + text + b"\n", expect
+
+
+def delete(key: str, ordinal: int = 1) -> Line:
+    """The line of a delete."""
+    return _action("delete", key, ordinal), "d"
+
+
+def batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]:
+    """Record batches as Spark hands them over."""
+    for start in range(0, len(lines), rows):
+        part = lines[start : start + rows]
+        yield pa.record_batch(
+            {
+                "line": pa.array([line for line, _ in part], pa.binary()),
+                "expect": pa.array([expect for _, expect in part], pa.string()),
+            }
+        )
+
+
+def _action(op: str, key: str, ordinal: int) -> bytes:
+    fields = {"_id": key, "version": base_version(ordinal), "version_type": "external"}
+    return json.dumps({op: fields}).encode() + b"\n"
