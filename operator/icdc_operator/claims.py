@@ -1,0 +1,259 @@
+"""What holds of a pipeline: one question for each condition, answered from status and observation.
+
+Pure, and the only place with the wording of conditions. Times, and what a condition was before,
+are `status`'s business, except where an answer must not flap.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from icdc_api.conditions import ConditionType
+from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import PinSnapshots, PipelineSpec
+from icdc_api.status import PipelineStatus, TableState, TableStatus
+from icdc_operator import progress, retry, run_log
+from icdc_operator.observed import Observed
+
+MAX_NAMED = 5
+"""Tables that a condition's message names one by one; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A condition before it has a time: the answer to one question about the pipeline."""
+
+    holds: bool | None
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """The status under construction with what the conditions ask of it."""
+
+    status: PipelineStatus
+    observed: Observed
+    now: datetime
+
+    @property
+    def spec(self) -> PipelineSpec | None:
+        return self.observed.spec
+
+    @property
+    def suspended(self) -> bool:
+        """Whether a requested suspend is reached."""
+        return self.spec is not None and self.spec.suspend and self.status.current_run is None
+
+    @property
+    def stalled_tables(self) -> list[TableStatus]:
+        return [table for table in self.status.tables if retry.waits_for_person(table)]
+
+    @property
+    def exported(self) -> bool:
+        tables = self.status.tables
+        return bool(tables) and all(progress.is_exported(table) for table in tables)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the pipeline does not advance at present; None when the last run went well."""
+        status = self.status
+        last = status.last_run
+        passing = retry.passing_failure(status.tables)
+        lost = last is not None and last.state == RunState.FAILED and not self._healed
+        if status.consecutive_failures > 0 or lost:
+            told = None if last is None else last.failure
+            return told or passing
+        return passing
+
+    @property
+    def _healed(self) -> bool:
+        """Whether the run at work has got over the failure of the one before; once so, it stays."""
+        run, before = self.status.current_run, self.observed.status
+        if run is None:
+            return False
+        same = before.current_run is not None and before.current_run.epoch == run.epoch
+        if same and before.holds(ConditionType.READY):
+            return True
+        seen = next((each for each in self.observed.runs if each.epoch == run.epoch), None)
+        return seen is not None and run_log.has_proved_itself(run, seen, now=self.now)
+
+
+def _ready(view: View) -> Claim:
+    if view.spec is None:
+        return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
+    if view.suspended:
+        return Claim(True, "Suspended", "suspended as asked; progress is kept")
+    stalled = _stalled(view)
+    if stalled.holds:
+        return Claim(False, stalled.reason, stalled.message)
+    if view.failure is not None:
+        return Claim(False, "Retrying", _retrying(view.status, view.failure))
+    reconciling = _reconciling(view)
+    if reconciling.holds:
+        return Claim(False, reconciling.reason, reconciling.message)
+    states = {table.state for table in view.status.tables}
+    reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
+    return Claim(True, reason, _duplicates(view.status.tables))
+
+
+def _reconciling(view: View) -> Claim:
+    if view.spec is None:
+        return Claim(False, "InvalidSpec")
+    if view.suspended:
+        return Claim(False, "Suspended")
+    if view.spec.suspend:
+        return Claim(True, "Suspending", "the current batch is finished first")
+    if _stalled(view).holds:
+        return Claim(False, "Stalled")
+    if not view.exported:
+        return Claim(True, "Exporting", "not every table has been exported yet")
+    if not _in_effect(view):
+        return Claim(True, "NewGeneration", "the spec was changed and is not yet in effect")
+    return Claim(False, "UpToDate")
+
+
+def _in_effect(view: View) -> bool:
+    """Whether a run of this generation has taken hold of every table; once so, it stays so."""
+    generation = view.observed.generation
+    before = view.observed.status.condition(ConditionType.RECONCILING)
+    same = before is not None and before.observed_generation == generation
+    # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
+    if before is not None and same and before.reason == "UpToDate":
+        return True
+    last, run = view.status.last_run, view.status.current_run
+    if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
+        return True
+    if run is None or run.generation != generation:
+        return False
+    reports = (seen.report for seen in view.observed.runs if seen.name == run.name)
+    report = next((each for each in reports if each is not None), None)
+    looked_at = {t.name for t in (report.tables if report else ()) if progress.is_looked_at(t)}
+    return all(table.name in looked_at for table in view.status.tables)
+
+
+def _stalled(view: View) -> Claim:
+    if view.spec is None:
+        return Claim(True, "InvalidSpec", view.observed.problem or "the spec is wrong")
+    if view.spec.suspend:
+        return Claim(False, "Suspended")
+    tables = view.stalled_tables
+    if tables:
+        return Claim(True, "TableStalled", _named(tables, _why))
+    failure = view.failure
+    if failure is not None:
+        status = view.status
+        waits = status.next_attempt_time is not None or status.current_run is not None
+        given_up = status.consecutive_failures > 0 and not waits
+        if given_up or failure.failure_class == FailureClass.AUTH:
+            return Claim(True, failure.reason, _given_up(view.status, failure))
+    return Claim(False, "Working")
+
+
+def _spec_valid(view: View) -> Claim:
+    if view.spec is None:
+        return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
+    return Claim(True, "Valid")
+
+
+def _exported(view: View) -> Claim:
+    if view.exported:
+        return Claim(True, "Exported")
+    missing = [table for table in view.status.tables if not progress.is_exported(table)]
+    return Claim(False, "NotExported", _named(missing, lambda table: table.name))
+
+
+def _run_active(view: View) -> Claim:
+    run = view.status.current_run
+    if run is None:
+        return Claim(False, "NoRun")
+    return Claim(run.state != RunState.PLANNED, run.state.value, run.name)
+
+
+def _caught_up(view: View) -> Claim:
+    tables = view.status.tables
+    if tables and all(progress.is_caught_up(table) for table in tables):
+        return Claim(True, "CaughtUp")
+    if not any(progress.is_looked_at(table) for table in tables):
+        return Claim(None, "NotLookedAt")
+    behind = [table for table in tables if not progress.is_caught_up(table)]
+    return Claim(False, "Behind", _named(behind, _how_far))
+
+
+def _suspended(view: View) -> Claim:
+    if view.suspended:
+        return Claim(True, "Suspended", "set spec.suspend to false to go on")
+    if view.spec is not None and view.spec.suspend:
+        return Claim(False, "Suspending", "the current batch is finished first")
+    return Claim(False, "NotSuspended")
+
+
+def _snapshots_pinned(view: View) -> Claim:
+    if view.spec is not None and view.spec.changelog.pin_snapshots == PinSnapshots.NEVER:
+        return Claim(False, "Never", "spec.changelog.pinSnapshots is Never")
+    return Claim(None, "NotReported", "no run has said whether a tag keeps the snapshots")
+
+
+def _dead_letters(view: View) -> Claim:
+    refused = [table for table in view.status.tables if table.dead_letters]
+    if not refused:
+        return Claim(False, "None")
+    return Claim(True, "Refused", _named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
+
+
+def _why(table: TableStatus) -> str:
+    reason = "" if table.reason is None else table.reason.value
+    return f"{table.name}: {reason}: {table.message or 'see the log of the run'}"
+
+
+def _how_far(table: TableStatus) -> str:
+    if table.state == TableState.STREAMING and table.snapshots_behind is not None:
+        return f"{table.name}: {table.snapshots_behind} snapshots"
+    return f"{table.name}: {table.state.value}"
+
+
+def _retrying(status: PipelineStatus, failure: Failure) -> str:
+    count = f" (failure {status.consecutive_failures})" if status.consecutive_failures else ""
+    return f"retrying{count}: {failure.failure_class.value}: {failure.message}"
+
+
+def _given_up(status: PipelineStatus, failure: Failure) -> str:
+    tried = ""
+    who = failure.who_acts.value
+    if failure.retryable:
+        tried = f"given up after {status.consecutive_failures} attempts: "
+    if failure.who_acts == WhoActs.NOBODY:
+        who = WhoActs.DATA_ENGINEER.value
+    then = "then raise spec.restartNonce" if status.next_attempt_time is None else "it is retried"
+    text = f"{tried}{failure.failure_class.value}: {failure.message}"
+    return f"{text}; to act: {who}, {then}"
+
+
+def _duplicates(tables: Iterable[TableStatus]) -> str:
+    found = [(t.name, t.duplicates) for t in tables if t.duplicates and t.duplicates.count]
+    return "; ".join(
+        f"{name}: {twins.count} keys occur in more than one row, such as "
+        f"{', '.join(twins.samples[:3])}"
+        for name, twins in found[:MAX_NAMED]
+    )
+
+
+def _named(tables: list[TableStatus], text: Callable[[TableStatus], str]) -> str:
+    named = "; ".join(text(table) for table in tables[:MAX_NAMED])
+    rest = len(tables) - MAX_NAMED
+    return f"{named}; and {rest} more" if rest > 0 else named
+
+
+QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {
+    ConditionType.READY: _ready,
+    ConditionType.RECONCILING: _reconciling,
+    ConditionType.STALLED: _stalled,
+    ConditionType.SPEC_VALID: _spec_valid,
+    ConditionType.EXPORTED: _exported,
+    ConditionType.RUN_ACTIVE: _run_active,
+    ConditionType.CAUGHT_UP: _caught_up,
+    ConditionType.SUSPENDED: _suspended,
+    ConditionType.SNAPSHOTS_PINNED: _snapshots_pinned,
+    ConditionType.DEAD_LETTERS: _dead_letters,
+}

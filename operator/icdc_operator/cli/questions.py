@@ -1,0 +1,90 @@
+"""`icdc plan` and `icdc verify`: one question to the application, and its answer as text or data.
+
+They read the state document and need no state directory, unless the node is embedded in one.
+"""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icdc_api.job import RunMode
+from icdc_api.runs import Failure
+from icdc_operator.cli import exits, options, tables
+from icdc_operator.cli.exits import Exit
+from icdc_operator.cli.options import Output
+from icdc_operator.local import application, resource
+from icdc_operator.local.ask import ask
+
+
+def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc plan`."""
+    parser = commands.add_parser(
+        "plan",
+        help="say what the next run would do, and change nothing",
+        description="Says for each table what the next run would do: the snapshots, files, rows, "
+        "bytes and mapping changes. Changes nothing.",
+    )
+    options.add_pipeline(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=plan)
+
+
+def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc verify`."""
+    parser = commands.add_parser(
+        "verify",
+        help="compare index and table",
+        description="Compares each index with its table at the applied snapshot, and names what "
+        "is missing, extra or different. Exit code 1 when anything is.",
+    )
+    options.add_pipeline(parser)
+    parser.add_argument("--repair", action="store_true", help="mend what differs, and nothing else")
+    options.add_verbose(parser)
+    parser.set_defaults(command=verify)
+
+
+def plan(arguments: argparse.Namespace) -> int:
+    """Carries out `icdc plan`; the exit code."""
+    return _ask(arguments, RunMode.PLAN, tables.plan_table)
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Carries out `icdc verify`; the exit code."""
+    mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
+    return _ask(arguments, mode, tables.verify_table)
+
+
+def _ask(
+    arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
+) -> int:
+    local = resource.load(arguments.filename)
+    with contextlib.ExitStack() as stack:
+        spark = application.installed()
+        if local.pipeline.spec.sink.opensearch.embedded:
+            state = stack.enter_context(options.state_dir(arguments.state_dir, local))
+            local = stack.enter_context(options.with_node(local, state, keep=False))
+        answer = ask(
+            local,
+            mode,
+            application=spark,
+            secrets_dir=options.secrets_dir(arguments.secrets_dir),
+        )
+    if isinstance(answer, Failure):
+        sys.stderr.write(f"icdc: {answer.failure_class.value}: {answer.message}\n")
+        return exits.of_failure(answer)
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(text(answer) + "\n")
+    else:
+        options.write(answer, arguments.output)
+    return _code(answer, mode)
+
+
+def _code(answer: Mapping[str, Any], mode: RunMode) -> Exit:
+    """1 when a table cannot be answered for, or when a comparison found differences."""
+    compared = mode in (RunMode.VERIFY, RunMode.REPAIR)
+    bad = (
+        table.get("reason") or (compared and not table.get("equal")) for table in answer["tables"]
+    )
+    return Exit.STALLED if any(bad) else Exit.DONE

@@ -1,0 +1,129 @@
+"""Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from icdc_api.status import TableStatus
+
+NONE = "-"
+GAP = "   "
+_STATUS_HEAD = ("NAME", "STATE", "APPLIED", "BEHIND", "LAG", "ROWS", "MESSAGE")
+_PLAN_HEAD = (
+    *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),
+    "MESSAGE",
+)
+_VERIFY_HEAD = (
+    *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
+    "MESSAGE",
+)
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def status_table(tables: Iterable[TableStatus]) -> str:
+    """One line for each table of a pipeline."""
+    return aligned(_STATUS_HEAD, [_status_row(table) for table in tables])
+
+
+def plan_table(result: Mapping[str, Any]) -> str:
+    """What the next run would do, by table, then the mapping changes."""
+    rows = [
+        (
+            *(_cell(table.get(key)) for key in ("name", "index", "mode")),
+            *(_cell(table.get(key)) for key in ("fromSnapshotId", "toSnapshotId")),
+            *(_cell(table.get(key)) for key in ("filesAdded", "filesRemoved")),
+            *(_cell(table.get(key)) for key in ("filesWithNewDeletes", "rows")),
+            _bytes(table.get("bytes")),
+            _message(table),
+        )
+        for table in result["tables"]
+    ]
+    changes = [
+        f"{table['name']}: mapping: {change}"
+        for table in result["tables"]
+        for change in table.get("mappingChanges") or ()
+    ]
+    return "\n".join([aligned(_PLAN_HEAD, rows), *changes])
+
+
+def verify_table(result: Mapping[str, Any]) -> str:
+    """What the comparison found, by table, then samples of the ids."""
+    rows = [_verify_row(table) for table in result["tables"]]
+    samples = [
+        f"{table['name']}: {kind}: {', '.join(map(str, found['samples']))}"
+        for table in result["tables"]
+        for kind in ("missing", "extra", "different")
+        if (found := table.get(kind) or {}).get("samples")
+    ]
+    return "\n".join([aligned(_VERIFY_HEAD, rows), *samples])
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """`rows` below `head`, each column as wide as its widest cell."""
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def duration(seconds: int) -> str:
+    """As kubectl writes ages: the two greatest units."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds}s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    return f"{seconds // _DAY}d"
+
+
+def _status_row(table: TableStatus) -> tuple[str, ...]:
+    state = table.state.value
+    if table.export is not None and state == "Exporting" and table.export.chunks_total:
+        state = f"{state} {table.export.chunks_done}/{table.export.chunks_total}"
+    message = table.message or ""
+    return (
+        table.name,
+        state,
+        table.applied_snapshot_id or NONE,
+        _cell(table.snapshots_behind),
+        NONE if table.lag_seconds is None else duration(table.lag_seconds),
+        str(table.rows_upserted),
+        f"{table.reason.value}: {message}" if table.reason is not None else message,
+    )
+
+
+def _verify_row(table: Mapping[str, Any]) -> tuple[str, ...]:
+    repaired = table.get("repaired")
+    message = _message(table)
+    if repaired is not None:
+        message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
+    return (
+        *(_cell(table.get(key)) for key in ("name", "index", "snapshotId")),
+        "yes" if table.get("equal") else "no",
+        *(_cell(table.get(key)) for key in ("rows", "documents")),
+        *(_cell((table.get(kind) or {}).get("count")) for kind in ("missing", "extra")),
+        _cell((table.get("different") or {}).get("count")),
+        message,
+    )
+
+
+def _message(table: Mapping[str, Any]) -> str:
+    reason, message = table.get("reason"), table.get("message")
+    return ": ".join(str(part) for part in (reason, message) if part)
+
+
+def _cell(value: object) -> str:
+    return NONE if value is None or value == "" else str(value)
+
+
+def _bytes(value: object) -> str:
+    if not isinstance(value, int):
+        return NONE
+    size = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,259 @@
+"""Which step a pipeline needs next. Pure: no clock, no process, no cluster, no catalog.
+
+Level-based: each call sees everything and may be the first after any crash. The status is the
+write-ahead log: a run is recorded in `status.currentRun` (Planned) by one decision and created by
+a later one, which found the record durable; its name and epoch are in the record, so creating it
+twice is creating it once. No run is planned or created while anything of another may still write.
+
+    nothing at work --plan--> Planned --create--> Submitted --seen running--> Running
+        ^                        |                    |    (stop asked for: Stopping)  |
+        +------- dropped --------+                    +---- ended, no writer left -----+
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from icdc_api.runs import RunState, RunStatus
+from icdc_api.spec import Trigger
+from icdc_api.status import ObservedTriggers, PipelineStatus
+from icdc_operator import progress, retry, run_log, schedule, status
+from icdc_operator.observed import (
+    Action,
+    CreateRun,
+    Decision,
+    ForgetRun,
+    Observed,
+    RunPhase,
+    RunSeen,
+    StopRun,
+)
+
+OBSERVE_SECONDS = 5.0
+"""Between two looks at a live run. An adapter that is told of changes may look earlier."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What one decision has found out so far."""
+
+    status: PipelineStatus
+    actions: tuple[Action, ...] = ()
+    requeue_after: float | None = None
+    settled: bool = False
+
+
+def decide(observed: Observed, now: datetime) -> Decision:
+    """The next step for what was observed at `now` (aware).
+
+    The answer's status must be durable before its actions are carried out.
+    """
+    now = _as_written(now)
+    if observed.asked_at is not None:
+        observed = replace(observed, asked_at=_as_written(observed.asked_at))
+    step = _advance(_noticed(observed), observed, now)
+    recorded = step.status.model_copy(
+        update={"conditions": status.conditions(step.status, observed, now=now)}
+    )
+    return Decision(
+        status=status.summarised(recorded),
+        actions=step.actions + _forgotten(observed, step.status),
+        requeue_after=step.requeue_after,
+        settled=step.settled,
+    )
+
+
+def _as_written(moment: datetime) -> datetime:
+    """To the millisecond, as a status has it after it was written and read back."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def forgive(before: PipelineStatus) -> PipelineStatus:
+    """`before` without its failures: somebody asks for a new start, such as by `icdc run`."""
+    return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})
+
+
+def wants_stop(observed: Observed, run: RunStatus) -> bool:
+    """Whether the live run should end, because its spec is not the one to run any more."""
+    if observed.closing:
+        return True
+    if observed.spec is None:
+        return False  # a wrong spec changes nothing: the last good one goes on
+    return observed.spec.suspend or run.generation != observed.generation
+
+
+def _noticed(observed: Observed) -> PipelineStatus:
+    """The last status, brought to this generation and filled with what the runs report."""
+    before = observed.status
+    if before.observed_generation != observed.generation:
+        before = forgive(before).model_copy(update={"observed_generation": observed.generation})
+    if observed.spec is None:
+        tables = before.tables
+    else:
+        tables = progress.of_spec(observed.spec, before.tables)
+    seen = _seen(observed, before.current_run)
+    if before.current_run is not None and seen is not None and seen.report is not None:
+        tables = progress.with_report(tables, seen.report, before.current_run)
+    elif before.current_run is None and observed.heads is not None:
+        tables = progress.with_heads(tables, observed.heads)
+    return before.model_copy(
+        update={"tables": tables, "operator_version": observed.operator_version}
+    )
+
+
+def _seen(observed: Observed, run: RunStatus | None) -> RunSeen | None:
+    if run is None:
+        return None
+    return next((s for s in observed.runs if (s.name, s.epoch) == (run.name, run.epoch)), None)
+
+
+def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
+    run = known.current_run
+    seen = _seen(observed, run)
+    strays = _strays(observed, run)
+    if run is None:
+        if strays:
+            return _Step(known, strays, OBSERVE_SECONDS)
+        return _next_run(known, observed, now)
+    if seen is None and run.state == RunState.PLANNED:
+        return _planned(known, run, observed, strays=strays)
+    if seen is not None and seen.live:
+        step = _watched(known, run, seen, observed, now=now)
+        return replace(step, actions=strays + step.actions)
+    closed = _closed(known, run, seen, observed, now=now)
+    if strays:
+        return _Step(closed, strays, OBSERVE_SECONDS)
+    return _next_run(closed, observed, now)
+
+
+def _strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
+    """Stops for runs that still write although no record asks for them."""
+    current = None if run is None else (run.name, run.epoch)
+    return tuple(
+        StopRun(seen.name, graceful=False)
+        for seen in observed.runs
+        if seen.live and (seen.name, seen.epoch) != current
+    )
+
+
+def _planned(
+    known: PipelineStatus, run: RunStatus, observed: Observed, *, strays: tuple[Action, ...]
+) -> _Step:
+    """The record is there, the run is not: create it, or drop the record if it is outdated."""
+    if observed.status.current_run != run or strays:
+        return _Step(known, strays, OBSERVE_SECONDS)
+    if observed.spec is None or wants_stop(observed, run):
+        return _Step(known.model_copy(update={"current_run": None}), (), 0.0)
+    continuous = observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    return _Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
+
+
+def _watched(
+    known: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, *, now: datetime
+) -> _Step:
+    """The run lives: note how it does, and stop it where that is due."""
+    started = run.started_at or seen.started_at
+    if started is None and seen.phase != RunPhase.PENDING:
+        started = now
+    working = seen.phase == RunPhase.RUNNING and seen.report is not None
+    state = run.state
+    if state != RunState.STOPPING:
+        state = RunState.RUNNING if working else RunState.SUBMITTED
+    run = run.model_copy(update={"state": state, "started_at": started})
+    stop = _stop(run, seen, observed, now)
+    if stop is not None:
+        run = stop[0]
+    known = known.model_copy(update={"current_run": run})
+    if run_log.has_proved_itself(run, seen, now=now):
+        known = forgive(known)
+    return _Step(known, () if stop is None else (stop[1],), OBSERVE_SECONDS)
+
+
+def _stop(
+    run: RunStatus, seen: RunSeen, observed: Observed, now: datetime
+) -> tuple[RunStatus, StopRun] | None:
+    """The run as stopping and the action for it; None while it may go on."""
+    spec = observed.spec
+    wanted = run.state == RunState.STOPPING or wants_stop(observed, run)
+    if not wanted and spec is not None:
+        failure = run_log.start_timeout(run, seen, spec, now=now)
+        run = run.model_copy(update={"failure": failure})
+        wanted = failure is not None or run_log.overran(run, spec, now=now)
+    if not wanted:
+        return None
+    run = run.model_copy(update={"state": RunState.STOPPING})
+    # A run that does not even report cannot be asked to end by itself.
+    return run, StopRun(run.name, graceful=run.failure is None)
+
+
+def _closed(
+    known: PipelineStatus,
+    run: RunStatus,
+    seen: RunSeen | None,
+    observed: Observed,
+    *,
+    now: datetime,
+) -> PipelineStatus:
+    """The run has ended and nothing of it writes any more: into the history with it."""
+    ended = run_log.ended(run, seen, now=now)
+    known = known.model_copy(
+        update={
+            "current_run": None,
+            "last_run": ended,
+            "recent_runs": run_log.recorded(known.recent_runs, ended),
+        }
+    )
+    if run.state == RunState.STOPPING and run.failure is None:
+        # It was asked to end, so how it ended says nothing about the one that follows.
+        return known.model_copy(update={"next_attempt_time": now})
+    if observed.spec is None:
+        return known
+    failure = ended.failure or retry.passing_failure(known.tables)
+    if failure is None:
+        return forgive(known)
+    verdict = retry.judge(
+        failure,
+        policy=observed.spec.retry,
+        failures=known.consecutive_failures,
+        losses=retry.losses_in_a_row(known.recent_runs),
+        key=f"{observed.namespace}/{observed.name}",
+    )
+    wait = None if verdict.delay is None else now + timedelta(seconds=verdict.delay)
+    failures = known.consecutive_failures + (1 if verdict.counted else 0)
+    return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
+
+
+def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
+    """Nothing is at work: plan a run, wait for its time, or rest."""
+    spec = observed.spec
+    if spec is None or spec.suspend:
+        return _Step(known.model_copy(update={"next_attempt_time": None}), settled=True)
+    if observed.closing:
+        return _Step(known, settled=True)
+    due = schedule.next_due(known, observed, spec, now=now)
+    if due.at is None or due.at > now:
+        waits = [due.look_after] if due.look_after is not None else []
+        if due.at is not None:
+            waits.append((due.at - now).total_seconds())
+        return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
+    run = run_log.planned(known, observed, spec, now=now)
+    planned = known.model_copy(
+        update={
+            "current_run": run,
+            "mode": run.kind,
+            "next_attempt_time": None,
+            "observed_triggers": ObservedTriggers(
+                restart_nonce=spec.restart_nonce, resync_nonce=spec.resync.nonce
+            ),
+        }
+    )
+    return _Step(planned, requeue_after=0.0)
+
+
+def _forgotten(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
+    """Ended runs that neither the record nor the kept history holds."""
+    kept = {run.name for run in run_log.kept(after.recent_runs, observed.spec)}
+    if after.current_run is not None:
+        kept.add(after.current_run.name)
+    return tuple(
+        ForgetRun(seen.name) for seen in observed.runs if not seen.live and seen.name not in kept
+    )

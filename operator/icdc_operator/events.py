@@ -1,0 +1,101 @@
+"""What happened between two statuses, as events for people. Pure.
+
+Events tell of changes, once each; what holds now is in the conditions. The reasons are part of
+the API. Who shows them, Kubernetes or a terminal, is not known here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunState, RunStatus
+from icdc_api.status import PipelineStatus, TableState, TableStatus
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change, in the words of the API."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def between(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
+    """The events from `before` to `after`, in the order in which they are told."""
+    return [
+        *_of_spec(before, after),
+        *_of_tables(before, after),
+        *_of_ended_run(before, after),
+        *_of_current_run(before, after),
+    ]
+
+
+def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    valid = after.condition(ConditionType.SPEC_VALID)
+    if valid is not None and before.observed_generation != after.observed_generation:
+        if after.holds(ConditionType.SPEC_VALID):
+            yield Event("SpecAccepted", f"generation {after.observed_generation}")
+        else:
+            yield Event("SpecInvalid", valid.message, warning=True)
+    was, now = (each.holds(ConditionType.SUSPENDED) for each in (before, after))
+    if now and not was:
+        yield Event("Suspended", "progress is kept")
+    if was and not now:
+        yield Event("Resumed", "the pipeline goes on")
+
+
+def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    last = after.last_run
+    if last is None or (before.last_run is not None and before.last_run.epoch == last.epoch):
+        return
+    if last.failure is None:
+        yield Event("RunSucceeded", last.name)
+        return
+    text = f"{last.name}: {last.failure.failure_class.value}: {last.failure.message}"
+    yield Event("RunFailed", text, warning=True)
+    if after.next_attempt_time is not None:
+        yield Event("RunRetrying", f"next attempt at {after.next_attempt_time:%H:%M:%S} UTC")
+
+
+def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    run = after.current_run
+    if run is None:
+        return
+    known = before.current_run
+    old = known if known is not None and known.epoch == run.epoch else None
+    if old is None:
+        yield Event("RunPlanned", f"{run.name} ({run.kind.value}, attempt {run.attempt})")
+    if _is_running(run) and not (old is not None and _is_running(old)):
+        yield Event("RunStarted", run.name)
+
+
+def _is_running(run: RunStatus) -> bool:
+    return run.state in (RunState.RUNNING, RunState.STOPPING) and run.started_at is not None
+
+
+def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    known = {table.name: table for table in before.tables}
+    for table in after.tables:
+        yield from _of_table(known.get(table.name), table)
+
+
+def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
+    was = TableState.PENDING if old is None else old.state
+    in_place = (TableState.STREAMING, TableState.COMPLETE)
+    if new.state == TableState.STALLED and (
+        old is None or (old.state, old.reason) != (new.state, new.reason)
+    ):
+        reason = "" if new.reason is None else f" {new.reason.value}:"
+        yield Event("TableStalled", f"{new.name}:{reason} {new.message or ''}".strip(), True)
+    if was == TableState.STALLED and new.state != TableState.STALLED:
+        yield Event("TableResumed", new.name)
+    if new.state == TableState.EXPORTING and was != TableState.EXPORTING:
+        again = old is not None and old.applied_snapshot_id is not None
+        yield Event("Reexporting" if again else "ExportStarted", f"{new.name} to {new.index}")
+    if new.state in in_place and was in (TableState.PENDING, TableState.EXPORTING):
+        rows = new.export.rows if new.export is not None else 0
+        yield Event("ExportCompleted", f"{new.name}: {rows} rows in {new.index}")
+    if new.dead_letters > (0 if old is None else old.dead_letters):
+        text = f"{new.name}: {new.dead_letters} rows are refused by the index"
+        yield Event("DeadLetters", text, warning=True)

@@ -1,0 +1,67 @@
+"""Why a child process ended without an outcome of its own, by the evidence that it left.
+
+The one place where exit codes and log lines become classes of failure; a guess, but a bounded
+one: never silence, never a hang. Knows nothing of how the process was started.
+"""
+
+import signal
+
+from icdc_api import errors
+from icdc_api.runs import Failure
+
+MAX_SHOWN_LINES = 6
+MAX_SHOWN_TEXT = 600
+"""Characters of the log's end that go into a message."""
+
+_TAKEN_AWAY = frozenset(
+    {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
+)
+"""Signals that somebody else sends; a crash of the process's own making is not one of them."""
+
+_JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_java_server")
+"""What the driver's Python says when the JVM beside it has vanished."""
+
+
+def of_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
+    """The failure that an exit code (negative: a signal) and the end of the log stand for."""
+    return Failure.of(_error(exit_code, log_tail, log))
+
+
+def behind_bug(log_tail: str, *, log: str) -> Failure | None:
+    """What the log says about an error that the application could not name itself.
+
+    A driver whose JVM has vanished sees refused connections and cannot know why.
+    """
+    error = _jvm_error(log_tail, f"the log is {log}")
+    return None if error is None else Failure.of(error)
+
+
+def _jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
+    if "java.lang.OutOfMemoryError" in log_tail:
+        return errors.OutOfMemory(
+            f"the JVM ran out of memory; raise spec.spark.driver.memory ({where})"
+        )
+    if any(text in log_tail for text in _JVM_LOST):
+        return errors.NodeLost(f"the JVM of the application was lost ({where})")
+    return None
+
+
+def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
+    where = f"the log is {log}"
+    jvm_error = _jvm_error(log_tail, where)
+    if jvm_error is not None:
+        return jvm_error
+    if "JAVA_GATEWAY_EXITED" in log_tail:
+        return errors.Submission(f"the JVM did not start: {_shown(log_tail)} ({where})")
+    if -exit_code in _TAKEN_AWAY:
+        name = signal.Signals(-exit_code).name
+        return errors.NodeLost(f"the application was ended from outside by {name} ({where})")
+    return errors.Bug(
+        f"the application ended with code {exit_code} and left no outcome ({where}): "
+        f"{_shown(log_tail) or 'the log is empty'}"
+    )
+
+
+def _shown(log_tail: str) -> str:
+    lines = [line.strip() for line in log_tail.splitlines() if line.strip()]
+    return " | ".join(lines[-MAX_SHOWN_LINES:])[-MAX_SHOWN_TEXT:]

@@ -1,0 +1,42 @@
+"""Files that are either the old one or the new one, whatever happens while they are written.
+
+Knows nothing of what the files hold.
+"""
+
+import os
+from pathlib import Path
+
+PRIVATE_MODE = 0o600
+"""Owner only: requests hold resolved property values, and some of those are credentials."""
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replaces `path`; a reader, or a crash at any point, sees the old text or the new one."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(path)
+    _sync_directory(path.parent)
+
+
+def tail(path: Path, limit_bytes: int) -> str:
+    """The last `limit_bytes` of a text file; empty when there is no such file."""
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - limit_bytes))
+            return stream.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _sync_directory(directory: Path) -> None:
+    """Makes the rename itself durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,117 @@
+"""What the reconcile core looks at and what it answers: plain values, no behaviour worth a test.
+
+An adapter (a cluster, or one host) fills `Observed` from fresh reads and carries out the actions
+of a `Decision` after the decision's status is durable. These values know neither adapter.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure, RunStatus
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus
+
+
+class RunPhase(StrEnum):
+    """What an adapter sees of a run. The last three are ends, but see `RunSeen.writer_alive`."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    GONE = "Gone"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the adapter expects nothing more of the run."""
+        return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.GONE)
+
+
+@dataclass(frozen=True)
+class RunSeen:
+    """One run as an adapter finds it now."""
+
+    name: str
+    epoch: int
+    phase: RunPhase
+    writer_alive: bool
+    """Whether any process of the run may still write, whatever `phase` says."""
+    started_at: datetime | None = None
+    report: RunReport | None = None
+    """The newest report of this very run."""
+    failure: Failure | None = None
+    """What the adapter has evidence for, when the run ended without an outcome of its own."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the run works or something of it may still write."""
+        return self.writer_alive or not self.phase.ended
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One pipeline and all that belongs to it, read at one moment."""
+
+    namespace: str
+    name: str
+    generation: int
+    spec: PipelineSpec | None
+    """None when the spec is wrong; then `problem` says why."""
+    status: PipelineStatus
+    """As it was last made durable."""
+    problem: str | None = None
+    runs: tuple[RunSeen, ...] = ()
+    """Every run of the pipeline that left a trace; one that still writes is never missing."""
+    heads: Mapping[str, str | None] | None = None
+    """Newest snapshot by table name, None for an empty table; a table that cannot be looked at is
+    left out. None as a whole when only a run can look."""
+    asked_at: datetime | None = None
+    """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
+    operator_version: str | None = None
+    """Version of what decides, for `status.operatorVersion`."""
+    closing: bool = False
+    """The adapter is about to end: what runs stops after its batch, and nothing new starts."""
+
+
+@dataclass(frozen=True)
+class CreateRun:
+    """Create the run; one of that name that exists is the same run and no error."""
+
+    run: RunStatus
+    continuous: bool
+    """Whether the spec asks for one long-running application."""
+
+
+@dataclass(frozen=True)
+class StopRun:
+    """End the run. Asked again at every decision until the run is gone."""
+
+    name: str
+    graceful: bool
+    """True: let the current batch finish first. False: end its processes now."""
+
+
+@dataclass(frozen=True)
+class ForgetRun:
+    """Remove what an ended run left behind."""
+
+    name: str
+
+
+Action = CreateRun | StopRun | ForgetRun
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The next step: make `status` durable, then carry out `actions`, then look again."""
+
+    status: PipelineStatus
+    actions: tuple[Action, ...] = field(default=())
+    requeue_after: float | None = None
+    """Seconds until the next look; None when only a change of the resource can matter."""
+    settled: bool = False
+    """Nothing runs, waits for a retry or was asked for: what is left are tables that are up to
+    date, complete or stalled, or a failure that waits for a person."""

@@ -1,0 +1,101 @@
+"""When a failed run is tried again: one policy per failure class, pure.
+
+A failure of the run as a whole comes here, and so does a passing fault that one table met. It
+knows no run and no table, only failures and how many of them there were in a row.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.runs import Failure, RunStatus
+from icdc_api.spec import Retry
+from icdc_api.status import TableReason, TableState, TableStatus
+
+AT_ONCE_LOSSES = 3
+"""Lost nodes in a row that are answered at once; from then on each waits longer than the last, so
+that a run which is killed whenever it starts does not keep a host busy for ever."""
+
+JITTER = 0.1
+"""Greatest part of a delay that is added, so that pipelines which failed together spread out."""
+
+PASSING_REASONS = frozenset(
+    {TableReason.SOURCE_UNAVAILABLE, TableReason.TARGET_UNAVAILABLE, TableReason.THROTTLED}
+)
+"""Reasons of a stalled table that may go away by themselves."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a failure means for the pipeline."""
+
+    counted: bool
+    """Whether it uses up one of `retry.maxAttempts`."""
+    delay: float | None
+    """Seconds until the next attempt; None: none before a person acts."""
+    person: bool
+    """Whether a person must act, and so whether the pipeline is Stalled."""
+
+
+def judge(failure: Failure, *, policy: Retry, failures: int, losses: int, key: str) -> Verdict:
+    """The verdict on `failure`.
+
+    `failures` counts the counted failures in a row before this one, `losses` the lost nodes in a
+    row with this one; `key` seeds the jitter, so that the same question gets the same answer.
+    """
+    match failure.failure_class:
+        case FailureClass.NODE_LOST:
+            repeated = losses - AT_ONCE_LOSSES
+            delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
+            return Verdict(counted=False, delay=delay, person=False)
+        case FailureClass.AUTH:
+            # Credentials are rotated outside of the pipeline, so it goes on looking, slowly.
+            return Verdict(counted=False, delay=float(policy.max_seconds), person=True)
+    if not failure.retryable:
+        return Verdict(counted=True, delay=None, person=True)
+    if failures + 1 >= policy.max_attempts:
+        return Verdict(counted=True, delay=None, person=True)
+    return Verdict(counted=True, delay=_backoff(policy, failures + 1, key), person=False)
+
+
+def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
+    """How many of the last runs were lost with their node, one after the other."""
+    count = 0
+    for run in newest_first:
+        if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
+            break
+        count += 1
+    return count
+
+
+def passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
+    """The first passing fault that a table met, as a failure of the run that met it."""
+    for table in tables:
+        if is_retried(table) and table.reason is not None:
+            return Failure(
+                failure_class=FailureClass(table.reason.value),
+                reason=table.reason.value,
+                message=f"{table.name}: {table.message or table.reason.value}",
+                retryable=True,
+                who_acts=WhoActs.NOBODY,
+            )
+    return None
+
+
+def is_retried(table: TableStatus) -> bool:
+    """Whether the table waits for a passing fault to go away."""
+    return table.state == TableState.STALLED and table.reason in PASSING_REASONS
+
+
+def waits_for_person(table: TableStatus) -> bool:
+    """Whether the table is stalled until a person acts."""
+    return table.state == TableState.STALLED and table.reason not in PASSING_REASONS
+
+
+def _backoff(policy: Retry, step: int, key: str) -> float:
+    """`initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
+    doublings = min(step - 1, 30)  # beyond this every allowed start is over every allowed end
+    delay = min(policy.initial_seconds * 2.0**doublings, float(policy.max_seconds))
+    share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
+    return delay * (1 + JITTER * share)

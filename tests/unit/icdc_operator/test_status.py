@@ -1,0 +1,210 @@
+"""Conditions, phase and totals; what kstatus makes of them."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import Failure, RunState
+from icdc_api.status import (
+    Duplicates,
+    ExportProgress,
+    Phase,
+    PipelineStatus,
+    TableReason,
+    TableState,
+    TableStatus,
+)
+from icdc_operator import status
+from icdc_operator.observed import Observed, RunPhase
+from support_pipelines import (
+    NOW,
+    caught_up,
+    make_spec,
+    observed,
+    report,
+    run_record,
+    seen,
+    stalled,
+)
+
+pytestmark = pytest.mark.unit
+
+
+def kstatus(resource_generation: int, value: PipelineStatus) -> str:
+    """The verdict that Helm, Flux and cli-utils come to, from their published rules."""
+    if value.observed_generation != resource_generation:
+        return "InProgress"
+    if value.holds(ConditionType.RECONCILING):
+        return "InProgress"
+    if value.holds(ConditionType.STALLED):
+        return "Failed"
+    ready = value.condition(ConditionType.READY)
+    return "Current" if ready is None or ready.status == "True" else "InProgress"
+
+
+def told(world: Observed, **more: Any) -> PipelineStatus:
+    value = world.status.model_copy(update={"observed_generation": world.generation, **more})
+    value = value.model_copy(update={"conditions": status.conditions(value, world, now=NOW)})
+    return status.summarised(value)
+
+
+def exporting(name: str = "shop.orders", **more: Any) -> TableStatus:
+    export = ExportProgress(chunks_total=4, chunks_done=1, rows=10)
+    return TableStatus(name=name, index=name, state=TableState.EXPORTING, export=export, **more)
+
+
+GOOD_RUN = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+BAD_RUN = run_record(
+    state=RunState.FAILED, failure=Failure.of(errors.TargetUnavailable("http://search is down"))
+)
+LIVE_RUN = run_record()
+LATER = NOW + timedelta(seconds=10)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "verdict", "phase", "ready"),
+    [
+        ({}, {"tables": (TableStatus(name="a", index="a"),)}, "InProgress", "Pending", "Exporting"),
+        (
+            {},
+            {"tables": (exporting(),), "current_run": LIVE_RUN},
+            *("InProgress", "Exporting"),
+            "Exporting",
+        ),
+        ({}, {"tables": (caught_up(),), "last_run": GOOD_RUN}, "Current", "Streaming", "Streaming"),
+        (
+            {},
+            {"tables": (caught_up(snapshots_behind=9, lag_seconds=900),), "last_run": GOOD_RUN},
+            *("Current", "Streaming", "Streaming"),
+        ),
+        (
+            {},
+            {
+                "tables": (exporting(applied_snapshot_id="7"),),
+                "last_run": GOOD_RUN,
+                "current_run": LIVE_RUN,
+            },
+            *("Current", "Exporting", "Streaming"),
+        ),
+        (
+            {},
+            {"tables": (stalled(TableReason.ALIAS_TAKEN),), "last_run": GOOD_RUN},
+            *("Failed", "Stalled", "TableStalled"),
+        ),
+        (
+            {},
+            {
+                "tables": (caught_up(),),
+                "last_run": BAD_RUN,
+                "consecutive_failures": 2,
+                "next_attempt_time": LATER,
+            },
+            *("InProgress", "Retrying", "Retrying"),
+        ),
+        (
+            {},
+            {"tables": (caught_up(),), "last_run": BAD_RUN, "consecutive_failures": 8},
+            *("Failed", "Stalled", "TargetUnavailable"),
+        ),
+        ({"suspend": True}, {"tables": (caught_up(),)}, "Current", "Suspended", "Suspended"),
+        (
+            {"suspend": True},
+            {"tables": (caught_up(),), "current_run": LIVE_RUN},
+            *("InProgress", "Streaming", "Suspending"),
+        ),
+    ],
+)
+def test_kstatus_phase_and_ready_agree(
+    spec: dict[str, Any], fields: dict[str, Any], verdict: str, phase: str, ready: str
+) -> None:
+    value = told(observed(make_spec(**spec)), **fields)
+    condition = value.condition(ConditionType.READY)
+    assert condition is not None
+    assert (kstatus(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
+
+
+def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
+    world = replace(observed(None), problem="spec.tables: missing")
+    value = told(world)
+    for kind in (ConditionType.READY, ConditionType.STALLED, ConditionType.SPEC_VALID):
+        condition = value.condition(kind)
+        assert condition is not None
+        assert condition.message == "spec.tables: missing"
+    assert kstatus(1, value) == "Failed"
+
+
+def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:
+    old = told(observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    assert kstatus(1, old) == "Current"
+    world = replace(observed(make_spec(), old), generation=2)
+    assert kstatus(2, old) == "InProgress"
+    planned = told(world, current_run=run_record(generation=2, state=RunState.PLANNED))
+    assert kstatus(2, planned) == "InProgress"
+    live = seen(RunPhase.RUNNING, report=report(caught_up()))
+    at_work = replace(world, runs=(live,))
+    in_effect = told(at_work, current_run=run_record(generation=2))
+    assert kstatus(2, in_effect) == "Current"
+    lost_report = replace(world, status=in_effect)
+    assert kstatus(2, told(lost_report)) == "Current"
+
+
+def test_transition_times_change_only_when_a_status_flips() -> None:
+    first = told(observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    behind = (caught_up(snapshots_behind=3),)
+    world = observed(make_spec(), first)
+    value = first.model_copy(update={"tables": behind})
+    second = status.conditions(value, world, now=LATER)
+    moments = {condition.type: condition.last_transition_time for condition in second}
+    assert moments.pop(ConditionType.CAUGHT_UP) == LATER
+    assert set(moments.values()) == {NOW}
+
+
+def test_messages_name_tables_and_stay_bounded() -> None:
+    names = [f"shop.table{number}" for number in range(40)]
+    tables = tuple(
+        stalled(TableReason.GAP).model_copy(update={"name": name, "message": "x" * 900})
+        for name in names
+    )
+    value = told(observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
+    condition = value.condition(ConditionType.STALLED)
+    assert condition is not None
+    assert condition.message.startswith("shop.table0: Gap: ")
+    assert len(condition.message) <= 1024
+    assert value.summary is not None
+    assert value.summary.tables == "0/40"
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "expected"),
+    [
+        (ConditionType.DEAD_LETTERS, {"dead_letters": 3}, ("True", "shop.orders: 3 rows")),
+        (ConditionType.DEAD_LETTERS, {}, ("False", "")),
+        (ConditionType.CAUGHT_UP, {"snapshots_behind": 2}, ("False", "shop.orders: 2 snapshots")),
+        (
+            ConditionType.READY,
+            {"duplicates": Duplicates(count=2, samples=("1", "2"))},
+            ("True", "shop.orders: 2 keys occur in more than one row, such as 1, 2"),
+        ),
+    ],
+)
+def test_a_condition_says_what_a_person_needs(
+    kind: ConditionType, fields: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    value = told(observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN)
+    condition = value.condition(kind)
+    assert condition is not None
+    assert (condition.status.value, condition.message) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("Never", "False"), ("Auto", "Unknown"), ("Always", "Unknown")]
+)
+def test_nothing_is_claimed_about_pins_that_no_run_reported(policy: str, expected: str) -> None:
+    value = told(observed(make_spec(changelog={"pinSnapshots": policy})))
+    condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
+    assert condition is not None
+    assert condition.status.value == expected
