@@ -24,9 +24,8 @@ def broken_links(page: Path) -> Iterator[str]:
         linked = (page.parent / name) if name else page
         if not linked.exists():
             yield f"{page}: {target} does not exist"
-        elif anchor and linked.suffix == ".md":
-            if anchor not in anchors(linked.read_text(encoding="utf-8")):
-                yield f"{page}: {target} has no such heading"
+        elif anchor and anchor not in anchors(linked.read_text(encoding="utf-8")):
+            yield f"{page}: {target} has no such heading"
 
 
 def main() -> int:

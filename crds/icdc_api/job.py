@@ -79,9 +79,9 @@ class RunRequest(_JsonFile):
     """File that the application keeps up to date with its RunReport."""
     secrets_dir: Annotated[str, Field(max_length=4096)] | None = None
     """Directory that holds `<secret>/<key>` files; absent when no Secret is named."""
-    parent_lock: Annotated[str, Field(max_length=4096)] | None = None
-    """File that whoever started the run holds locked while it lives: once the lock is free the
-    application ends at once. Absent where something else ends orphans, as on Kubernetes."""
+    end_with_stdin: Flag = False
+    """True: whoever started the run holds the other end of its standard input, and the application
+    ends at once when that closes. False where something else ends orphans, as on Kubernetes."""
 
 
 class RunReport(_JsonFile):

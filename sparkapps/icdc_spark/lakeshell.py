@@ -44,9 +44,11 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
 def answer(spark: SparkSession, request: str) -> str:
     """The answer to one line of input."""
     try:
-        rows = [row.asDict(recursive=True) for row in spark.sql(json.loads(request)["sql"]).collect()]
+        rows = [
+            row.asDict(recursive=True) for row in spark.sql(json.loads(request)["sql"]).collect()
+        ]
     except PySparkException as error:
-        return json.dumps({"error": str(error).split("\n\n", maxsplit=1)[0]})
+        return json.dumps({"error": str(error).strip().partition("\n")[0]})
     return json.dumps({"rows": rows}, default=str)
 
 

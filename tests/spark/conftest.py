@@ -74,7 +74,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         f"{catalog}.warehouse": str(folder / "warehouse"),
         f"{catalog}.cache-enabled": "false",
     }
-    builder = SparkSession.builder.master("local[2]").appName("tests")
+    # Tasks are tried again as on a cluster; Spark's own default in local mode is one attempt.
+    builder = SparkSession.builder.master("local[2,4]").appName("tests")
     for key, value in conf.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_spark.diff import Strategy, changes, export_lines
+from icdc_spark.diff import Strategy, changes, choose, export_lines
 from icdc_spark.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.lines import LineCounts, Lines
 from icdc_spark.plan import ChangePlan, plan_appends, plan_changes, plan_export
@@ -91,7 +92,7 @@ class Lake:
         """One batch per chunk of the current snapshot."""
         at, table = self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
-        chunks = plan_export(table, at, target_bytes=target_bytes)
+        chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
         with StagedReader(self.session, table, at) as reader:
             return [parsed(export_lines(reader, c, spec, version=VERSION)) for c in chunks]
 
@@ -113,16 +114,16 @@ class Lake:
             return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
 
 
-def strategies_for(plan: ChangePlan) -> Sequence[Strategy]:
-    """The strategies that must agree on a plan."""
-    if plan.is_append:
-        return (Strategy.APPEND, Strategy.ONE_READ, Strategy.TWO_READS)
-    return (Strategy.ONE_READ, Strategy.TWO_READS)
+def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
+    """The strategies that must agree with the chosen one."""
+    usable = {Strategy.ONE_READ, Strategy.TWO_READS}
+    return sorted(usable - {choose(plan)})
 
 
 def parsed(lines: Lines) -> Batch:
     """Runs the lines and takes them apart; asserts what every operation has in common."""
-    rows = lines.frame.collect()
+    with source_errors("the table"):
+        rows = lines.frame.collect()
     return Batch(sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.counts())
 
 

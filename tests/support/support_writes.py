@@ -45,7 +45,9 @@ def is_bulk(request: Request) -> bool:
 def writes_of(request: Request) -> list[Write]:
     """Every document operation of a request; none for a request that writes no document."""
     if is_bulk(request):
-        return [item.write for item in bulk_items(request)]
+        # An entry that requires an alias guards against the creation of the index; on an index
+        # the server always refuses it.
+        return [item.write for item in bulk_items(request) if not _requires_alias(item.lines)]
     single = _DOCUMENT_PATH.match(request.path)
     if single is None or request.method not in ("PUT", "POST", "DELETE"):
         return []
@@ -55,6 +57,10 @@ def writes_of(request: Request) -> list[Write]:
     version = int(query["version"][0]) if "version" in query else None
     source = b"" if op == "delete" else request.text()
     return [_write(op, unquote(single[1]), unquote(single[3]), version, source)]
+
+
+def _requires_alias(lines: bytes) -> bool:
+    return b'"require_alias":true' in lines.partition(b"\n")[0]
 
 
 def bulk_items(request: Request) -> list[BulkItem]:

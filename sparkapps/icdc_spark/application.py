@@ -1,0 +1,193 @@
+"""One run of a pipeline: all its tables in one Spark application, each in a thread of its own.
+
+A table that fails, stalls or waits changes nothing for the others. A run ends when every table
+is caught up, complete or stalled, or, when continuous, when it is told to stop.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import BadSpec, Bug, Fenced, IcdcError, PassingError, TableError
+from icdc_api.job import RunMode, RunRequest
+from icdc_api.secrets import resolved_catalog_properties
+from icdc_api.spec import Pipeline
+from icdc_api.status import TableStatus
+from icdc_api.tables import Table
+from icdc_spark import inspection, session
+from icdc_spark.context import Stop, TableContext
+from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.opensearch.connection import Connection, from_spec
+from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.progress import Reporter
+from icdc_spark.steps import StepKind
+from icdc_spark.table_run import TableRun
+
+LOG = logging.getLogger(__name__)
+
+MAX_TABLES_AT_ONCE = 8
+"""Tables worked on at the same time; more threads cost memory and no longer save time."""
+STALLED_RECHECK_SECONDS = 30
+"""How often a continuous run looks again at a table that waits for a person."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a run ended: its failure as a whole, and what plan, verify or repair found."""
+
+    outcome: IcdcError | None = None
+    result: dict[str, Any] | None = None
+
+
+class Application:
+    """One run; `run` may be called once."""
+
+    def __init__(self, request: RunRequest, spark: SparkSession, stop: Stop | None = None) -> None:
+        self.request = request
+        self.stop = stop or threading.Event()
+        self._spark = spark
+        self._pipeline = _pipeline(request)
+        self._secrets = Path(request.secrets_dir) if request.secrets_dir else None
+        self._tables = self._pipeline.spec.tables
+        known = [TableStatus(name=each.name, index=each.index_name) for each in self._tables]
+        self._reporter = Reporter(request, known)
+        self._failures: list[IcdcError] = []
+
+    def run(self) -> Answer:
+        """Works until done; every failure is in the report, none is raised."""
+        answer = self._answer()
+        self._reporter.finish(outcome=answer.outcome, result=answer.result)
+        return answer
+
+    def _answer(self) -> Answer:
+        try:
+            connection = self._connection()
+            store = StateStore(connection)
+        except IcdcError as error:
+            return Answer(outcome=error)
+        try:
+            if self.request.mode is not RunMode.RUN:
+                return Answer(result=self._inspect(connection, store))
+            self._each_table(lambda context: self._follow(context), connection, store)
+        finally:
+            store.close()
+        return Answer(outcome=self._worst())
+
+    def _connection(self) -> Connection:
+        opensearch = self._pipeline.spec.sink.opensearch
+        return from_spec(opensearch, self._secrets)
+
+    def _inspect(self, connection: Connection, store: StateStore) -> dict[str, Any]:
+        """The answer of plan, verify and repair: one entry per table, in the spec's order."""
+        entries: dict[str, dict[str, Any]] = {}
+
+        def inspect(context: TableContext) -> None:
+            entries[context.table.name] = inspection.inspect(context)
+
+        self._each_table(inspect, connection, store)
+        return {"tables": [entries[table.name] for table in self._tables if table.name in entries]}
+
+    def _each_table(
+        self,
+        work: Callable[[TableContext], None],
+        connection: Connection,
+        store: StateStore,
+    ) -> None:
+        with ThreadPoolExecutor(min(len(self._tables), MAX_TABLES_AT_ONCE)) as pool:
+            futures = [
+                pool.submit(self._guarded, work, self._context(table, connection, store))
+                for table in self._tables
+            ]
+            if any(each.exception() for each in wait(futures, None, FIRST_EXCEPTION).done):
+                # Nobody foresaw it: the other tables finish their step, and the run ends.
+                self.stop.set()
+            for future in futures:
+                future.result()
+
+    def _context(self, table: Table, connection: Connection, store: StateStore) -> TableContext:
+        return TableContext(
+            request=self.request,
+            spec=self._pipeline.spec,
+            table=table,
+            connection=connection,
+            store=store,
+            open_session=lambda: self._open_session(table),
+            reporter=self._reporter.table(table.name),
+            stop=self.stop,
+        )
+
+    def _open_session(self, table: Table) -> SparkSession:
+        catalog = self._pipeline.spec.catalog_of(table)
+        properties: Mapping[str, str] = resolved_catalog_properties(catalog, self._secrets)
+        opened = session.table_session(self._spark, catalog.name, properties)
+        session.use_pool(opened, table.name)
+        return opened
+
+    def _guarded(self, work: Callable[[TableContext], None], context: TableContext) -> None:
+        """Runs a table's work; whatever goes wrong becomes a failure of this table or of the run."""
+        try:
+            with source_errors(context.table.name):
+                work(context)
+        except (TableError, PassingError) as error:
+            self._failed(context, error)
+        except IcdcError as error:
+            LOG.error("%s: %s", context.table.name, error)
+            self._failures.append(error)
+            if isinstance(error, Fenced):
+                # Whoever took this table over has taken over the pipeline.
+                self.stop.set()
+        finally:
+            context.close()
+
+    def _failed(self, context: TableContext, error: TableError | PassingError) -> None:
+        LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
+        context.reporter.failed(error)
+        if isinstance(error, PassingError):
+            self._failures.append(error)
+
+    def _follow(self, context: TableContext) -> None:
+        """Brings one table up to date, and keeps it so when continuous."""
+        context.store.ensure_index()
+        run = TableRun(context)
+        while not self.stop.is_set():
+            try:
+                step = run.advance()
+            except TableError as error:
+                if not self.request.continuous:
+                    raise
+                self._failed(context, error)
+                run = TableRun(context)
+                self.stop.wait(max(STALLED_RECHECK_SECONDS, self.request.poll_seconds))
+                continue
+            idle = step in (StepKind.IDLE, StepKind.COMPLETE)
+            if step is StepKind.COMPLETE or (idle and not self.request.continuous):
+                return
+            if idle:
+                self.stop.wait(self.request.poll_seconds)
+
+    def _worst(self) -> IcdcError | None:
+        """The failure that the run stands for: what cannot be retried comes first."""
+        return min(self._failures, key=lambda error: error.retryable, default=None)
+
+
+def _pipeline(request: RunRequest) -> Pipeline:
+    try:
+        return Pipeline.model_validate(request.pipeline)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise BadSpec(f"The pipeline in the request is not valid: {where}: {problem['msg']}") from (
+            error
+        )
+
+
+def crashed(error: BaseException) -> Bug:
+    """The failure that stands for an error nobody foresaw."""
+    return Bug(f"{type(error).__name__}: {error}")

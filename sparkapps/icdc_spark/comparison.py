@@ -1,0 +1,248 @@
+"""Compares an index with its table at the applied snapshot, document by document.
+
+Both sides are reduced to (id, digest of the canonical document) in tasks, and meet in one join;
+the driver sees counts and samples only. Repair writes the snapshot's documents for the ids that
+differ, as a batch of its own.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_api.errors import Gap
+from icdc_spark import duplicates
+from icdc_spark.changelog import Batch, applied_state
+from icdc_spark.context import TableContext, instant
+from icdc_spark.diff import export_lines
+from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.opensearch import indices
+from icdc_spark.opensearch.scan import Scan, close_scan, open_scan, read_slice
+from icdc_spark.opensearch.state_store import Stored
+from icdc_spark.plan import Chunk
+from icdc_spark.reader import Reader, StagedReader
+from icdc_spark.resolve import resolve
+from icdc_spark.rows import ID
+from icdc_spark.state import Intent, IntentKind, Totals, base_version
+from icdc_spark.table_run import TableRun
+
+SAMPLES = 20
+DIGEST = "digest"
+_SIDE = "id string, digest string"
+
+Entry = dict[str, Any]
+
+
+def canonical(document: str | bytes) -> str:
+    """The document with sorted keys; numbers keep their text, so 1, 1.0 and "1" all differ."""
+
+    def number(text: str) -> dict[str, str]:
+        return {"number": text}
+
+    parsed = json.loads(document, parse_float=number, parse_int=number)
+    return json.dumps(parsed, sort_keys=True, separators=(",", ":"))
+
+
+def digest(document: str | bytes) -> str:
+    """Sixteen bytes of SHA-256 in hex: equal exactly where the canonical documents are."""
+    return hashlib.sha256(canonical(document).encode()).hexdigest()[:32]
+
+
+def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
+    """Equal, or counts and up to 20 ids that are missing, extra or different."""
+    stored = run.load()
+    if stored is None or stored.document.applied is None or stored.document.index is None:
+        raise Gap(f"Table {context.table.name} was never exported: there is nothing to verify.")
+    look = run.look(stored)
+    applied = stored.document.applied.snapshot_id
+    indices.check_identity(context.client, stored.document.index, stored.document.index_uuid or "")
+    documents = indices.refresh_and_count(context.client, stored.document.index)
+    entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
+    if stored.document.intent is not None:
+        entry["message"] = "a batch is under way; run the pipeline to finish it"
+    if applied is None:
+        return entry | _against_nothing(documents)
+    spec = run.documents_at(look, applied)
+    with StagedReader(run.session, look.table, int(applied)) as reader:
+        differing = _difference(context, reader, spec, stored)
+        entry |= _findings(reader, differing)
+        if repair and not entry["equal"]:
+            work = Batch(context=context, session=run.session, table=look.table, documents=spec)
+            entry["repaired"] = _repair(work, reader, stored, differing)
+    return entry
+
+
+def _against_nothing(documents: int) -> Entry:
+    """The table had no snapshot yet: the index must be empty."""
+    none: Entry = {"count": 0, "samples": []}
+    return {
+        "rows": 0,
+        "equal": documents == 0,
+        "missing": none,
+        "extra": none | {"count": documents},
+        "different": none,
+    }
+
+
+def _difference(
+    context: TableContext, reader: Reader, spec: DocumentSpec, stored: Stored
+) -> DataFrame:
+    """One row per id of either side, with `kind`: equal, missing, extra or different."""
+    table = _table_side(reader, spec, marked=stored.document.duplicates is not None)
+    index = _index_side(context, reader, stored.document.index or "")
+    if spec.append_only:
+        return _compare_contents(table, index)
+    left, right = table.alias("t"), index.alias("i")
+    joined = left.join(right, on=F.col("t.id") == F.col("i.id"), how="full_outer")
+    kind = (
+        F.when(F.col("i.id").isNull(), "missing")
+        .when(F.col("t.id").isNull(), "extra")
+        .when(F.col("t.digest") != F.col("i.digest"), "different")
+        .otherwise("equal")
+    )
+    return joined.select(
+        F.coalesce("t.id", "i.id").alias(ID), kind.alias("kind"), F.col("t.id").alias("row")
+    )
+
+
+def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
+    """For append-only tables: ids hang on a row's file, which compaction changes; contents do not."""
+    rows = table.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("rows"), F.min(ID).alias("row_id"))
+    documents = index.groupBy(DIGEST).agg(
+        F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")
+    )
+    joined = rows.join(documents, on=DIGEST, how="full_outer").na.fill(0, ["rows", "documents"])
+    kinds = F.concat(
+        F.array_repeat(F.lit("equal"), F.least("rows", "documents").cast("int")),
+        F.array_repeat(
+            F.lit("missing"), F.greatest(F.col("rows") - F.col("documents"), F.lit(0)).cast("int")
+        ),
+        F.array_repeat(
+            F.lit("extra"), F.greatest(F.col("documents") - F.col("rows"), F.lit(0)).cast("int")
+        ),
+    )
+    kind = F.explode(kinds)
+    shown = joined.select(kind.alias("kind"), "row_id", "document_id")
+    named = F.when(F.col("kind") == "extra", F.col("document_id")).otherwise(F.col("row_id"))
+    is_row = F.when(F.col("kind") != "extra", F.col("row_id"))
+    return shown.select(named.alias(ID), "kind", is_row.alias("row"))
+
+
+def _table_side(reader: Reader, spec: DocumentSpec, *, marked: bool) -> DataFrame:
+    """Id and digest of each document that the table stands for."""
+    with source_errors(reader.table_name):
+        everything = Chunk(number=0, group=reader.everything())
+        if marked:
+            ids = duplicates.all_ids(reader, spec)
+            lines = resolve(reader, ids, spec, version=0).frame
+        else:
+            lines = export_lines(reader, everything, spec, version=0).frame
+        return lines.select("line").mapInArrow(_digests_of_lines, _SIDE)
+
+
+def _digests_of_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        ids, digests = [], []
+        for line in batch.column("line").to_pylist():
+            action, _, document = line.partition(b"\n")
+            ids.append(json.loads(action)["index"]["_id"])
+            digests.append(digest(document))
+        yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})
+
+
+def _index_side(context: TableContext, reader: Reader, index: str) -> DataFrame:
+    """Id and digest of each document in the index, read slice by slice."""
+    slices = reader.session.sparkContext.defaultParallelism
+    scan = open_scan(context.client, index, slices)
+    try:
+        numbers = reader.session.range(0, scan.slices, 1, scan.slices)
+        return _materialised(reader, numbers.mapInArrow(_digests_of_slice(scan), _SIDE))
+    finally:
+        close_scan(context.client, scan)
+
+
+def _digests_of_slice(scan: Scan) -> Any:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for page in _pages(scan, number):
+                    yield pa.RecordBatch.from_pydict(page)
+
+    return read
+
+
+def _pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
+    ids: list[str] = []
+    digests: list[str] = []
+    for found in read_slice(scan, number):
+        ids.append(found.id)
+        digests.append(digest(found.text))
+        if len(ids) == 1000:
+            yield {ID: ids, DIGEST: digests}
+            ids, digests = [], []
+    yield {ID: ids, DIGEST: digests}
+
+
+def _materialised(reader: Reader, frame: DataFrame) -> DataFrame:
+    """Reads the index now, while its point in time is open."""
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    reader.keep(kept)
+    with source_errors(reader.table_name):
+        kept.count()
+    return kept
+
+
+def _findings(reader: Reader, difference: DataFrame) -> Entry:
+    with source_errors(reader.table_name):
+        reader.keep(difference)
+        counted = {
+            row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()
+        }
+        entry: Entry = {
+            "rows": sum(count for kind, count in counted.items() if kind != "extra"),
+            "equal": not any(counted.get(kind) for kind in ("missing", "extra", "different")),
+        }
+        for kind in ("missing", "extra", "different"):
+            samples: list[str] = []
+            if counted.get(kind):
+                chosen = difference.where(F.col("kind") == kind).select(ID).orderBy(ID)
+                samples = [row[ID] for row in chosen.limit(SAMPLES).collect()]
+            entry[kind] = {"count": counted.get(kind, 0), "samples": samples}
+    return entry
+
+
+def _repair(work: Batch, reader: Reader, stored: Stored, difference: DataFrame) -> int:
+    """Writes the snapshot's documents for what differs; a crash leaves a batch to be repeated."""
+    context = work.context
+    claimed = stored.document.claimed(context.owner, now=instant())
+    stored = context.store.replace(stored, claimed)
+    state = stored.document
+    applied = state.applied.snapshot_id if state.applied else None
+    intent = Intent(
+        kind=IntentKind.REPAIR,
+        from_=applied,
+        to=applied,
+        ordinal=state.last_ordinal + 1,
+        index=state.index or "",
+        index_uuid=state.index_uuid or "",
+    )
+    stored = context.store.replace(stored, state.with_intent(intent, now=instant()))
+    version = base_version(intent.ordinal)
+    ids = reader.keep(difference.where(F.col("kind") != "equal").select(ID))
+    lines = resolve(reader, ids, work.documents, version=version)
+    result = context.write(lines.frame, intent, version)
+    snapshot = work.table.require(int(applied)) if applied else None
+    totals = Totals(
+        upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
+    )
+    advanced = stored.document.advanced(
+        applied_state(snapshot, intent), now=instant(), batch=totals
+    )
+    context.store.replace(stored, advanced)
+    return result.upserted + result.deleted

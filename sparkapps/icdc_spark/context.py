@@ -1,0 +1,164 @@
+"""What the steps of one table share: its spec, its connections, its part of the report.
+
+Built once per table and run; holds no progress, which lives in the state document.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icdc_api import naming
+from icdc_api.job import RunRequest
+from icdc_api.sink import OpenSearch
+from icdc_api.spec import Mode, OnProblem, PipelineSpec, PinSnapshots
+from icdc_api.tables import Table
+from icdc_spark.document_spec import DocumentWishes
+from icdc_spark.opensearch.connection import Client, Connection, client
+from icdc_spark.opensearch.indices import Ownership
+from icdc_spark.opensearch.sink import BatchResult, write
+from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.target import BulkTarget
+from icdc_spark.opensearch.tasks import wait_until_quiet
+from icdc_spark.progress import TableReporter
+from icdc_spark.state import Intent, Owner, Source
+from icdc_spark.steps import Policies
+
+Stop = threading.Event
+
+
+def instant(moment: datetime | None = None) -> str:
+    """A time as the state document holds it; now unless given."""
+    text = (moment or datetime.now(tz=UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableContext:
+    """One table of one run."""
+
+    request: RunRequest
+    spec: PipelineSpec
+    table: Table
+    connection: Connection
+    store: StateStore
+    open_session: Callable[[], SparkSession]
+    reporter: TableReporter
+    stop: Stop
+    clients: list[Client] = field(default_factory=list)
+    unsettled: threading.Event = field(default_factory=threading.Event)
+    """Set while a batch is written, and left set when writing it failed."""
+
+    @property
+    def alias(self) -> str:
+        """The name that readers use."""
+        return self.table.index_name
+
+    @property
+    def catalog(self) -> str:
+        """The name under which the session knows the table's catalog."""
+        return self.spec.catalog_of(self.table).name
+
+    @property
+    def owner(self) -> Owner:
+        """This run, as the state document names it."""
+        request = self.request
+        return Owner(pipeline=request.owner, epoch=request.epoch, run_id=request.run_id)
+
+    @property
+    def ownership(self) -> Ownership:
+        """The pipeline, as the indices name it."""
+        return Ownership(pipeline=self.request.owner, alias=self.alias)
+
+    @property
+    def tag(self) -> str:
+        """The Iceberg tag that keeps the applied snapshot."""
+        return naming.tag_name(self.alias)
+
+    @property
+    def opensearch(self) -> OpenSearch:
+        """The sink's section of the spec."""
+        return self.spec.sink.opensearch
+
+    @property
+    def index_settings(self) -> Mapping[str, Any]:
+        """The user's index settings."""
+        return self.opensearch.index_settings
+
+    @property
+    def client(self) -> Client:
+        """The driver's client; one per table, made at first use."""
+        if not self.clients:
+            self.clients.append(client(self.connection))
+        return self.clients[0]
+
+    @property
+    def pins(self) -> PinSnapshots:
+        """Whether snapshots are kept by tags."""
+        return self.spec.changelog.pin_snapshots
+
+    def source(self, uuid: str) -> Source:
+        """The table, as the state document names it."""
+        return Source(table=self.table.name, uuid=uuid, branch=self.table.branch)
+
+    def wishes(self) -> DocumentWishes:
+        """What the spec asks of the documents."""
+        table = self.table
+        return DocumentWishes(
+            identifier_columns=table.identifier_columns or (),
+            columns=table.columns or (),
+            row_filter=table.row_filter,
+            append_only=table.append_only,
+            mapping=table.mapping,
+        )
+
+    def policies(self) -> Policies:
+        """The parts of the spec that decide between rebuilding and stopping."""
+        spec, resync = self.spec, self.spec.resync
+        wanted = not resync.tables or self.table.name in resync.tables
+        return Policies(
+            reexport_on_gap=spec.changelog.on_gap is OnProblem.REEXPORT,
+            reexport_on_incompatible_schema=(
+                spec.changelog.on_incompatible_schema is OnProblem.REEXPORT
+            ),
+            export_only=spec.mode is Mode.EXPORT_ONLY,
+            stream_only=spec.mode is Mode.STREAM_ONLY,
+            resync_nonce=resync.nonce if wanted and resync.mode == "Export" else 0,
+        )
+
+    def target(self, intent: Intent, version: int) -> BulkTarget:
+        """Where the lines of a batch go."""
+        bulk, letters = self.opensearch.bulk, self.opensearch.dead_letters
+        return BulkTarget(
+            connection=self.connection,
+            pipeline=self.request.owner,
+            alias=self.alias,
+            index=intent.index,
+            ordinal=intent.ordinal,
+            version=version,
+            epoch=self.request.epoch,
+            table=self.table.name,
+            snapshot_id=intent.to or "",
+            max_bytes=bulk.max_bytes,
+            max_in_flight=bulk.max_in_flight,
+            dead_letter_policy=letters.policy,
+            max_dead_letters=letters.max_rows,
+        )
+
+    def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
+        """Writes the lines; on return no request of this batch can still be under way."""
+        failed_before = self.unsettled.is_set()
+        self.unsettled.set()
+        result = write(lines, self.target(intent, version))
+        if result.ambiguous or failed_before:
+            wait_until_quiet(self.client, self.alias)
+        self.unsettled.clear()
+        return result
+
+    def close(self) -> None:
+        """Closes the driver's sockets."""
+        for each in self.clients:
+            each.close()

@@ -1,0 +1,216 @@
+"""What the documents of one table are made of: the pipeline's wishes checked against the schema.
+
+The one place where a column is accepted or refused, and where two versions of a table's documents
+are compared. Pure: it knows Iceberg types by name and neither Spark nor a running OpenSearch.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from icdc_api.errors import ColumnNotFound, NoIdentifier, UnsupportedType
+from icdc_spark.forms import form, refuse_bad_name, refuse_undocumentable
+from icdc_spark.schema import Field, Primitive, Schema, walk
+
+CONTRACT_VERSION = 1
+"""Raised when the same row would give another document than before."""
+
+_NOT_IN_IDS = frozenset({"float", "double", "variant"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentWishes:
+    """The part of a pipeline's table entry that shapes documents, as the user wrote it."""
+
+    identifier_columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    row_filter: str | None = None
+    append_only: bool = False
+    mapping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentSpec:
+    """How a row becomes a document; made by `resolve_spec`, valid for one schema of the table."""
+
+    table: str
+    schema_id: int
+    identifiers: tuple[tuple[Field, ...], ...]
+    """One path of fields, top-level column first, per identifier column; empty if append-only."""
+    columns: tuple[Field, ...]
+    """The top-level columns of the document, in the order of the schema."""
+    all_columns: bool
+    row_filter: str | None
+    append_only: bool
+    mapping: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """Everything that shapes a document, by field ids, as JSON; kept in the mapping's `_meta`.
+
+        What a reader of the index cannot tell apart (int and long, decimals of one scale within
+        the same mapping, a required and an optional column) is the same here.
+        """
+        return {
+            "contractVersion": CONTRACT_VERSION,
+            "appendOnly": self.append_only,
+            "rowFilter": self.row_filter,
+            "mapping": {name: dict(value) for name, value in sorted(self.mapping.items())},
+            "identifiers": [[path[-1].id, form(path[-1].type)] for path in self.identifiers],
+            "columns": [
+                [entry.id, ".".join(path), form(entry.type)]
+                for column in self.columns
+                for path, entry in walk(column)
+            ],
+        }
+
+    @property
+    def hash(self) -> str:
+        """Lower-case hex SHA-256 of `stored`."""
+        return hashlib.sha256(_canonical(self.stored).encode()).hexdigest()
+
+    def compatible_with(self, stored: Mapping[str, Any]) -> "Compatibility":
+        """Whether documents written under an earlier `stored` are what this spec would write."""
+        now = self.stored
+        for key, words in _PARTS.items():
+            if stored.get(key) != now[key]:
+                return Compatibility(reason=f"{words} changed")
+        before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
+        after = {entry[0]: (entry[1], entry[2]) for entry in now["columns"]}
+        return _compare(before, after, self._with_default())
+
+    def _with_default(self) -> frozenset[int]:
+        # A required field that rows of before lack has to come with a default, or is unreadable.
+        return frozenset(
+            entry.id for column in self.columns for _, entry in walk(column) if entry.has_default
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compatibility:
+    """`reason` says why documents would differ; without one, `added` lists the new field paths."""
+
+    reason: str | None = None
+    added: tuple[str, ...] = ()
+
+
+_PARTS = {
+    "contractVersion": "the contract version of documents",
+    "appendOnly": "appendOnly",
+    "rowFilter": "rowFilter",
+    "identifiers": "the identifier columns",
+    "mapping": "the mapping overrides",
+}
+
+
+def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> DocumentSpec:
+    """The document spec of a table; raises ColumnNotFound, UnsupportedType or NoIdentifier."""
+    columns = _columns(table, schema, wishes.columns)
+    for column in columns:
+        refuse_bad_name(table, column)
+        refuse_undocumentable(table, column)
+    _check_overrides(table, columns, wishes.mapping)
+    return DocumentSpec(
+        table=table,
+        schema_id=schema.id,
+        identifiers=() if wishes.append_only else _identifiers(table, schema, wishes),
+        columns=columns,
+        all_columns=not wishes.columns,
+        row_filter=wishes.row_filter or None,
+        append_only=wishes.append_only,
+        mapping=wishes.mapping,
+    )
+
+
+def _columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, ...]:
+    wanted = tuple(wanted)
+    names = {column.name: column for column in schema.fields}
+    for name in wanted:
+        if name not in names:
+            hint = (
+                f"name the whole column `{name.split('.')[0]}`"
+                if schema.find(name)
+                else _listing(schema)
+            )
+            raise ColumnNotFound(f"{table}: columns names `{name}`, no top-level column; {hint}")
+    return tuple(column for column in schema.fields if not wanted or column.name in wanted)
+
+
+def _identifiers(
+    table: str, schema: Schema, wishes: DocumentWishes
+) -> tuple[tuple[Field, ...], ...]:
+    paths = [_identifier(table, schema, name) for name in wishes.identifier_columns]
+    if not wishes.identifier_columns:
+        own = (schema.path_of(number) for number in sorted(schema.identifier_ids))
+        paths = [path for path in own if path is not None]
+    if not paths:
+        raise NoIdentifier(
+            f"{table} has no identifier fields of its own: name its key in identifierColumns, "
+            "or declare the table appendOnly"
+        )
+    for path in paths:
+        _refuse_as_identifier(table, path)
+    return tuple(paths)
+
+
+def _identifier(table: str, schema: Schema, name: str) -> tuple[Field, ...]:
+    path = schema.find(name)
+    if path is None:
+        raise ColumnNotFound(
+            f"{table}: identifierColumns names `{name}`, no column; {_listing(schema)}"
+        )
+    return path
+
+
+def _refuse_as_identifier(table: str, path: tuple[Field, ...]) -> None:
+    name, kind = ".".join(entry.name for entry in path), path[-1].type
+    if not isinstance(kind, Primitive) or kind.name in _NOT_IN_IDS:
+        raise UnsupportedType(
+            f"{table}: column `{name}` of type {kind} cannot be part of an id; "
+            "name other identifierColumns"
+        )
+    refuse_undocumentable(table, path[-1], name=name)
+
+
+def _check_overrides(
+    table: str, columns: tuple[Field, ...], overrides: Mapping[str, Mapping[str, Any]]
+) -> None:
+    document = Schema(id=0, fields=columns)
+    for name in overrides:
+        if document.find(name) is None:
+            raise ColumnNotFound(
+                f"{table}: mapping names `{name}`, no field of the documents; {_listing(document)}"
+            )
+
+
+def _compare(
+    before: Mapping[int, tuple[str, str]],
+    after: Mapping[int, tuple[str, str]],
+    with_default: frozenset[int],
+) -> Compatibility:
+    for number, (path, kind) in before.items():
+        if number not in after:
+            return Compatibility(reason=f"column `{path}` is no longer there")
+        new_path, new_kind = after[number]
+        if new_path != path:
+            return Compatibility(reason=f"column `{path}` is now called `{new_path}`")
+        if new_kind != kind:
+            return Compatibility(reason=f"column `{path}` changed from {kind} to {new_kind}")
+    fresh = [number for number in after if number not in before]
+    for number in fresh:
+        if number in with_default:
+            return Compatibility(
+                reason=f"column `{after[number][0]}` was added with a default, which shows in "
+                "rows written before"
+            )
+    return Compatibility(added=tuple(after[number][0] for number in fresh))
+
+
+def _listing(schema: Schema) -> str:
+    return "the columns are " + ", ".join(f"`{column.name}`" for column in schema.fields)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,170 @@
+"""Documents as Spark expressions: the one serialiser, in the JVM, for export and changelog alike.
+
+Two paths that built documents in two ways would sooner or later disagree about a digit. Needs the
+session settings of `session.APPLICATION_CONF`: UTC, and ANSI casts (a decimal's text is plain
+only under ANSI). This module knows neither where rows come from nor where documents go.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.schema import Field, ListOf, MapOf, Primitive, Struct, Type
+
+_FORMATS = {
+    "timestamptz": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+    "timestamp": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "date": "yyyy-MM-dd",
+}
+_JSON_OPTIONS = {
+    "timestampFormat": _FORMATS["timestamptz"],
+    "timestampNTZFormat": _FORMATS["timestamp"],
+    "dateFormat": _FORMATS["date"],
+    "timeZone": "UTC",
+    # Drops null fields of objects at every depth; null list elements and map values stay.
+    "ignoreNullFields": "true",
+}
+_FLOATS = frozenset({"float", "double"})
+
+Cells = Sequence[tuple[Field, Column]]
+"""The columns of a document, each with the expression that reads it."""
+
+
+def document(cells: Cells) -> Column:
+    """The `_source` of a row as JSON text."""
+    return canonical_json([canonical(cell, entry.type).alias(entry.name) for entry, cell in cells])
+
+
+def canonical_json(columns: Sequence[Column]) -> Column:
+    """JSON text of an object with these columns, which must be canonical already."""
+    return F.to_json(F.struct(*columns), _JSON_OPTIONS)
+
+
+def index_line(identifier: Column, source: Column, *, version: int) -> Column:
+    """Two NDJSON lines, as bytes, that make `source` the document at this external version."""
+    text = F.concat(_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
+    return text.cast("binary")
+
+
+def delete_line(identifier: Column, *, version: int) -> Column:
+    """One NDJSON line, as bytes, that deletes the document at this external version."""
+    return F.concat(_action("delete", identifier, version), F.lit("\n")).cast("binary")
+
+
+def text(cell: Column, kind: Type) -> Column:
+    """A value as the text that ids and keys of maps are made of; null stays null."""
+    match kind:
+        case Primitive("timestamp" | "timestamptz" as name):
+            return F.date_format(cell, _FORMATS[name])
+        case Primitive("binary" | "fixed"):
+            # Spark breaks base64 text into lines of 76 characters, which to_json does not.
+            return F.replace(F.base64(cell), F.lit("\r\n"), F.lit(""))
+        case Primitive("variant"):
+            return F.to_json(cell)
+        case Primitive("string" | "uuid"):
+            return cell
+        case Primitive():
+            return cell.cast("string")
+        case _:
+            return F.to_json(canonical(cell, kind), _JSON_OPTIONS)
+
+
+def canonical(cell: Column, kind: Type) -> Column:
+    """The value in a shape that `to_json` writes as the type table says."""
+    if not _differs(kind):
+        return cell
+    match kind:
+        case Primitive("decimal"):
+            return cell.cast("string")
+        case Primitive("variant"):
+            wrapped = F.to_variant_object(F.struct(cell.alias("value")))
+            is_object = F.to_json(cell).startswith("{")
+            return F.when(is_object, cell).when(cell.isNotNull(), wrapped)
+        case Primitive():
+            return F.when(_is_finite(cell), cell)
+        case Struct(fields):
+            made = [canonical(cell.getField(f.name), f.type).alias(f.name) for f in fields]
+            return F.when(cell.isNotNull(), F.struct(*made))
+        case ListOf(element):
+            return F.transform(cell, lambda item: canonical(item, element.type))
+        case MapOf(key, value):
+            return _canonical_map(cell, key, value)
+
+
+def non_finite(cells: Cells) -> Column:
+    """How many NaN and infinities of the row are written as null."""
+    counts = [_non_finite(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)]
+    return reduce(lambda one, other: one + other, counts, F.lit(0))
+
+
+def _action(kind: str, identifier: Column, version: int) -> Column:
+    details = F.struct(
+        identifier.alias("_id"),
+        F.lit(version).cast("long").alias("version"),
+        F.lit("external").alias("version_type"),
+    )
+    return F.to_json(F.struct(details.alias(kind)))
+
+
+def _canonical_map(cell: Column, key: Field, value: Field) -> Column:
+    made = cell
+    if _differs(value.type):
+        made = F.transform_values(made, lambda _, item: canonical(item, value.type))
+    if key.type != Primitive("string"):
+        made = F.transform_keys(made, lambda item, _: text(item, key.type))
+    return made
+
+
+def _differs(kind: Type) -> bool:
+    """Whether `to_json` of the plain value is not what the type table says."""
+    match kind:
+        case Primitive(name):
+            return name in _FLOATS or name in {"decimal", "variant"}
+        case Struct(fields):
+            return any(_differs(entry.type) for entry in fields)
+        case ListOf(element):
+            return _differs(element.type)
+        case MapOf(key, value):
+            return key.type != Primitive("string") or _differs(value.type)
+
+
+def _is_finite(cell: Column) -> Column:
+    # x - x is zero for finite x only; one branch without casting literals to the type.
+    return (cell - cell) == 0
+
+
+def _holds_floats(kind: Type) -> bool:
+    match kind:
+        case Primitive(name):
+            return name in _FLOATS
+        case Struct(fields):
+            return any(_holds_floats(entry.type) for entry in fields)
+        case ListOf(element):
+            return _holds_floats(element.type)
+        case MapOf(_, value):
+            return _holds_floats(value.type)
+
+
+def _non_finite(cell: Column, kind: Type) -> Column:
+    match kind:
+        case Struct(fields):
+            parts = [
+                _non_finite(cell.getField(entry.name), entry.type)
+                for entry in fields
+                if _holds_floats(entry.type)
+            ]
+            return reduce(lambda one, other: one + other, parts, F.lit(0))
+        case ListOf(element):
+            return _sum(cell, element)
+        case MapOf(_, value):
+            return _sum(F.map_values(cell), value)
+        case Primitive():
+            return F.when(cell.isNotNull() & ~_is_finite(cell), 1).otherwise(0)
+
+
+def _sum(cells: Column, element: Field) -> Column:
+    counts = F.transform(cells, lambda item: _non_finite(item, element.type))
+    total = F.aggregate(counts, F.lit(0), lambda done, more: done + more)
+    return F.coalesce(total, F.lit(0))

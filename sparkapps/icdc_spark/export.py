@@ -1,0 +1,195 @@
+"""Fills a new physical index with the rows of one snapshot, then moves the alias to it.
+
+Readers see the old index, or none, until the new one is complete and counted. The work is cut
+into chunks that depend on the snapshot alone; how many are done is in the state document, so a
+restart goes on where the last run stopped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import Bug
+from icdc_api.status import ExportProgress
+from icdc_spark import duplicates, pins
+from icdc_spark.changelog import applied_state
+from icdc_spark.context import TableContext, instant
+from icdc_spark.diff import export_lines
+from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.iceberg.planning import merged
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.mapping import index_mapping
+from icdc_spark.opensearch import aliases, dead_letters, indices
+from icdc_spark.opensearch.state_store import Stored
+from icdc_spark.plan import Chunk, plan_export
+from icdc_spark.progress import utc_now
+from icdc_spark.reader import StagedReader
+from icdc_spark.state import Intent, IntentKind, Phase, StateDocument, Totals, base_version
+from icdc_spark.steps import Step, StepKind
+
+__all__ = ["ExportWork", "run", "utc_now"]
+
+CHUNK_BYTES = 2 * 1024 * 1024
+"""Compressed bytes of a chunk, unless one file is larger; the unit that a restart repeats."""
+CHUNK_ROWS = 25_000
+"""Rows of a chunk, unless one file has more."""
+CHUNKS_PER_SLOT = 1
+"""Chunks that go into one Spark job, per core: all are busy, and progress is seen."""
+KEPT_INDICES = 1
+"""Older physical indices that stay, to go back to by hand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportWork:
+    """What an export works with."""
+
+    context: TableContext
+    session: SparkSession
+    table: IcebergTable
+    documents: DocumentSpec
+
+
+def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
+    """Exports the step's snapshot, or goes on with the open export; returns the advanced state."""
+    begin = step.kind is StepKind.BEGIN
+    snapshot_id = int(step.to_id) if step.to_id else None
+    planned = snapshot_id is not None and not begin
+    chunks = (
+        plan(work.table, snapshot_id)
+        if planned and snapshot_id is not None
+        else []
+    )
+    if step.kind is not StepKind.REPLAY:
+        stored = _record_intent(work, stored, step, len(chunks))
+    intent = _intent(stored.document)
+    if intent.chunks_total != len(chunks):
+        if intent.chunks_total:
+            raise Bug(f"{work.context.table.name}: the export was planned in other chunks before")
+        chunks = []
+    if intent.phase is Phase.WRITING:
+        stored = _write_chunks(work, stored, chunks)
+        stored = _complete(work, stored)
+    return _swap(work, stored)
+
+
+def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:
+    """The chunks of the snapshot's export."""
+    return plan_export(table, snapshot_id, target_bytes=CHUNK_BYTES, target_rows=CHUNK_ROWS)
+
+
+def _record_intent(work: ExportWork, stored: Stored, step: Step, chunks: int) -> Stored:
+    context, state = work.context, stored.document
+    if state.intent is not None:
+        stored = context.store.replace(stored, state.abandoned(now=instant()))
+        state = stored.document
+    aliases.check_free(context.client, context.ownership)
+    known = {state.index, *state.previous_indices} - {None}
+    indices.drop_orphans(context.client, context.ownership, frozenset(map(str, known)))
+    pins.pin_next(context, work.table, step.to_id)
+    mapping = index_mapping(work.documents, table_uuid=work.table.uuid)
+    made = indices.create(context.client, context.ownership, mapping, context.index_settings)
+    intent = Intent(
+        kind=IntentKind.EXPORT,
+        from_=None,
+        to=step.to_id,
+        ordinal=state.last_ordinal + 1,
+        index=made.name,
+        index_uuid=made.uuid,
+        chunks_total=chunks,
+    )
+    return context.store.replace(stored, state.with_intent(intent, now=instant()))
+
+
+def _intent(state: StateDocument) -> Intent:
+    if state.intent is None:
+        raise Bug(f"State of {state.alias!r}: no export is open.")
+    return state.intent
+
+
+def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> Stored:
+    context = work.context
+    rows_total = sum(chunk.group.records for chunk in chunks)
+    _report(work, stored, rows_total)
+    slots = max(1, work.session.sparkContext.defaultParallelism) * CHUNKS_PER_SLOT
+    intent = _intent(stored.document)
+    version = base_version(intent.ordinal)
+    for first in range(intent.chunks_done, len(chunks), slots):
+        wave = chunks[first : first + slots]
+        with StagedReader(work.session, work.table, int(intent.to or 0)) as reader:
+            group = merged(work.table, [each.group for each in wave])
+            chunk = Chunk(number=first, group=group)
+            lines = export_lines(reader, chunk, work.documents, version=version)
+            result = context.write(lines.frame, intent, version)
+        state = stored.document
+        rows = result.upserted + result.already_applied + result.dead_letters
+        for position, each in enumerate(wave):
+            # The rows of a wave are booked on its last chunk: nothing is recorded in between.
+            share = rows if position == len(wave) - 1 else 0
+            state = state.chunk_done(each.number, rows=share, now=instant())
+        stored = context.store.replace(stored, state)
+        _report(work, stored, rows_total)
+    return stored
+
+
+def _complete(work: ExportWork, stored: Stored) -> Stored:
+    """Counts the new index, settles keys that occur twice, and records that the alias may move."""
+    context, intent = work.context, _intent(stored.document)
+    documents = indices.finish_export(context.client, intent.index, context.index_settings)
+    refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
+    missing = intent.rows - refused - documents
+    if missing and intent.to is not None:
+        with StagedReader(work.session, work.table, int(intent.to)) as reader:
+            twins = duplicates.settle(context, reader, work.documents, intent)
+        if not twins.count:
+            raise Bug(
+                f"{context.table.name}: {intent.rows} rows were written to {intent.index}, but it "
+                f"holds {documents} documents and {refused} were refused"
+            )
+        stored = duplicates.mark(context, stored, twins)
+        indices.refresh_and_count(context.client, intent.index)
+    return context.store.replace(stored, stored.document.swapping(now=instant()))
+
+
+def _swap(work: ExportWork, stored: Stored) -> Stored:
+    """Moves the alias and advances; either may be repeated."""
+    context, intent = work.context, _intent(stored.document)
+    aliases.move_alias(context.client, context.ownership, intent.index)
+    snapshot = work.table.require(int(intent.to)) if intent.to else None
+    # What an older index refused says nothing about this one.
+    dead_letters.purge_older(context.client, context.alias, intent.ordinal)
+    letters = dead_letters.count(context.client, context.alias)
+    state = stored.document.advanced(
+        applied_state(snapshot, intent),
+        now=instant(),
+        batch=Totals(upserted=intent.rows, deleted=0, dead_letters=letters),
+        source=context.source(work.table.uuid),
+        document_spec=work.documents.hash,
+    )
+    resync = context.policies().resync_nonce
+    if resync > state.resync_nonce:
+        state = state.with_resync_nonce(resync, now=instant())
+    stored = context.store.replace(stored, state)
+    pins.pin(context, work.table, intent.to)
+    return _drop_older(work, stored)
+
+
+def _drop_older(work: ExportWork, stored: Stored) -> Stored:
+    context = work.context
+    for index in stored.document.previous_indices[:-KEPT_INDICES]:
+        indices.delete(context.client, index)
+        without = stored.document.without_previous(index, now=instant())
+        stored = context.store.replace(stored, without)
+    return stored
+
+
+def _report(work: ExportWork, stored: Stored, rows_total: int) -> None:
+    intent = _intent(stored.document)
+    progress = ExportProgress(
+        snapshot_id=intent.to,
+        chunks_total=intent.chunks_total,
+        chunks_done=intent.chunks_done,
+        rows=intent.rows,
+        rows_total=rows_total,
+    )
+    work.context.reporter.set(export=progress)

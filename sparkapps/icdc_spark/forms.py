@@ -1,0 +1,136 @@
+"""The type table of documents: which Iceberg types have a document form, and which names may not be
+field names.
+
+The *form* of a type is what a reader of the index can tell apart: two types of one form give the
+same text and the same mapping for every value that both can hold. Pure; knows no Spark.
+"""
+
+from collections.abc import Mapping
+
+from icdc_api.errors import UnsupportedType
+from icdc_spark.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
+
+EXACT_SCALED_FLOAT_DIGITS = 15
+"""Up to so many decimal digits survive the double that OpenSearch keeps of a scaled_float."""
+
+_FORMS: Mapping[str, str] = {
+    "boolean": "boolean",
+    "int": "long",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamptz": "timestamptz",
+    "string": "string",
+    "uuid": "uuid",
+    "binary": "binary",
+    "fixed": "binary",
+    "variant": "variant",
+}
+
+UNLOADABLE = frozenset(
+    {"time", "timestamp_ns", "timestamptz_ns", "geometry", "geography", "unknown"}
+)
+"""Types without a document form here: Spark has no type for them, or no text is agreed upon."""
+
+_RESERVED = frozenset(
+    {
+        "_id",
+        "_index",
+        "_source",
+        "_routing",
+        "_type",
+        "_version",
+        "_seq_no",
+        "_primary_term",
+        "_field_names",
+        "_ignored",
+        "_nested_path",
+        "_data_stream_timestamp",
+        "_doc_count",
+        "_meta",
+        "_size",
+        "_tier",
+        "_all",
+        "_parent",
+        "_timestamp",
+        "_ttl",
+        "_uid",
+    }
+)
+
+
+def form(kind: Type) -> str:
+    """The name of the form; equal names mean equal documents and an equal mapping."""
+    match kind:
+        case Primitive("decimal", precision, scale):
+            exact = precision <= EXACT_SCALED_FLOAT_DIGITS
+            return f"decimal:{scale}" if exact else f"long decimal:{scale}"
+        case Primitive(name):
+            return _FORMS.get(name, name)
+        case Struct():
+            return "struct"
+        case ListOf():
+            return "list"
+        case MapOf():
+            return "map"
+
+
+def is_loadable(column: Field) -> bool:
+    """Whether Spark can read the column; False also for one field deep inside it."""
+    return not any(
+        isinstance(entry.type, Primitive) and entry.type.name in UNLOADABLE
+        for _, entry in walk(column)
+    )
+
+
+def refuse_undocumentable(table: str, column: Field, *, name: str | None = None) -> None:
+    """Raises UnsupportedType when the column or a field inside it has no document form."""
+    for path, entry in walk(column):
+        kind = entry.type
+        if isinstance(kind, Primitive) and kind.name not in _FORMS and kind.name != "decimal":
+            shown = ".".join(path) if name is None else name
+            raise UnsupportedType(
+                f"{table}: column `{shown}` has the type {kind}, which is not supported; "
+                "leave it out by naming the other columns in `columns`"
+            )
+
+
+def refuse_bad_name(table: str, column: Field) -> None:
+    """Raises UnsupportedType when OpenSearch would refuse the name of a field.
+
+    Keys of maps and variants are data, not names: they are not looked at.
+    """
+    if column.name in _RESERVED:
+        raise UnsupportedType(_bad_name(table, column.name, "OpenSearch reserves the name"))
+    for path, entry in _named(column, ()):
+        if not entry.name.strip():
+            raise UnsupportedType(_bad_name(table, ".".join(path), "its name is empty"))
+        if "." in entry.name:
+            raise UnsupportedType(_bad_name(table, ".".join(path), "its name holds a dot"))
+
+
+def _named(column: Field, above: tuple[str, ...]) -> list[tuple[tuple[str, ...], Field]]:
+    """The fields of structs with their paths; elements of lists and values of maps have no name."""
+    found = [((*above, column.name), column)]
+    waiting: list[tuple[tuple[str, ...], Type]] = [((*above, column.name), column.type)]
+    while waiting:
+        path, kind = waiting.pop()
+        match kind:
+            case Struct(fields):
+                for entry in fields:
+                    found.append(((*path, entry.name), entry))
+                    waiting.append(((*path, entry.name), entry.type))
+            case ListOf(element):
+                waiting.append((path, element.type))
+            case MapOf() | Primitive():
+                pass
+    return found
+
+
+def _bad_name(table: str, shown: str, why: str) -> str:
+    return (
+        f"{table}: column `{shown}` cannot become a field: {why}; rename it in the table, or leave "
+        "it out by naming the other columns in `columns`"
+    )

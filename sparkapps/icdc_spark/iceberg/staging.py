@@ -1,0 +1,81 @@
+"""Reads a chosen list of files through Spark's own Iceberg reader, by Iceberg's staging registries.
+
+These registries serve Iceberg's compaction: public classes, but an internal contract of the
+release. Whatever is staged is found by a random name, and stays in the JVM until it is removed.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from icdc_spark.iceberg.bridge import Bridge
+
+METADATA_TYPES: Mapping[str, T.DataType] = {
+    "_file": T.StringType(),
+    "_pos": T.LongType(),
+    "_deleted": T.BooleanType(),
+}
+"""The metadata columns a read may ask for, with their Spark types."""
+
+_CACHE = "org.apache.iceberg.spark.SparkTableCache"
+
+
+class Staging:
+    """The staged groups of one reader. `table` is the Java table whose schema the reads show."""
+
+    def __init__(self, bridge: Bridge, table: Any) -> None:
+        self._bridge = bridge
+        self._table = table
+        self._names: list[str] = []
+
+    def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
+        """The rows of these tasks; with `_deleted` also the rows that are deleted."""
+        if tasks.isEmpty():
+            return self._empty(metadata)
+        name = str(uuid.uuid4())
+        self._names.append(name)
+        self._manager().stageTasks(self._table, name, tasks)
+        self._cache().add(name, self._table)
+        frame = self._bridge.session.read.format("iceberg").load(name)
+        return self._with_metadata(frame, metadata) if metadata else frame
+
+    def close(self) -> None:
+        """Takes everything staged out of both registries."""
+        while self._names:
+            name = self._names.pop()
+            self._cache().remove(name)
+            self._manager().removeTasks(self._table, name)
+
+    def _empty(self, metadata: Sequence[str]) -> DataFrame:
+        converted = self._bridge.iceberg.spark.SparkSchemaUtil.convert(self._table.schema())
+        schema = T.StructType.fromJson(json.loads(converted.json()))
+        for column in metadata:
+            schema = schema.add(column, METADATA_TYPES[column])
+        return self._bridge.session.createDataFrame([], schema)
+
+    def _with_metadata(self, frame: DataFrame, metadata: Sequence[str]) -> DataFrame:
+        # Of a staged v3 table Spark is told a schema in which metadata columns do not resolve, so
+        # the relation is built anew with an output that names them.
+        java: Any = frame._jdf
+        relation = java.queryExecution().analyzed()
+        schema = relation.table().schema()
+        present = set(schema.fieldNames())
+        for column in metadata:
+            if column not in present:
+                schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
+        sql = self._bridge.jvm.org.apache.spark.sql
+        output = sql.catalyst.types.DataTypeUtils.toAttributes(schema)
+        rest = [relation.productElement(index) for index in range(2, relation.productArity())]
+        rebuilt = relation.copy(relation.table(), output, *rest)
+        rows = sql.classic.Dataset.ofRows(self._bridge.java_session, rebuilt)
+        return DataFrame(rows, self._bridge.session)
+
+    def _manager(self) -> Any:
+        return self._bridge.iceberg.spark.ScanTaskSetManager.get()
+
+    def _cache(self) -> Any:
+        return self._bridge.static(_CACHE, "get")()

@@ -1,0 +1,229 @@
+"""One Iceberg table as the application sees it: schema, snapshots, refs.
+
+Loaded through the Iceberg catalog and not through Spark's SQL layer, which cannot load a table with
+a column of a type that Spark does not know, even when that column is not wanted.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import BadSpec, BranchNotFound, Gap
+from icdc_spark.forms import is_loadable
+from icdc_spark.iceberg.bridge import Bridge
+from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.schema import Schema, parse_schema, walk
+
+MAIN = "main"
+_SNAPSHOT = "org.apache.iceberg.Snapshot"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotInfo:
+    """One retained snapshot. `operation` is append, overwrite, replace or delete."""
+
+    id: int
+    parent_id: int | None
+    sequence_number: int
+    committed_at: datetime
+    operation: str
+    schema_id: int | None
+
+
+class IcebergTable:
+    """A loaded table; what it says is of the moment of `load` or of the last `refresh`."""
+
+    def __init__(self, bridge: Bridge, name: str, java: Any) -> None:
+        self.bridge = bridge
+        self.name = name
+        self.java = java
+        self._snapshots: dict[int, SnapshotInfo] | None = None
+
+    @classmethod
+    def load(cls, session: SparkSession, catalog: str, identifier: str) -> "IcebergTable":
+        """Loads `namespace.table` (parts with a dot or space in backticks) from a catalog."""
+        bridge = Bridge(session)
+        with source_errors(identifier):
+            parts = _parts(bridge, identifier)
+            spark3 = bridge.iceberg.spark.Spark3Util
+            found = spark3.loadIcebergCatalog(bridge.java_session, catalog)
+            table_id = bridge.iceberg.catalog.TableIdentifier.of(bridge.strings(parts))
+            return cls(bridge, identifier, found.loadTable(table_id))
+
+    def refresh(self) -> None:
+        """Reads the table's newest metadata."""
+        with source_errors(self.name):
+            self.java.refresh()
+        self._snapshots = None
+
+    @property
+    def uuid(self) -> str:
+        """The table's own UUID; another one means that the table was re-created."""
+        return str(self.java.uuid())
+
+    @property
+    def format_version(self) -> int:
+        """1, 2 or 3."""
+        return int(self._metadata().formatVersion())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties."""
+        return dict(self.java.properties())
+
+    def head(self, branch: str = MAIN) -> SnapshotInfo | None:
+        """The current snapshot of a branch; None while `main` has none."""
+        reference = self.java.refs().get(branch)
+        if reference is None and branch == MAIN:
+            return None
+        if reference is None or not reference.isBranch():
+            names = [str(name) for name, ref in self.java.refs().items() if ref.isBranch()]
+            raise BranchNotFound(
+                f"{self.name} has no branch `{branch}`; its branches are {', '.join(names)}"
+            )
+        return self.snapshots[int(reference.snapshotId())]
+
+    @property
+    def snapshots(self) -> dict[int, SnapshotInfo]:
+        """All retained snapshots by id."""
+        if self._snapshots is None:
+            with source_errors(self.name):
+                self._snapshots = {info.id: info for info in self._read_snapshots()}
+        return self._snapshots
+
+    def snapshot(self, snapshot_id: int) -> SnapshotInfo | None:
+        """The snapshot, or None when it is no longer retained."""
+        return self.snapshots.get(snapshot_id)
+
+    def lineage(self, from_id: int | None, to_id: int) -> list[SnapshotInfo] | None:
+        """The snapshots after `from_id` up to `to_id`, oldest first; from the beginning for None.
+
+        None when `from_id` is no ancestor of `to_id`, or the way to it is no longer retained.
+        """
+        chain: list[SnapshotInfo] = []
+        number: int | None = to_id
+        while number is not None and number != from_id:
+            info = self.snapshots.get(number)
+            if info is None:
+                return None
+            chain.append(info)
+            number = info.parent_id
+        return chain[::-1] if number == from_id else None
+
+    def is_ancestor(self, ancestor_id: int, snapshot_id: int) -> bool:
+        """Whether a snapshot descends from another one, or is it."""
+        return self.lineage(ancestor_id, snapshot_id) is not None
+
+    def schema(self, snapshot_id: int | None = None) -> Schema:
+        """The schema that a snapshot was written with; the table's present one for None."""
+        return parse_schema(self.bridge.iceberg.SchemaParser.toJson(self._schema(snapshot_id)))
+
+    def require(self, snapshot_id: int) -> SnapshotInfo:
+        """The snapshot; raises Gap when it is no longer retained."""
+        info = self.snapshot(snapshot_id)
+        if info is None:
+            raise Gap(f"{self.name}: snapshot {snapshot_id} is no longer in the table")
+        return info
+
+    def tags(self) -> dict[str, int]:
+        """The table's tags and the snapshots they keep."""
+        refs = self.java.refs().items()
+        return {str(name): int(ref.snapshotId()) for name, ref in refs if ref.isTag()}
+
+    def set_tag(self, tag: str, snapshot_id: int) -> None:
+        """Creates the tag or moves it; one metadata commit, none if it is there already."""
+        current = self.tags().get(tag)
+        if current == snapshot_id:
+            return
+        with source_errors(self.name):
+            change = self.java.manageSnapshots()
+            action = change.createTag if current is None else change.replaceTag
+            action(tag, snapshot_id).commit()
+        self.refresh()
+
+    def remove_tag(self, tag: str) -> None:
+        """Removes the tag if it is there."""
+        if tag not in self.tags():
+            return
+        with source_errors(self.name):
+            self.java.manageSnapshots().removeTag(tag).commit()
+        self.refresh()
+
+    def pinned(self, snapshot_id: int) -> Any:
+        """A Java table whose schema is the snapshot's, without the columns Spark cannot load.
+
+        A staged read takes the columns of its table's current schema, which may be newer.
+        """
+        iceberg, metadata = self.bridge.iceberg, self._metadata()
+        schema = self._without_unloadable(self._schema(snapshot_id))
+        builder = iceberg.TableMetadata.buildFrom(metadata)
+        # The location lets executors find what the serialised table leaves out.
+        static = (
+            builder.setCurrentSchema(schema, metadata.lastColumnId())
+            .discardChanges()
+            .withMetadataLocation(metadata.metadataFileLocation())
+            .build()
+        )
+        operations = iceberg.StaticTableOperations(static, self.java.io())
+        return iceberg.BaseTable(operations, self.java.name())
+
+    def _without_unloadable(self, schema: Any) -> Any:
+        parsed = parse_schema(self.bridge.iceberg.SchemaParser.toJson(schema))
+        unloadable = self.bridge.jvm.java.util.HashSet()
+        for column in parsed.fields:
+            if not is_loadable(column):
+                for _, entry in walk(column):
+                    unloadable.add(entry.id)
+        if unloadable.isEmpty():
+            return schema
+        return self.bridge.iceberg.types.TypeUtil.selectNot(schema, unloadable)
+
+    def _schema(self, snapshot_id: int | None) -> Any:
+        info = None if snapshot_id is None else self.require(snapshot_id)
+        if info is None or info.schema_id is None:
+            return self.java.schema()
+        return self.java.schemas().get(info.schema_id)
+
+    def _metadata(self) -> Any:
+        return self.java.operations().current()
+
+    def _read_snapshots(self) -> list[SnapshotInfo]:
+        found = self.bridge.lists.newArrayList(self.java.snapshots())
+        columns = [
+            self.bridge.texts(self.bridge.map(found, _SNAPSHOT, method))
+            for method in (
+                "snapshotId",
+                "parentId",
+                "sequenceNumber",
+                "timestampMillis",
+                "operation",
+                "schemaId",
+            )
+        ]
+        return [
+            SnapshotInfo(
+                id=int(number),
+                parent_id=_optional(parent),
+                sequence_number=int(sequence),
+                committed_at=datetime.fromtimestamp(int(millis) / 1000, UTC),
+                operation=operation,
+                schema_id=_optional(schema_id),
+            )
+            for number, parent, sequence, millis, operation, schema_id in zip(*columns, strict=True)
+        ]
+
+
+def _optional(text: str) -> int | None:
+    return None if text == "null" else int(text)
+
+
+def _parts(bridge: Bridge, identifier: str) -> list[str]:
+    parser = bridge.java_session.sessionState().sqlParser()
+    try:
+        joined: str = parser.parseMultipartIdentifier(identifier).mkString("\x01")
+    except ParseException as error:
+        raise BadSpec(f"`{identifier}` is not a table name of the form namespace.table") from error
+    return joined.split("\x01")

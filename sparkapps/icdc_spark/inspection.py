@@ -1,0 +1,82 @@
+"""What `icdc plan` and `icdc verify` answer for one table. Plan and verify change nothing."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from icdc_api.errors import PassingError, TableError
+from icdc_api.job import RunMode
+from icdc_spark import comparison, export, steps
+from icdc_spark.context import TableContext
+from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.plan import plan_appends, plan_changes
+from icdc_spark.table_run import Look, TableRun
+
+Entry = dict[str, Any]
+
+_NO_FILES: Entry = {
+    "filesAdded": 0,
+    "filesRemoved": 0,
+    "filesWithNewDeletes": 0,
+    "rows": 0,
+    "bytes": 0,
+}
+
+
+def inspect(context: TableContext) -> Entry:
+    """The entry of one table; a table that cannot be inspected has `reason` and `message`."""
+    entry: Entry = {"name": context.table.name, "index": context.alias}
+    try:
+        run = TableRun(context)
+        if context.request.mode is RunMode.PLAN:
+            return entry | _plan(run.look(run.load()))
+        repair = context.request.mode is RunMode.REPAIR
+        return entry | comparison.verify(context, run, repair=repair)
+    except (TableError, PassingError) as error:
+        return entry | {"reason": type(error).__name__, "message": error.message}
+
+
+def _plan(look: Look) -> Entry:
+    """What the next run would do."""
+    step = look.step
+    return {
+        "mode": step.kind.value,
+        "fromSnapshotId": step.from_id,
+        "toSnapshotId": step.to_id,
+        "why": step.reason,
+        "mappingChanges": list(look.added_fields),
+        **_work(look),
+    }
+
+
+def _work(look: Look) -> Entry:
+    """Files, rows and bytes that the step would read."""
+    step = look.step
+    exports = step.kind is steps.StepKind.EXPORT or (
+        step.intent is not None and step.intent.kind == "Export"
+    )
+    if step.to_id is None or step.kind in (steps.StepKind.IDLE, steps.StepKind.COMPLETE):
+        return _NO_FILES
+    to_id = int(step.to_id)
+    if exports:
+        chunks = export.plan(look.table, to_id)
+        groups = [chunk.group for chunk in chunks]
+        return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_size(groups)}
+    if step.kind is steps.StepKind.BEGIN:
+        return _NO_FILES
+    planned = plan_appends if look.documents.append_only else plan_changes
+    plan = planned(look.table, int(step.from_id) if step.from_id else None, to_id)
+    return {
+        "filesAdded": plan.added.files,
+        "filesRemoved": plan.removed.files,
+        "filesWithNewDeletes": plan.deletes_after.files,
+        **_size([plan.added, plan.removed, plan.deletes_before, plan.deletes_after]),
+    }
+
+
+def _size(groups: Iterable[FileGroup]) -> Entry:
+    listed = list(groups)
+    return {"rows": _sum(listed, "records"), "bytes": _sum(listed, "bytes")}
+
+
+def _sum(groups: Iterable[FileGroup], what: str) -> int:
+    return sum(int(getattr(group, what)) for group in groups)

@@ -1,0 +1,141 @@
+"""Rows that the index refused: kept in `<alias>-dead-letters`, one document per document id.
+
+Letters carry the version of the batch that refused the row, so that a resolution can only remove
+letters of older batches, in whatever order requests arrive. It must not know why rows are refused.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from icdc_api.errors import AliasTaken, TargetUnavailable
+from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.errors import error_type, repeats
+from icdc_spark.opensearch.indices import Ownership, ownership, with_ownership
+from icdc_spark.opensearch.operations import index_entry
+from icdc_spark.opensearch.verdict import ItemAnswer
+
+MAX_DOCUMENT_BYTES = 1 << 20
+"""A larger document is not kept, only its size: it was probably refused for its size."""
+MAX_REASON = 1000
+_PAGE = 5000
+
+_MAPPING: dict[str, Any] = {
+    "dynamic": "strict",
+    "properties": {
+        "id": {"type": "keyword", "ignore_above": 8191},
+        "reason": {"type": "text"},
+        "errorType": {"type": "keyword"},
+        # Text, not an object: what a mapping refused once must not be refused again.
+        "document": {"type": "text", "index": False, "norms": False},
+        "documentBytes": {"type": "long"},
+        "table": {"type": "keyword"},
+        "snapshotId": {"type": "keyword"},
+        "ordinal": {"type": "long"},
+        "at": {"type": "date"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where refused rows come from: labels, and what the batch writes with."""
+
+    table: str
+    snapshot_id: str
+    ordinal: int
+    version: int
+
+
+def index_name(alias: str) -> str:
+    """The index that holds the dead letters of an alias."""
+    return f"{alias}-dead-letters"
+
+
+def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
+    """The bulk entry that stores one refused row."""
+    content: dict[str, Any] = {
+        "id": document_id,
+        "reason": answer.reason[:MAX_REASON],
+        "errorType": answer.kind[:100],
+        "documentBytes": len(document),
+        "table": origin.table,
+        "snapshotId": origin.snapshot_id,
+        "ordinal": origin.ordinal,
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+    if len(document) <= MAX_DOCUMENT_BYTES:
+        content["document"] = document.decode("utf-8", errors="replace")
+    return index_entry(document_id, origin.version, json.dumps(content).encode())
+
+
+@repeats
+def ensure_index(client: Client, owner: Ownership) -> None:
+    """Makes the index if it is missing; AliasTaken if one of that name is not ours."""
+    name = index_name(owner.alias)
+    try:
+        body = {
+            "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
+            "mappings": with_ownership(_MAPPING, owner),
+        }
+        client.indices.create(index=name, body=body)
+    except RequestError as error:
+        if error_type(error.info) != "resource_already_exists_exception":
+            raise
+        found = client.indices.get_mapping(index=name)
+        if ownership(found[name]["mappings"]) != owner:
+            raise AliasTaken(
+                f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
+            ) from error
+
+
+@repeats
+def known_ids(client: Client, alias: str) -> frozenset[str]:
+    """The ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
+    if not _refresh(client, alias):
+        return frozenset()
+    found: set[str] = set()
+    query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
+    while True:
+        hits = client.search(index=index_name(alias), body=query)["hits"]["hits"]
+        found.update(hit["_source"]["id"] for hit in hits)
+        if len(hits) < _PAGE:
+            return frozenset(found)
+        query["search_after"] = hits[-1]["sort"]
+
+
+@repeats
+def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
+    """How many dead letters there are now, of one batch or of all."""
+    if not _refresh(client, alias):
+        return 0
+    query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
+    return int(client.count(index=index_name(alias), body={"query": query})["count"])
+
+
+@repeats
+def purge_older(client: Client, alias: str, ordinal: int) -> int:
+    """Removes letters of batches before `ordinal`: after an export none of them is true any more.
+
+    Returns how many. Called once the alias has moved.
+    """
+    if not _refresh(client, alias):
+        return 0
+    query = {"query": {"range": {"ordinal": {"lt": ordinal}}}}
+    answer = client.delete_by_query(
+        index=index_name(alias), body=query, params={"refresh": "true", "conflicts": "proceed"}
+    )
+    if answer.get("failures"):
+        raise TargetUnavailable(f"Dead letters of {alias!r} could not be removed.")
+    return int(answer["deleted"])
+
+
+def _refresh(client: Client, alias: str) -> bool:
+    try:
+        client.indices.refresh(index=index_name(alias))
+    except NotFoundError:
+        return False
+    return True

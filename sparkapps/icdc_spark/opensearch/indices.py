@@ -1,0 +1,233 @@
+"""Physical indices: made, checked, restored to the user's settings, removed.
+
+A physical index is known by its name `<alias>-00000N`, its UUID and what its mapping's `_meta`
+says about its owner. It must not know documents; the alias itself is `aliases`' business.
+"""
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from icdc_api.errors import BadSpec, Fenced, Gap, IcdcError, TargetUnavailable
+from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.errors import error_type, maps_errors, repeats
+
+GC_DELETES = "1h"
+"""How long versions of deleted documents are kept: the second line against resurrection."""
+META_KEY = "icdc"
+HEALTH_SECONDS = 60
+_EXPORT_SETTINGS = {
+    "index.refresh_interval": "-1",
+    "index.number_of_replicas": 0,
+    "index.gc_deletes": GC_DELETES,
+}
+
+
+@dataclass(frozen=True)
+class PhysicalIndex:
+    """An index by name and UUID: the same name with another UUID is another index."""
+
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Whose index it is; `pipeline` is namespace/name."""
+
+    pipeline: str
+    alias: str
+
+
+def physical_name(alias: str, number: int) -> str:
+    """`<alias>-000001` for number 1."""
+    return f"{alias}-{number:06d}"
+
+
+def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, Any]:
+    """The mapping with the owner merged into its `_meta`, whose other entries are kept."""
+    merged = deepcopy(dict(mapping))
+    meta = merged.setdefault("_meta", {})
+    mine = {"pipeline": owner.pipeline, "alias": owner.alias}
+    meta[META_KEY] = {**meta.get(META_KEY, {}), **mine}
+    return merged
+
+
+def ownership(mapping: Mapping[str, Any]) -> Ownership | None:
+    """Who made an index, by its mapping; None if it was not us."""
+    mine = mapping.get("_meta", {}).get(META_KEY)
+    if not isinstance(mine, dict) or not {"pipeline", "alias"} <= mine.keys():
+        return None
+    return Ownership(pipeline=str(mine["pipeline"]), alias=str(mine["alias"]))
+
+
+@maps_errors
+def owned_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
+    """Every index that is named like a physical index of `alias`, with its owner."""
+    found = client.indices.get_mapping(
+        index=f"{alias}-*", params={"expand_wildcards": "all", "ignore_unavailable": "true"}
+    )
+    pattern = re.compile(re.escape(alias) + r"-\d{6,}")
+    return {
+        name: ownership(body["mappings"]) for name, body in found.items() if pattern.fullmatch(name)
+    }
+
+
+@maps_errors
+def create(
+    client: Client,
+    owner: Ownership,
+    mapping: Mapping[str, Any],
+    index_settings: Mapping[str, Any],
+) -> PhysicalIndex:
+    """A new, empty physical index with the next free number, set up for an export.
+
+    `index_settings` are the user's; refresh and replicas come into force by `finish_export`.
+    """
+    numbers = [int(name.rpartition("-")[2]) for name in owned_indices(client, owner.alias)]
+    name = physical_name(owner.alias, max(numbers, default=0) + 1)
+    settings = {**_qualified(index_settings), **_EXPORT_SETTINGS}
+    body = {"settings": settings, "mappings": with_ownership(mapping, owner)}
+    try:
+        client.indices.create(index=name, body=body)
+    except RequestError as error:
+        raise _not_created(name, error) from error
+    return PhysicalIndex(name, _uuid(client, name))
+
+
+@repeats
+def uuid(client: Client, index: str) -> str:
+    """The UUID of an index; Gap if there is none of that name (an alias is not an index)."""
+    return _uuid(client, index)
+
+
+def _uuid(client: Client, index: str) -> str:
+    try:
+        found = client.indices.get_settings(index=index, name="index.uuid")
+    except NotFoundError as error:
+        raise Gap(f"Index {index!r} does not exist any more.") from error
+    if index not in found:
+        raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
+    return str(found[index]["settings"]["index"]["uuid"])
+
+
+@repeats
+def check_identity(client: Client, index: str, expected_uuid: str) -> None:
+    """Gap unless the index is the very one that was recorded. Called before each batch."""
+    actual = _uuid(client, index)
+    if actual != expected_uuid:
+        raise Gap(
+            f"Index {index!r} is not the one that was written before: it was restored or "
+            f"re-created (UUID {actual}, recorded {expected_uuid})."
+        )
+
+
+@repeats
+def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
+    """Puts the user's refresh and replicas in force, refreshes, and counts the documents.
+
+    Without a setting of the user: the server's refresh, one replica. On a single node that leaves
+    the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
+    """
+    wanted = _qualified(index_settings)
+    settings: dict[str, Any] = {
+        "index.refresh_interval": wanted.get("index.refresh_interval"),
+        "index.gc_deletes": wanted.get("index.gc_deletes", GC_DELETES),
+    }
+    if "index.auto_expand_replicas" not in wanted:
+        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
+    client.indices.put_settings(index=index, body=settings)
+    health = client.cluster.health(
+        index=index,
+        params={
+            "wait_for_status": "yellow",
+            "timeout": f"{HEALTH_SECONDS}s",
+            # Without it the library takes the server's `timeout` for its own.
+            "request_timeout": HEALTH_SECONDS + 30,
+            "ignore": 408,
+        },
+    )
+    if health.get("timed_out") or health.get("status") == "red":
+        raise TargetUnavailable(f"Index {index!r} has shards that are not assigned.")
+    return _refresh_and_count(client, index)
+
+
+@repeats
+def refresh_and_count(client: Client, index: str) -> int:
+    """Documents in the index, after making all of them visible."""
+    return _refresh_and_count(client, index)
+
+
+def _refresh_and_count(client: Client, index: str) -> int:
+    answer = client.indices.refresh(index=index)
+    if answer["_shards"]["failed"]:
+        raise TargetUnavailable(f"Index {index!r} could not be refreshed on every shard.")
+    return int(client.count(index=index)["count"])
+
+
+@repeats
+def read_mapping(client: Client, index: str) -> dict[str, Any]:
+    """The mapping as the server has it; Gap if the index is gone."""
+    try:
+        found = client.indices.get_mapping(index=index)
+    except NotFoundError as error:
+        raise Gap(f"Index {index!r} does not exist any more.") from error
+    return dict(found[index]["mappings"])
+
+
+@repeats
+def extend_mapping(
+    client: Client, index: str, mapping: Mapping[str, Any], owner: Ownership
+) -> None:
+    """Adds new fields. `mapping` is the whole new mapping: `_meta` is replaced as one."""
+    client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+
+
+@repeats
+def delete(client: Client, index: str) -> None:
+    """Removes an index; one that is gone already is fine."""
+    client.indices.delete(index=index, params={"ignore": 404})
+
+
+@maps_errors
+def drop_orphans(client: Client, owner: Ownership, keep: frozenset[str]) -> list[str]:
+    """Removes physical indices of ours that no state document names (a crash after `create`)."""
+    orphans = [
+        name
+        for name, whose in owned_indices(client, owner.alias).items()
+        if whose == owner and name not in keep
+    ]
+    for name in orphans:
+        delete(client, name)
+    return orphans
+
+
+def _not_created(name: str, error: RequestError) -> IcdcError:
+    kind = error_type(error.info)
+    if kind == "resource_already_exists_exception":
+        return Fenced(f"Another run has just made the index {name!r}.")
+    # Its reason quotes settings and mappings, not rows.
+    detail = error.info.get("error", {}).get("reason", kind) if isinstance(error.info, dict) else ""
+    return BadSpec(
+        f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
+        f"tables[].mapping: {str(detail)[:300]}"
+    )
+
+
+def _qualified(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with flat names: `index.a.b`, however they were nested or shortened."""
+    flat: dict[str, Any] = {}
+
+    def visit(prefix: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                visit(f"{prefix}.{key}" if prefix else str(key), inner)
+        else:
+            flat[prefix if prefix.startswith("index.") else f"index.{prefix}"] = value
+
+    visit("", settings)
+    return flat

@@ -1,0 +1,158 @@
+"""Bulk operations as bytes: slices of Arrow's value buffers, never one Python object per row.
+
+An operation is one NDJSON entry (action line, and the document for an index operation) with its
+final newline, and one letter that says what was expected: `c` (index, no old row seen), `u`
+(index, an old row seen) or `d` (delete). It must not know HTTP or verdicts.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+MAX_OPERATIONS = 50_000
+"""Operations in one request, however small they are: bounds the server's answer."""
+
+CREATE, UPDATE, DELETE = b"c", b"u", b"d"
+
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """A request's worth of operations. `ends[i]` is where operation i ends in `body`."""
+
+    body: bytes
+    ends: Offsets
+    expects: bytes
+
+    def __len__(self) -> int:
+        return len(self.expects)
+
+    def entry(self, position: int) -> bytes:
+        """The NDJSON text of one operation."""
+        start = int(self.ends[position - 1]) if position else 0
+        return self.body[start : int(self.ends[position])]
+
+    def document_id(self, position: int) -> str:
+        """The `_id` in the action line of one operation."""
+        action = json.loads(self.entry(position).partition(b"\n")[0])
+        (fields,) = action.values()
+        return str(fields["_id"])
+
+    def document(self, position: int) -> bytes:
+        """The `_source` text of an index operation, empty for a delete."""
+        return self.entry(position).partition(b"\n")[2].rstrip(b"\n")
+
+    def part(self, start: int, stop: int) -> "Operations":
+        """The operations `start` to `stop` (exclusive)."""
+        first = int(self.ends[start - 1]) if start else 0
+        last = int(self.ends[stop - 1])
+        return Operations(
+            self.body[first:last], self.ends[start:stop] - first, self.expects[start:stop]
+        )
+
+    def pick(self, positions: Sequence[int]) -> "Operations":
+        """The operations at the given positions, in their order."""
+        return operations(
+            [self.entry(position) for position in positions],
+            b"".join(self.expects[position : position + 1] for position in positions),
+        )
+
+    def halves(self) -> tuple["Operations", "Operations"]:
+        """Both halves of at least two operations."""
+        middle = len(self) // 2
+        return self.part(0, middle), self.part(middle, len(self))
+
+
+def operations(entries: Sequence[bytes], expects: bytes) -> Operations:
+    """A few operations from their texts; not for the rows of a table."""
+    lengths = np.fromiter((len(entry) for entry in entries), dtype=np.int64, count=len(entries))
+    return Operations(b"".join(entries), np.cumsum(lengths), expects)
+
+
+def delete_entry(document_id: str, version: int) -> bytes:
+    """A delete operation with an external version."""
+    fields = {"_id": document_id, "version": version, "version_type": "external"}
+    return json.dumps({"delete": fields}).encode() + b"\n"
+
+
+def index_entry(document_id: str, version: int, document: bytes) -> bytes:
+    """An index operation with an external version; `document` is JSON on one line."""
+    fields = {"_id": document_id, "version": version, "version_type": "external"}
+    return json.dumps({"index": fields}).encode() + b"\n" + document + b"\n"
+
+
+class Assembler:
+    """Joins the rows of many record batches into requests of at most `max_bytes`.
+
+    A single operation that is larger makes a request of its own. Holds on to at most one
+    request's worth of Arrow memory between calls.
+    """
+
+    def __init__(self, max_bytes: int, max_operations: int = MAX_OPERATIONS) -> None:
+        self._max_bytes = max_bytes
+        self._max_operations = max_operations
+        self._clear()
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[Operations]:
+        """Takes the columns `line` and `expect`; gives the requests that became full."""
+        values, offsets = _values(batch.column("line"))
+        letters, letter_offsets = _values(batch.column("expect"))
+        first_letter = int(letter_offsets[0])
+        row = 0
+        while row < batch.num_rows:
+            limit = int(offsets[row]) + self._max_bytes - self._bytes
+            stop = int(np.searchsorted(offsets, limit, side="right")) - 1
+            stop = min(stop, row + self._max_operations - self._rows, batch.num_rows)
+            if stop <= row and self._rows:
+                yield self._take()
+                continue
+            stop = max(stop, row + 1)
+            start_byte, stop_byte = int(offsets[row]), int(offsets[stop])
+            self._bodies.append(values[start_byte:stop_byte])
+            self._ends.append(offsets[row + 1 : stop + 1] - start_byte + self._bytes)
+            self._letters.append(bytes(letters[first_letter + row : first_letter + stop]))
+            self._bytes += stop_byte - start_byte
+            self._rows += stop - row
+            row = stop
+
+    def rest(self) -> Iterator[Operations]:
+        """What is left after the last batch."""
+        if self._rows:
+            yield self._take()
+
+    def _take(self) -> Operations:
+        ready = Operations(
+            b"".join(self._bodies), np.concatenate(self._ends), b"".join(self._letters)
+        )
+        self._clear()
+        return ready
+
+    def _clear(self) -> None:
+        self._bodies: list[memoryview] = []
+        self._ends: list[Offsets] = []
+        self._letters: list[bytes] = []
+        self._bytes = 0
+        self._rows = 0
+
+
+def _values(column: pa.Array) -> tuple[memoryview, Offsets]:
+    """The value bytes of a binary or string column, and where each row starts and ends in them.
+
+    A sliced array shares its parent's buffers, so the offsets need not start at 0.
+    """
+    if column.null_count:
+        raise ValueError("operations have no nulls")
+    wide = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+    _, offsets, values = column.buffers()
+    width = np.dtype(np.int64 if wide else np.int32)
+    if len(column) == 0 or offsets is None:
+        return memoryview(b""), np.zeros(1, dtype=np.int64)
+    positions = np.frombuffer(
+        offsets, dtype=width, count=len(column) + 1, offset=column.offset * width.itemsize
+    )
+    return memoryview(values or b"").cast("B"), positions.astype(np.int64)

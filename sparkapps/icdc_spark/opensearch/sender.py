@@ -1,0 +1,157 @@
+"""Writes requests of operations to the target, and what it refuses to the dead letters.
+
+The one place that knows both. It must not know Arrow, Spark or HTTP.
+"""
+
+import json
+from threading import Event, Lock
+
+from icdc_api.errors import Bug, DeadLetterLimit, Gap, IcdcError
+from icdc_api.sink import DeadLetterPolicy
+from icdc_spark.opensearch import dead_letters
+from icdc_spark.opensearch.connection import client
+from icdc_spark.opensearch.dead_letters import Origin
+from icdc_spark.opensearch.delivery import Courier, Delivered, Refused
+from icdc_spark.opensearch.gate import Gate
+from icdc_spark.opensearch.http import BulkEndpoint
+from icdc_spark.opensearch.indices import Ownership
+from icdc_spark.opensearch.operations import CREATE, DELETE, Operations, delete_entry, operations
+from icdc_spark.opensearch.result import PartitionResult
+from icdc_spark.opensearch.target import BulkTarget
+from icdc_spark.opensearch.tasks import opaque_id
+
+
+class Sender:
+    """Sends for one task; `send` may be called by several threads."""
+
+    def __init__(self, target: BulkTarget) -> None:
+        self._target = target
+        self._stopped = Event()
+        self._endpoint = BulkEndpoint(
+            target.connection,
+            opaque_id=opaque_id(target.alias, target.epoch, target.ordinal),
+            pool=target.max_in_flight,
+        )
+        self._gate = Gate(target.max_in_flight)
+        self._lock = Lock()
+        self._new_letters = 0
+        self._letters_index_exists = False
+
+    def send(self, requested: Operations) -> PartitionResult:
+        """Everything that came of one request's worth of operations; never raises an IcdcError."""
+        delivered = Delivered()
+        try:
+            courier = self._courier(self._target.known_dead_letter_ids)
+            courier.deliver(self._target.index, requested, delivered)
+            if delivered.refused:
+                self._bury(delivered.refused, delivered.result)
+            if delivered.written:
+                self._resolve(delivered.written, delivered.result)
+        except IcdcError as error:
+            delivered.result.fail(error)
+            self._stopped.set()
+        return delivered.result
+
+    @property
+    def max_in_flight(self) -> int:
+        """How many requests may be under way at a time."""
+        return self._target.max_in_flight
+
+    def stop(self) -> None:
+        """Ends every wait for another attempt; what is under way is answered or fails."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._endpoint.close()
+
+    def _courier(self, watched: frozenset[str] = frozenset()) -> Courier:
+        return Courier(
+            endpoint=self._endpoint,
+            connection=self._target.connection,
+            version=self._target.version,
+            gate=self._gate,
+            stopped=self._stopped,
+            retry_seconds=self._target.retry_seconds,
+            watched=watched,
+        )
+
+    def _bury(self, refused: list[Refused], result: PartitionResult) -> None:
+        """Stores the refused rows, then removes older documents under their ids.
+
+        In this order a crash between leaves an old document, which the replay removes; the other
+        order could lose the only trace of a row.
+        """
+        self._check_limit(refused)
+        self._ensure_letters_index()
+        target = self._target
+        origin = Origin(target.table, target.snapshot_id, target.ordinal, target.version)
+        letters = [
+            dead_letters.letter(each.document_id, each.operation.document(0), each.answer, origin)
+            for each in refused
+        ]
+        name = dead_letters.index_name(target.alias)
+        stored = self._aside(name, operations(letters, CREATE * len(letters)), result)
+        if stored.refused:
+            raise Bug(f"A dead letter was refused by {name!r} ({stored.refused[0].answer.kind}).")
+        ids = [each.document_id for each in refused]
+        self._aside(target.index, self._deletes(ids), result)
+        result.dead_letters += len(refused)
+
+    def _check_limit(self, refused: list[Refused]) -> None:
+        target = self._target
+        known = target.known_dead_letter_ids
+        with self._lock:
+            self._new_letters += sum(each.document_id not in known for each in refused)
+            total = len(known) + self._new_letters
+        last = refused[-1]
+        which = f"document {json.dumps(last.document_id)} ({last.answer.kind})"
+        if target.dead_letter_policy is DeadLetterPolicy.STOP:
+            raise DeadLetterLimit(
+                f"Index {target.index!r} refused {which}, and deadLetters.policy is Stop."
+            )
+        if total > target.max_dead_letters:
+            raise DeadLetterLimit(
+                f"Index {target.index!r} refused more rows than deadLetters.maxRows "
+                f"({target.max_dead_letters}); the last was {which}."
+            )
+
+    def _ensure_letters_index(self) -> None:
+        with self._lock:
+            if self._letters_index_exists:
+                return
+            admin = client(self._target.connection)
+            try:
+                dead_letters.ensure_index(
+                    admin, Ownership(self._target.pipeline, self._target.alias)
+                )
+            finally:
+                admin.close()
+            self._letters_index_exists = True
+
+    def _resolve(self, ids: list[str], result: PartitionResult) -> None:
+        """Removes dead letters of older batches under ids that were written or deleted now."""
+        try:
+            name = dead_letters.index_name(self._target.alias)
+            removed = self._aside(name, self._deletes(ids), result)
+        except Gap:
+            # Somebody removed the dead letters: there is nothing left to resolve.
+            return
+        result.resolved += removed.result.deleted
+
+    def _deletes(self, ids: list[str]) -> Operations:
+        entries = [delete_entry(each, self._target.version) for each in ids]
+        return operations(entries, DELETE * len(ids))
+
+    def _aside(self, index: str, extra: Operations, result: PartitionResult) -> Delivered:
+        """Delivers operations that are not rows: only traffic counts, not what they did."""
+        delivered = Delivered()
+        try:
+            self._courier().deliver(index, extra, delivered)
+        finally:
+            traffic = delivered.result
+            result.requests += traffic.requests
+            result.bytes += traffic.bytes
+            result.retries += traffic.retries
+            result.ambiguous |= traffic.ambiguous
+        return delivered

@@ -1,0 +1,123 @@
+"""Keeps state documents in the hidden index `icdc-state`, changed by compare-and-set only.
+
+It must not judge what a change means: `icdc_spark.state` does. A lost compare-and-set is another
+run's win and ends this one as Fenced.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
+
+from icdc_api.errors import Fenced
+from icdc_spark.opensearch.connection import Connection, client
+from icdc_spark.opensearch.errors import error_type, mapped_errors
+from icdc_spark.opensearch.retry import DRIVER_SECONDS, Answer, retrying
+from icdc_spark.state import StateDocument
+
+STATE_INDEX = "icdc-state"
+_BODY = {
+    "settings": {
+        "index.hidden": True,
+        "index.number_of_shards": 1,
+        "index.auto_expand_replicas": "0-1",
+    },
+    "mappings": {"dynamic": False},
+}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A state document together with what the next compare-and-set must name."""
+
+    document: StateDocument
+    seq_no: int
+    primary_term: int
+
+
+class StateStore:
+    """The state documents of one OpenSearch. Requests are repeated for `patience` seconds."""
+
+    def __init__(self, connection: Connection, *, patience: float = DRIVER_SECONDS) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._client = client(connection)
+
+    def ensure_index(self) -> None:
+        """Makes the index if it is missing."""
+        self._patiently(self._ensure_index)
+
+    def load(self, alias: str) -> Stored | None:
+        """The document of `alias`, None if there is none; StateCorrupt if it is not ours."""
+        return self._patiently(lambda: self._load(alias))
+
+    def create(self, document: StateDocument) -> Stored:
+        """Stores the first document of an alias; Fenced if another run was faster."""
+        return self._patiently(lambda: self._write(document, {"op_type": "create"}))
+
+    def replace(self, stored: Stored, document: StateDocument) -> Stored:
+        """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
+        condition = {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
+        return self._patiently(lambda: self._write(document, condition))
+
+    def delete(self, alias: str) -> None:
+        """Removes the document, so that the alias can be exported anew or by somebody else."""
+        self._patiently(lambda: self._delete(alias))
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._client.close()
+
+    def _patiently(self, call: Callable[[], Answer]) -> Answer:
+        return retrying(call, seconds=self._patience)
+
+    def _ensure_index(self) -> None:
+        with mapped_errors(self._connection):
+            if self._client.indices.exists(index=STATE_INDEX):
+                return
+            try:
+                self._client.indices.create(index=STATE_INDEX, body=_BODY)
+            except RequestError as error:
+                # Two first runs at once: the index of the other one serves as well.
+                if error_type(error.info) != "resource_already_exists_exception":
+                    raise
+
+    def _load(self, alias: str) -> Stored | None:
+        with mapped_errors(self._connection):
+            try:
+                found = self._client.get(index=STATE_INDEX, id=alias)
+            except NotFoundError:
+                return None
+        document = StateDocument.parse(alias, found["_source"])
+        return Stored(document, found["_seq_no"], found["_primary_term"])
+
+    def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
+        with mapped_errors(self._connection):
+            try:
+                answer = self._client.index(
+                    index=STATE_INDEX,
+                    id=document.alias,
+                    body=document.to_source(),
+                    params=condition,
+                )
+            except ConflictError as error:
+                return self._after_conflict(document, error)
+        return Stored(document, answer["_seq_no"], answer["_primary_term"])
+
+    def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
+        # An answer that got lost makes our own earlier attempt look like another run's.
+        now = self._load(document.alias)
+        if now is not None and now.document == document:
+            return now
+        if now is None:
+            raise Fenced(f"The state document {document.alias!r} was deleted meanwhile.") from error
+        owner = now.document.owner
+        raise Fenced(
+            f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
+            f"{owner.pipeline!r} with epoch {owner.epoch}; this run has stopped writing."
+        ) from error
+
+    def _delete(self, alias: str) -> None:
+        with mapped_errors(self._connection):
+            self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})

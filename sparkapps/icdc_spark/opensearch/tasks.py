@@ -1,0 +1,82 @@
+"""Waits until no bulk request of an older batch can still be applied.
+
+An abandoned request goes on inside OpenSearch, and could bring a deleted document back once the
+versions of deletions are forgotten. Each request is tagged with an opaque id, which the Tasks API
+shows. It must not know what a batch holds.
+"""
+
+import time
+from urllib.parse import quote
+
+from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.errors import maps_errors
+
+POLL_SECONDS = 0.25
+EMPTY_SECONDS = 1.0
+"""Two empty answers this far apart: a received body becomes a task with a small delay."""
+PATIENCE_SECONDS = 600.0
+
+
+def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
+    """The tag of every bulk request; ASCII, because it travels in a header."""
+    return f"{_prefix(alias)}{epoch}/{ordinal}"
+
+
+@maps_errors
+def wait_until_quiet(
+    client: Client,
+    alias: str,
+    *,
+    below_epoch: int | None = None,
+    below_ordinal: int | None = None,
+    patience: float = PATIENCE_SECONDS,
+) -> None:
+    """Returns when no bulk task of `alias` older than the given epoch or ordinal is left.
+
+    Without bounds: when none at all is left. `patience` in seconds, then TargetUnavailable.
+    """
+    deadline = time.monotonic() + patience
+    quiet_since: float | None = None
+    while True:
+        now = time.monotonic()
+        if _older_tasks(client, alias, below_epoch, below_ordinal):
+            quiet_since = None
+        elif quiet_since is None:
+            quiet_since = now
+        elif now - quiet_since >= EMPTY_SECONDS:
+            return
+        if now > deadline:
+            raise TargetUnavailable(
+                f"OpenSearch is still busy with an abandoned bulk request for {alias!r} "
+                f"after {patience:.0f} s."
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _older_tasks(
+    client: Client, alias: str, below_epoch: int | None, below_ordinal: int | None
+) -> bool:
+    answer = client.tasks.list(params={"actions": "indices:data/write/bulk*", "detailed": "true"})
+    tags = (
+        task.get("headers", {}).get("X-Opaque-Id", "")
+        for node in answer.get("nodes", {}).values()
+        for task in node["tasks"].values()
+    )
+    return any(_is_older(tag, alias, below_epoch, below_ordinal) for tag in tags)
+
+
+def _is_older(tag: str, alias: str, below_epoch: int | None, below_ordinal: int | None) -> bool:
+    prefix = _prefix(alias)
+    epoch, _, ordinal = tag.removeprefix(prefix).partition("/")
+    if not (tag.startswith(prefix) and epoch.isdigit() and ordinal.isdigit()):
+        return False
+    if below_epoch is None and below_ordinal is None:
+        return True
+    older_epoch = below_epoch is not None and int(epoch) < below_epoch
+    older_ordinal = below_ordinal is not None and int(ordinal) < below_ordinal
+    return older_epoch or older_ordinal
+
+
+def _prefix(alias: str) -> str:
+    return f"icdc/{quote(alias, safe='')}/"

@@ -1,0 +1,110 @@
+"""Tells whoever started the run how far it got: one report file, replaced whole.
+
+The report is a copy for people and for the operator's status; recovery never reads it. So it is
+written at most twice a second however many batches pass, and at every change of a table's state.
+"""
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from icdc_api.errors import IcdcError, PassingError, TableError
+from icdc_api.job import RunReport, RunRequest
+from icdc_api.runs import Failure
+from icdc_api.status import TableReason, TableState, TableStatus
+
+MIN_INTERVAL_SECONDS = 0.5
+
+
+def utc_now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(tz=UTC)
+
+
+class Reporter:
+    """The report of one run; its methods may be called from every table's thread."""
+
+    def __init__(self, request: RunRequest, tables: Sequence[TableStatus]) -> None:
+        now = utc_now()
+        self._path = Path(request.report_path)
+        self._lock = threading.Lock()
+        self._tables = {table.name: table for table in tables}
+        self._unwritten = False
+        self._report = RunReport(
+            run_id=request.run_id, started_at=now, updated_at=now, tables=tuple(tables)
+        )
+        self._report.write(self._path)
+
+    def table(self, name: str) -> "TableReporter":
+        """The part of the report that one table writes."""
+        return TableReporter(self, name)
+
+    def status(self, name: str) -> TableStatus:
+        """What the report says of a table at present."""
+        with self._lock:
+            return self._tables[name]
+
+    def update(self, name: str, changes: dict[str, Any]) -> None:
+        """Changes fields of one table's entry."""
+        with self._lock:
+            before = self._tables[name]
+            after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
+            self._tables[name] = after
+            now = utc_now()
+            age = (now - self._report.updated_at).total_seconds()
+            turned = (before.state, before.reason) != (after.state, after.reason)
+            self._unwritten = self._unwritten or after != before
+            if turned or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
+                self._write(updated_at=now)
+
+    def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
+        """Writes the last report of the run."""
+        with self._lock:
+            self._write(
+                updated_at=utc_now(),
+                finished=True,
+                outcome=Failure.of(outcome) if outcome else None,
+                result=result,
+            )
+
+    def flush(self) -> None:
+        """Writes what is known now, whatever the interval."""
+        with self._lock:
+            self._write(updated_at=utc_now())
+
+    def _write(self, **changes: Any) -> None:
+        tables = tuple(self._tables.values())
+        self._report = self._report.model_copy(update={**changes, "tables": tables})
+        self._report.write(self._path)
+        self._unwritten = False
+
+
+class TableReporter:
+    """What one table says of itself."""
+
+    def __init__(self, reporter: Reporter, name: str) -> None:
+        self._reporter = reporter
+        self._name = name
+
+    @property
+    def status(self) -> TableStatus:
+        """What was said last."""
+        return self._reporter.status(self._name)
+
+    def set(self, **changes: Any) -> None:
+        """Changes fields of the table's entry, by their Python names."""
+        self._reporter.update(self._name, changes)
+
+    def working(self, state: TableState) -> None:
+        """The table advances; an earlier complaint is over."""
+        self.set(state=state, reason=None, message=None)
+
+    def failed(self, error: TableError | PassingError) -> None:
+        """The table does not advance: stalled if a person must act, else merely waiting."""
+        reason = TableReason(type(error).__name__)
+        if isinstance(error, TableError):
+            self.set(state=TableState.STALLED, reason=reason, message=error.message)
+        else:
+            self.set(reason=reason, message=error.message)

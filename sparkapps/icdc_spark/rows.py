@@ -1,0 +1,86 @@
+"""Rows of a table in the shape in which they are compared: id, fingerprint, numbered cells.
+
+Cells travel under names of our own, because a table may have columns called anything.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.documents import Cells, document, non_finite
+from icdc_spark.fingerprint import fingerprint
+from icdc_spark.iceberg.errors import filter_errors
+from icdc_spark.ids import cell, document_id
+from icdc_spark.reader import Reader
+
+ID, FINGERPRINT = "id", "fingerprint"
+
+PLACE = ("_file", "_pos")
+"""The metadata columns that name one row of a data file."""
+
+
+def metadata_of(spec: DocumentSpec) -> tuple[str, ...]:
+    """The metadata columns without which ids cannot be made."""
+    return PLACE if spec.append_only else ()
+
+
+def filtered(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Only the rows that belong into the index; raises FilterInvalid."""
+    if spec.row_filter is None:
+        return rows
+    with filter_errors(spec.table, spec.row_filter):
+        return rows.where(F.expr(spec.row_filter))
+
+
+def keys(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """The id of each row of the index."""
+    found = filtered(rows, spec)
+    return found.select(document_id(found, spec).alias(ID))
+
+
+def compared(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Id and fingerprint of each row of the index."""
+    found = filtered(rows, spec)
+    return found.select(
+        document_id(found, spec).alias(ID),
+        fingerprint(_read(found, spec)).alias(FINGERPRINT),
+    )
+
+
+def whole(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Id, fingerprint and all cells of each row of the index."""
+    found = filtered(rows, spec)
+    cells = _read(found, spec)
+    return found.select(
+        document_id(found, spec).alias(ID),
+        fingerprint(cells).alias(FINGERPRINT),
+        *[value.alias(_cell_name(number)) for number, (_, value) in enumerate(cells)],
+    )
+
+
+def source_of(spec: DocumentSpec) -> Column:
+    """The document of a row in the shape of `whole`."""
+    return document(_numbered(spec))
+
+
+def non_finite_of(spec: DocumentSpec) -> Column:
+    """How many numbers of a row in the shape of `whole` are written as null."""
+    return non_finite(_numbered(spec))
+
+
+def check_filter(reader: Reader, spec: DocumentSpec) -> None:
+    """Raises FilterInvalid when `rowFilter` does not fit the table; reads no row."""
+    nothing = reader.read(reader.nothing, metadata=metadata_of(spec))
+    filtered(nothing, spec)
+
+
+def _read(rows: DataFrame, spec: DocumentSpec) -> Cells:
+    return [(entry, cell(rows, (entry,))) for entry in spec.columns]
+
+
+def _numbered(spec: DocumentSpec) -> Cells:
+    return [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
+
+
+def _cell_name(number: int) -> str:
+    return f"c{number}"

@@ -1,0 +1,270 @@
+"""One table of one run: looks at table, index and state, and does the next step.
+
+The order of a step is fixed: claim the state document, look, decide, act. It knows neither the
+other tables nor how the run was started.
+"""
+
+from dataclasses import dataclass
+
+from icdc_api.errors import Gap, StateCorrupt
+from icdc_api.status import Duplicates, TableState
+from icdc_api.tables import Position
+from icdc_spark import changelog, export, pins, steps
+from icdc_spark.context import TableContext, instant
+from icdc_spark.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
+from icdc_spark.opensearch import aliases, indices
+from icdc_spark.opensearch.state_store import Stored
+from icdc_spark.opensearch.tasks import wait_until_quiet
+from icdc_spark.state import IntentKind, StateDocument
+from icdc_spark.steps import Step, StepKind, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The table and its state document as they are now, and what follows from them."""
+
+    table: IcebergTable
+    head: SnapshotInfo | None
+    documents: DocumentSpec
+    stored: Stored | None
+    step: Step
+    added_fields: tuple[str, ...] = ()
+    """Fields that the mapping gains, in a way that changes no document already written."""
+
+
+class TableRun:
+    """Repeats `advance` until there is nothing to do."""
+
+    def __init__(self, context: TableContext) -> None:
+        self.context = context
+        self.session = context.open_session()
+        self._stored: Stored | None = None
+
+    def advance(self) -> StepKind:
+        """Does the next step and says which it was; raises TableError, PassingError or Fenced."""
+        context = self.context
+        self._stored = self._stored or self._claim()
+        look = self.look(self._stored)
+        self._report(look)
+        if look.step.kind in (StepKind.IDLE, StepKind.COMPLETE):
+            self._settle(look)
+            return look.step.kind
+        documents = self.documents_at(look, look.step.to_id)
+        stored = look.stored
+        if stored is None:
+            aliases.check_free(context.client, context.ownership)
+            stored = context.store.create(self._first_document(look))
+        # If the step dies half-way the document must be read anew, not remembered.
+        self._stored = None
+        if self._is_export(look.step):
+            context.reporter.working(TableState.EXPORTING)
+            work = export.ExportWork(
+                context=context,
+                session=self.session,
+                table=look.table,
+                documents=documents,
+            )
+            self._stored = export.run(work, stored, look.step)
+        else:
+            context.reporter.working(TableState.STREAMING)
+            batch = changelog.Batch(
+                context=context,
+                session=self.session,
+                table=look.table,
+                documents=documents,
+                added_fields=look.added_fields,
+            )
+            self._stored = changelog.run(batch, stored, look.step)
+        self._report(self.look(self._stored))
+        return look.step.kind
+
+    def look(self, stored: Stored | None) -> Look:
+        """What there is to do, without doing anything."""
+        context = self.context
+        table = IcebergTable.load(self.session, context.catalog, context.table.name)
+        head = table.head(context.table.branch)
+        documents = resolve_spec(
+            context.table.name, table.schema(head.id if head else None), context.wishes()
+        )
+        state = stored.document if stored else None
+        intact = self._index_intact(state)
+        change, added = self._spec_change(state, documents, intact=intact)
+        view = View(
+            state=state,
+            table=context.table.name,
+            table_uuid=table.uuid,
+            head=str(head.id) if head else None,
+            start=self._start(table, head),
+            document_spec=documents.hash,
+            spec_change=change,
+            readable=frozenset(str(number) for number in table.snapshots),
+            index_intact=intact,
+        )
+        return Look(
+            table=table,
+            head=head,
+            documents=documents,
+            stored=stored,
+            step=steps.next_step(view, context.policies()),
+            added_fields=added,
+        )
+
+    def documents_at(self, look: Look, snapshot_id: str | None) -> DocumentSpec:
+        """The documents in the schema of a snapshot, which may be older than the head's."""
+        if look.head is None or snapshot_id in (None, str(look.head.id)):
+            return look.documents
+        schema = look.table.schema(int(snapshot_id))
+        return resolve_spec(self.context.table.name, schema, self.context.wishes())
+
+    def load(self) -> Stored | None:
+        """The state document as it is, unclaimed."""
+        return self.context.store.load(self.context.alias)
+
+    def _claim(self) -> Stored | None:
+        context = self.context
+        stored = self.load()
+        if stored is None:
+            return None
+        before = stored.document.owner
+        claimed = stored.document.claimed(context.owner, now=instant())
+        stored = context.store.replace(stored, claimed)
+        if before != context.owner:
+            # The run that was replaced may have left a request under way.
+            wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
+        return stored
+
+    def _first_document(self, look: Look) -> StateDocument:
+        context = self.context
+        return StateDocument(
+            alias=context.alias,
+            owner=context.owner,
+            source=context.source(look.table.uuid),
+            document_spec=look.documents.hash,
+            updated_at=instant(),
+        )
+
+    def _is_export(self, step: Step) -> bool:
+        if step.intent is not None:
+            return step.intent.kind is IntentKind.EXPORT
+        return step.kind in (StepKind.EXPORT, StepKind.BEGIN)
+
+    def _index_intact(self, state: StateDocument | None) -> bool:
+        if state is None:
+            return True
+        at_work = state.intent or state
+        if at_work.index is None or at_work.index_uuid is None:
+            return True
+        try:
+            indices.check_identity(self.context.client, at_work.index, at_work.index_uuid)
+        except Gap:
+            return False
+        return True
+
+    def _spec_change(
+        self, state: StateDocument | None, documents: DocumentSpec, *, intact: bool
+    ) -> tuple[str | None, tuple[str, ...]]:
+        """Why documents would differ, and which fields are merely new."""
+        at_work = (state.intent or state) if state else None
+        if state is None or at_work is None or at_work.index is None or not intact:
+            return None, ()
+        if state.intent is None and state.document_spec == documents.hash:
+            return None, ()
+        meta = indices.read_mapping(self.context.client, at_work.index).get("_meta", {})
+        if "documentSpec" not in meta:
+            raise StateCorrupt(
+                f"Index {at_work.index} no longer says in its mapping's _meta what its documents "
+                f"were made of. Delete the document {state.alias!r} in icdc-state to force a "
+                "re-export."
+            )
+        compatibility = documents.compatible_with(meta["documentSpec"])
+        return compatibility.reason, compatibility.added
+
+    def _start(self, table: IcebergTable, head: SnapshotInfo | None) -> str | None:
+        """The snapshot that StreamOnly takes as applied; None for the empty table."""
+        start = self.context.table.start_from
+        if head is None:
+            return None
+        if start is None or start.position is Position.LATEST:
+            return str(head.id)
+        chain = _retained(table, head)
+        if start.position is Position.EARLIEST:
+            return str(chain[0].id)
+        if start.snapshot_id is not None:
+            if table.snapshot(start.snapshot_id) is None:
+                raise Gap(
+                    f"Table {self.context.table.name}: startFrom.snapshotId {start.snapshot_id} "
+                    "is not, or no longer, a snapshot of the table."
+                )
+            return str(start.snapshot_id)
+        moment = start.timestamp
+        before = [each for each in chain if moment is not None and each.committed_at <= moment]
+        if not before:
+            raise Gap(
+                f"Table {self.context.table.name}: no retained snapshot is as old as "
+                f"startFrom.timestamp {moment}."
+            )
+        return str(before[-1].id)
+
+    def _settle(self, look: Look) -> None:
+        """Nothing is to be written: says so, and keeps the applied snapshot from expiring."""
+        done = look.step.kind is StepKind.COMPLETE
+        state = TableState.COMPLETE if done else TableState.STREAMING
+        self.context.reporter.working(state)
+        if look.stored and look.stored.document.applied:
+            pins.pin(self.context, look.table, look.stored.document.applied.snapshot_id)
+
+    def _report(self, look: Look) -> None:
+        reporter, head = self.context.reporter, look.head
+        reporter.set(table_uuid=look.table.uuid, current_snapshot_id=str(head.id) if head else None)
+        state = look.stored.document if look.stored else None
+        if state is None:
+            return
+        applied = state.applied
+        reporter.set(
+            rows_upserted=state.totals.upserted,
+            rows_deleted=state.totals.deleted,
+            dead_letters=state.totals.dead_letters,
+            duplicates=_duplicates(state),
+            **_lag(look, applied.snapshot_id if applied else None, exported=applied is not None),
+        )
+        if applied is not None:
+            reporter.set(
+                applied_snapshot_id=applied.snapshot_id,
+                applied_sequence_number=applied.sequence_number,
+                applied_at=state.updated_at,
+            )
+
+
+def _retained(table: IcebergTable, head: SnapshotInfo) -> list[SnapshotInfo]:
+    """The retained ancestors of the head, oldest first, itself included."""
+    chain = [head]
+    while chain[0].parent_id is not None:
+        parent = table.snapshot(chain[0].parent_id)
+        if parent is None:
+            break
+        chain.insert(0, parent)
+    return chain
+
+
+def _duplicates(state: StateDocument) -> Duplicates | None:
+    if state.duplicates is None:
+        return None
+    return Duplicates(count=state.duplicates.count, samples=tuple(state.duplicates.samples))
+
+
+def _lag(look: Look, applied: str | None, *, exported: bool) -> dict[str, int | None]:
+    """How far the index is behind: in snapshots, and in seconds since the oldest unapplied one."""
+    if look.head is None or not exported:
+        return {"snapshots_behind": None, "lag_seconds": None}
+    if applied == str(look.head.id):
+        return {"snapshots_behind": 0, "lag_seconds": 0}
+    chain = look.table.lineage(int(applied) if applied else None, look.head.id)
+    if not chain:
+        # Rolled back, or the way is no longer retained: behind by one difference.
+        chain = [look.head]
+    seconds = export.utc_now() - chain[0].committed_at
+    return {
+        "snapshots_behind": len(chain),
+        "lag_seconds": max(0, int(seconds.total_seconds())),
+    }

@@ -1,0 +1,30 @@
+"""A clean node seen through our own package."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import support_sink
+from icdc_spark.opensearch import indices
+from icdc_spark.opensearch.connection import Client, Connection, client
+from icdc_spark.opensearch.indices import PhysicalIndex
+
+
+@pytest.fixture
+def connection(clean_indices: str) -> Connection:
+    """Straight to the node."""
+    return Connection(hosts=(clean_indices,))
+
+
+@pytest.fixture
+def admin(connection: Connection) -> Iterator[Client]:
+    """A client of our own making."""
+    made = client(connection)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def index(admin: Client) -> PhysicalIndex:
+    """An empty physical index `orders-000001` with a long `v` and a keyword `s`."""
+    return indices.create(admin, support_sink.OWNER, support_sink.MAPPING, {})

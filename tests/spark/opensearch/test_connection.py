@@ -1,0 +1,121 @@
+"""Addresses, credentials and trust, through a proxy that asks for them."""
+
+from pathlib import Path
+
+import pytest
+
+from icdc_api.errors import BadSpec, TargetUnavailable, Unauthorized
+from icdc_api.sink import OpenSearch
+from icdc_spark.opensearch.connection import Connection, client, from_spec
+from icdc_spark.opensearch.state_store import StateStore
+from support_faultproxy import FaultProxy
+from support_tls import make_certificates
+
+pytestmark = pytest.mark.spark
+
+USER, PASSWORD = "replicator", "pä:ss wörd"
+
+
+def spec(**parts: object) -> OpenSearch:
+    values: dict[str, object] = {"hosts": ["https://search:9200"], **parts}
+    return OpenSearch.model_validate(values)
+
+
+def secret(folder: Path, name: str, **keys: str) -> dict[str, object]:
+    (folder / name).mkdir()
+    for key, value in keys.items():
+        (folder / name / key.replace("_", ".")).write_text(value + "\n", encoding="utf-8")
+    return {"secretRef": {"name": name}}
+
+
+def test_credentials_and_trust_come_from_the_secrets(tmp_path: Path) -> None:
+    connection = from_spec(
+        spec(
+            credentialsFrom=secret(tmp_path, "search", username=USER, password=PASSWORD),
+            tls={"caFrom": secret(tmp_path, "ca", ca_crt="PEM")},
+        ),
+        tmp_path,
+    )
+    assert connection == Connection(
+        hosts=("https://search:9200",),
+        username=USER,
+        password=PASSWORD,
+        ca_pem="PEM",
+        secret="search",
+    )
+    assert PASSWORD not in repr(connection)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"username": "u"}, "Secret 'search' .* neither the keys 'username' and 'password'"),
+        ({}, "Secret 'search' .* neither the keys"),
+    ],
+)
+def test_a_secret_without_its_keys_is_named(
+    tmp_path: Path, keys: dict[str, str], message: str
+) -> None:
+    wanted = spec(credentialsFrom=secret(tmp_path, "search", **keys))
+    with pytest.raises(Unauthorized, match=message):
+        from_spec(wanted, tmp_path)
+
+
+def test_a_secret_without_an_authority_is_named(tmp_path: Path) -> None:
+    wanted = spec(tls={"caFrom": secret(tmp_path, "ca", other="x")})
+    with pytest.raises(Unauthorized, match=r"Secret 'ca' .* has no key 'ca.crt'"):
+        from_spec(wanted, tmp_path)
+
+
+def test_an_authority_that_is_no_certificate_is_refused() -> None:
+    with pytest.raises(BadSpec, match="is not a PEM certificate"):
+        client(Connection(hosts=("https://search:9200",), ca_pem="nonsense"))
+
+
+def test_signing_for_aws_names_the_missing_package(tmp_path: Path) -> None:
+    keys = secret(tmp_path, "aws", awsRegion="eu-west-1", awsService="aoss")
+    connection = from_spec(spec(credentialsFrom=keys), tmp_path)
+    assert (connection.aws_region, connection.aws_service) == ("eu-west-1", "aoss")
+    with pytest.raises(BadSpec, match="pip install botocore"):
+        client(connection)
+
+
+def test_basic_authentication_over_tls(clean_indices: str, tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path / "tls")
+    trusted = certificates.ca.read_text(encoding="utf-8")
+    credentials = (USER, PASSWORD)
+    with FaultProxy(
+        clean_indices, credentials=credentials, tls=certificates.server_context()
+    ) as proxy:
+        good = Connection(
+            hosts=(proxy.url,), username=USER, password=PASSWORD, ca_pem=trusted, secret="search"
+        )
+        store = StateStore(good)
+        store.ensure_index()
+        assert store.load("orders") is None
+        store.close()
+        unverified = StateStore(
+            Connection(hosts=(proxy.url,), username=USER, password=PASSWORD, verify=False)
+        )
+        assert unverified.load("orders") is None
+        unverified.close()
+        untrusted = StateStore(Connection(hosts=(proxy.url,), username=USER, password=PASSWORD))
+        with pytest.raises(Unauthorized, match="is not trusted"):
+            untrusted.load("orders")
+        untrusted.close()
+        wrong = StateStore(
+            Connection(
+                hosts=(proxy.url,), username=USER, password="x", ca_pem=trusted, secret="search"
+            )
+        )
+        with pytest.raises(Unauthorized, match="the credentials in Secret 'search' are not acc"):
+            wrong.load("orders")
+        wrong.close()
+
+
+def test_an_unreachable_host_is_named_after_the_retries(proxy: FaultProxy) -> None:
+    proxy.stop()
+    store = StateStore(Connection(hosts=(proxy.url,)), patience=0.3)
+    with pytest.raises(TargetUnavailable, match=f"{proxy.url} cannot be reached"):
+        store.load("orders")
+    store.close()

@@ -1,0 +1,103 @@
+"""The driver's side through Spark: DataFrame in, BatchResult out."""
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import support_sink as sink
+from icdc_api.errors import DeadLetterLimit, Gap, TargetReadOnly
+from icdc_spark.opensearch import indices, scan
+from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.sink import write
+from icdc_spark.state import base_version
+from support_opensearch import call, documents
+
+pytestmark = pytest.mark.spark
+
+
+def documents_of(spark: SparkSession, count: int, ordinal: int, expect: str = "c") -> DataFrame:
+    """Lines built in the JVM, as the diff builds them: k0 … with `v` = the number."""
+    action = (
+        '{"index":{"_id":"k',
+        "id",
+        f'","version":{base_version(ordinal)},"version_type":"external"}}}}\\n{{"v":',
+        "id",
+        "}\\n",
+    )
+    parts = ", ".join(part if part == "id" else f"'{part}'" for part in action)
+    expression = f"cast(concat({parts}) as binary) as line"
+    return spark.range(count).selectExpr(expression, f"'{expect}' as expect", "id as more")
+
+
+def test_a_dataframe_is_written_whole_and_again_without_effect(
+    spark: SparkSession, clean_indices: str, admin: Client, index: PhysicalIndex
+) -> None:
+    lines = documents_of(spark, 6_000, 1).repartition(3)
+    target = sink.target(clean_indices, max_bytes=40_000)
+    result = write(lines, target)
+    assert (result.upserted, result.already_applied, result.ambiguous) == (6_000, 0, False)
+    assert result.created_unexpectedly_updated.count == 0
+    assert indices.refresh_and_count(admin, index.name) == 6_000
+    again = write(lines, target)
+    assert (again.upserted, again.already_applied) == (0, 6_000)
+    opened = scan.open_scan(admin, index.name, 2)
+    found = {each.id: each.source["v"] for n in range(2) for each in scan.read_slice(opened, n)}
+    scan.close_scan(admin, opened)
+    assert found == {f"k{n}": n for n in range(6_000)}
+
+
+def test_an_empty_dataframe_is_a_batch_of_nothing(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    result = write(documents_of(spark, 0, 1), sink.target(clean_indices))
+    assert (result.upserted, result.requests) == (0, 0)
+
+
+def test_suspects_of_all_partitions_are_counted_and_sampled(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    write(documents_of(spark, 100, 1), sink.target(clean_indices))
+    lines = documents_of(spark, 120, 2).repartition(4)
+    suspects = write(lines, sink.target(clean_indices, 2)).created_unexpectedly_updated
+    assert (suspects.count, len(suspects.ids)) == (100, 20)
+
+
+def test_dead_letters_are_found_known_and_resolved_by_the_next_batch(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    bad = documents_of(spark, 10, 1).selectExpr(
+        'cast(replace(cast(line as string), \'"v":7}\', \'"v":"x"}\') as binary) as line',
+        "expect",
+    )
+    first = write(bad, sink.target(clean_indices))
+    assert (first.upserted, first.dead_letters, first.dead_letters_total) == (9, 1, 1)
+    second = write(documents_of(spark, 10, 2, "u"), sink.target(clean_indices, 2))
+    assert (second.upserted, second.resolved, second.dead_letters_total) == (10, 1, 0)
+    assert documents(clean_indices, "orders-dead-letters") == {}
+
+
+def test_the_limit_of_dead_letters_holds_over_all_partitions(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    bad = documents_of(spark, 12, 1).selectExpr(
+        "cast(replace(cast(line as string), '\"v\":', '\"other\":') as binary) as line", "expect"
+    )
+    target = sink.target(clean_indices, max_dead_letters=5)
+    with pytest.raises(DeadLetterLimit, match=r"deadLetters.maxRows \(5\)"):
+        write(bad.repartition(4), target)
+
+
+@pytest.mark.parametrize("breakage", ["blocked", "deleted"])
+def test_an_error_of_a_task_is_raised_as_ours(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex, breakage: str
+) -> None:
+    lines = documents_of(spark, 5_000, 1).repartition(2)
+    target = sink.target(clean_indices, max_bytes=20_000)
+    if breakage == "deleted":
+        call(clean_indices, "DELETE", f"/{index.name}")
+        with pytest.raises(Gap, match="disappeared"):
+            write(lines, target)
+        return
+    call(clean_indices, "PUT", f"/{index.name}/_settings", {"index.blocks.write": True})
+    with pytest.raises(TargetReadOnly, match="remove the block"):
+        write(lines, target)

@@ -1,0 +1,133 @@
+"""Compare-and-set of state documents on a real node."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from icdc_api.errors import AliasTaken, Fenced, StateCorrupt
+from icdc_spark.opensearch.connection import Connection
+from icdc_spark.opensearch.state_store import STATE_INDEX, StateStore
+from icdc_spark.state import Intent, IntentKind, Owner, Source, StateDocument
+from support_faultproxy import FaultProxy
+from support_faults import Reset, Status
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+NOW = "2026-03-01T10:00:00Z"
+LATER = "2026-03-01T10:00:01Z"
+
+
+def first(run: str = "run-1", epoch: int = 1) -> StateDocument:
+    return StateDocument(
+        alias="orders",
+        owner=Owner(pipeline="default/shop", epoch=epoch, run_id=run),
+        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        document_spec="abc",
+        updated_at=NOW,
+    )
+
+
+def export(ordinal: int = 1) -> Intent:
+    return Intent(
+        kind=IntentKind.EXPORT,
+        from_=None,
+        to="77",
+        ordinal=ordinal,
+        index="orders-000001",
+        index_uuid="u-1",
+    )
+
+
+@pytest.fixture
+def store(connection: Connection) -> Iterator[StateStore]:
+    made = StateStore(connection)
+    made.ensure_index()
+    yield made
+    made.close()
+
+
+def test_what_was_stored_is_loaded(store: StateStore) -> None:
+    assert store.load("orders") is None
+    created = store.create(first())
+    assert store.load("orders") == created
+    replaced = store.replace(created, created.document.with_intent(export(), now=LATER))
+    assert store.load("orders") == replaced
+    store.delete("orders")
+    assert store.load("orders") is None
+
+
+def test_nothing_is_stored_yet_without_the_index(connection: Connection) -> None:
+    store = StateStore(connection)
+    assert store.load("orders") is None
+    store.close()
+
+
+def test_the_index_is_hidden_and_made_once(store: StateStore, clean_indices: str) -> None:
+    store.ensure_index()
+    settings = call(clean_indices, "GET", f"/{STATE_INDEX}/_settings/index.hidden").json
+    assert settings == {STATE_INDEX: {"settings": {"index": {"hidden": "true"}}}}
+
+
+def test_the_slower_of_two_creations_is_fenced(store: StateStore) -> None:
+    store.create(first("run-1"))
+    with pytest.raises(Fenced, match="owned by run 'run-1' of pipeline 'default/shop'"):
+        store.create(first("run-2"))
+
+
+def test_the_older_of_two_owners_is_fenced_at_its_next_write(store: StateStore) -> None:
+    old = store.create(first("run-1", epoch=1))
+    newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
+    store.replace(old, old.document.claimed(newer, now=LATER))
+    with pytest.raises(Fenced, match=r"run 'run-2' .* with epoch 2; this run has stopped"):
+        store.replace(old, old.document.with_intent(export(), now=LATER))
+    kept = store.load("orders")
+    assert kept is not None
+    assert (kept.document.owner, kept.document.intent) == (newer, None)
+
+
+def test_a_document_deleted_meanwhile_fences(store: StateStore) -> None:
+    old = store.create(first())
+    store.delete("orders")
+    with pytest.raises(Fenced, match="was deleted meanwhile"):
+        store.replace(old, old.document.with_intent(export(), now=LATER))
+
+
+def test_another_pipeline_finds_the_alias_taken(store: StateStore) -> None:
+    stored = store.create(first())
+    other = Owner(pipeline="default/other", epoch=9, run_id="x")
+    with pytest.raises(AliasTaken, match="'default/shop'"):
+        stored.document.claimed(other, now=LATER)
+
+
+@pytest.mark.parametrize("fault", [Reset(after=True), Status(503), Status(429, retry_after=1)])
+def test_a_lost_answer_is_not_taken_for_another_owner(
+    store: StateStore, proxy: FaultProxy, fault: Reset | Status
+) -> None:
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    proxy.add(fault, method="PUT")
+    document = created.document.with_intent(export(), now=LATER)
+    replaced = through.replace(created, document)
+    assert store.load("orders") == replaced
+    through.close()
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        ({"lastOrdinal": 99}, "checksum does not match"),
+        ({"checksum": "0" * 64}, "checksum does not match"),
+        ({"contractVersion": 2}, "written by a newer version"),
+        ({"surprise": True}, "checksum does not match"),
+    ],
+)
+def test_an_edited_document_is_refused_and_left_alone(
+    store: StateStore, clean_indices: str, edit: dict[str, object], problem: str
+) -> None:
+    source = store.create(first()).document.to_source() | edit
+    call(clean_indices, "PUT", f"/{STATE_INDEX}/_doc/orders", source)
+    with pytest.raises(StateCorrupt, match=problem) as caught:
+        store.load("orders")
+    assert "delete the document 'orders' in icdc-state" in caught.value.message
+    assert call(clean_indices, "GET", f"/{STATE_INDEX}/_doc/orders").json["_source"] == source

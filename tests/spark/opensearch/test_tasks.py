@@ -1,0 +1,92 @@
+"""Waiting until abandoned requests can no longer be applied."""
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+import support_sink as sink
+from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch import indices
+from icdc_spark.opensearch.connection import Client, Connection, client
+from icdc_spark.opensearch.http import GUARD
+from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.tasks import opaque_id, wait_until_quiet
+from support_faultproxy import FaultProxy
+from support_faults import Status
+
+pytestmark = pytest.mark.spark
+
+
+def tasks(*tags: str) -> Status:
+    """An answer of the Tasks API with bulk tasks of the given opaque ids."""
+    running = {f"n:{number}": {"headers": {"X-Opaque-Id": tag}} for number, tag in enumerate(tags)}
+    return Status(200, body=json.dumps({"nodes": {"n": {"tasks": running}}}).encode())
+
+
+def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
+    clean_indices: str, admin: Client, index: PhysicalIndex
+) -> None:
+    count = 20_000
+    lines = [sink.upsert(f"k{n}", {"v": n, "s": "x y z " * 50})[0] for n in range(count)]
+    body = GUARD + b"".join(lines)
+    head = (
+        f"POST /{index.name}/_bulk HTTP/1.1\r\nhost: node\r\n"
+        f"content-type: application/x-ndjson\r\nx-opaque-id: {opaque_id('orders', 1, 1)}\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    parts = urlsplit(clean_indices)
+    with socket.create_connection((parts.hostname, parts.port or 0)) as abandoned:
+        abandoned.sendall(head.encode() + body)
+    wait_until_quiet(admin, "orders", below_epoch=2)
+    assert indices.refresh_and_count(admin, index.name) == count
+
+
+@pytest.mark.parametrize(
+    ("tag", "bounds", "waits"),
+    [
+        (opaque_id("orders", 3, 9), {"below_epoch": 4}, True),
+        (opaque_id("orders", 4, 9), {"below_epoch": 4}, False),
+        (opaque_id("orders", 4, 9), {"below_ordinal": 10}, True),
+        (opaque_id("orders", 4, 10), {"below_ordinal": 10}, False),
+        (opaque_id("orders", 3, 10), {"below_epoch": 4, "below_ordinal": 10}, True),
+        (opaque_id("orders", 9, 9), {}, True),
+        (opaque_id("customers", 1, 1), {"below_epoch": 4}, False),
+        (opaque_id("orders/1", 1, 1), {}, False),
+        ("icdc/orders/1", {}, False),
+        ("somebody else's", {}, False),
+        ("", {}, False),
+    ],
+)
+def test_only_older_requests_of_the_alias_are_waited_for(
+    proxy: FaultProxy, tag: str, bounds: dict[str, int], waits: bool
+) -> None:
+    proxy.add(tasks("", tag), path="_tasks", times=None)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    try:
+        if waits:
+            with pytest.raises(TargetUnavailable, match="abandoned bulk request for 'orders'"):
+                wait_until_quiet(watcher, "orders", patience=0.1, **bounds)
+        else:
+            wait_until_quiet(watcher, "orders", **bounds)
+    finally:
+        watcher.close()
+
+
+def test_one_empty_answer_is_not_enough(proxy: FaultProxy) -> None:
+    proxy.add(tasks(), path="_tasks")
+    proxy.add(tasks(opaque_id("orders", 1, 1)), path="_tasks", times=3)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "orders")
+    assert len(proxy.requests("_tasks")) > 5
+    watcher.close()
+
+
+def test_an_alias_beyond_ascii_fits_into_a_header(proxy: FaultProxy) -> None:
+    tag = opaque_id("größe", 1, 2)
+    assert tag.isascii()
+    proxy.add(tasks(tag), path="_tasks", times=2)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "größe")
+    watcher.close()

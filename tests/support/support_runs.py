@@ -1,0 +1,265 @@
+"""Runs of the application as real child processes, which a test may kill.
+
+Started by the very adapter that `icdc run` uses, so that what is killed is what ships. Knows
+which process of a run is which; what a run does, and when to kill it, is the test's business.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from icdc_api.job import RunReport, RunRequest
+from icdc_api.spark import Spark
+from icdc_operator.local import processes
+from icdc_operator.local.application import installed
+from icdc_operator.local.runs import LocalRuns
+from icdc_operator.observed import RunSeen
+from support_wait import until
+
+PROC = Path("/proc")
+END_SECONDS = 120.0
+"""How long a run may take to its end on a busy machine."""
+ORPHAN_SECONDS = 30.0
+"""How long what is left of a killed run may take to notice."""
+
+SMALL = Spark.model_validate(
+    {
+        "driver": {"memory": "1g"},
+        "conf": {
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.sql.shuffle.partitions": "2",
+        },
+    }
+)
+"""A JVM that starts quickly is worth more here than one that peaks high."""
+
+
+class Victim(StrEnum):
+    """What of a run is killed."""
+
+    EVERYTHING = "everything"
+    DRIVER_PYTHON = "driver Python"
+    DRIVER_JVM = "driver JVM"
+
+
+class ParentLock:
+    """What the starter of a run holds locked while it lives."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[str] = path.open("w", encoding="utf-8")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def free(self) -> None:
+        """What the kernel does when the holder dies."""
+        self._file.close()
+
+
+class ChildRun:
+    """One run in processes of its own."""
+
+    def __init__(self, runs: LocalRuns, request: RunRequest, folder: Path) -> None:
+        self.request = request
+        self._runs = runs
+        self._folder = folder / request.run_id
+        self._driver: int | None = None
+
+    @property
+    def marker(self) -> str:
+        """What all processes of the run carry in their environment."""
+        return str(json.loads((self._folder / "process.json").read_text())["marker"])
+
+    @property
+    def log(self) -> str:
+        """What the run has printed."""
+        return self._runs.log_path(self.request.run_id).read_text(errors="replace")
+
+    def pids(self) -> list[int]:
+        """Every live process of the run."""
+        return processes.members(self.marker)
+
+    def driver_python(self) -> int:
+        """The process that was started; the JVM and the workers come from it."""
+        request = str(self._folder / "request.json")
+        (pid,) = [each for each in self.pids() if request in command(each)]
+        return pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the driver lives."""
+        if self._driver is None:
+            self._driver = self.driver_python()
+        return bool(command(self._driver)[0])
+
+    def driver_jvm(self) -> int:
+        """The JVM of the driver, in which the tasks run as well."""
+        (pid,) = [each for each in self.pids() if name_of(each) == "java"]
+        return pid
+
+    def kill(self, victim: Victim) -> None:
+        """SIGKILL; returns at once."""
+        if victim is Victim.EVERYTHING:
+            processes.kill(self.marker)
+        elif victim is Victim.DRIVER_PYTHON:
+            kill(self.driver_python())
+        else:
+            kill(self.driver_jvm())
+
+    def terminate(self) -> None:
+        """SIGTERM to the driver, as an orderly stop sends it."""
+        os.kill(self.driver_python(), signal.SIGTERM)
+
+    def wait_dead(self, seconds: float = ORPHAN_SECONDS) -> None:
+        """Returns when no process of the run is left, without ending any."""
+        marker = self.marker
+        try:
+            until(lambda: not processes.members(marker), "every process has ended", seconds=seconds)
+        except AssertionError as error:
+            left = [" ".join(command(pid))[-200:] for pid in processes.members(marker)]
+            raise AssertionError(f"still alive: {left}\n{self.log[-4000:]}") from error
+
+    def report(self) -> RunReport | None:
+        """What the run last said of itself; None before its first report."""
+        try:
+            return RunReport.read(Path(self.request.report_path))
+        except FileNotFoundError:
+            return None
+
+    def end(self, seconds: float = END_SECONDS) -> RunReport:
+        """Waits for the end of the run and returns its last report."""
+        self.wait_dead(seconds)
+        last = self.report()
+        assert last is not None, f"the run left no report:\n{self.log[-4000:]}"
+        assert last.finished, f"the run did not say how it ended:\n{self.log[-4000:]}"
+        return last
+
+    def seen(self) -> RunSeen:
+        """The run as the reconcile core sees it."""
+        return next(each for each in self._runs.observe() if each.name == self.request.run_id)
+
+
+class ChildRuns:
+    """A context manager that starts runs, and leaves no process behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "runs"
+        self._folder.mkdir(parents=True)
+        self._runs = LocalRuns(self._folder, installed())
+        self._lock = ParentLock(folder / "parent.lock")
+        self._started: list[ChildRun] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for run in self._started:
+            processes.kill(run.marker)
+        self._runs.close()
+        for run in self._started:
+            run.wait_dead()
+        self._lock.free()
+
+    def start(self, request: RunRequest, *, lock: ParentLock | None = None) -> ChildRun:
+        """Starts a run that ends with this test, or with the holder of `lock`."""
+        holder = lock or self._lock
+        report = self._runs.report_path(request.run_id)
+        asked = request.model_copy(
+            update={"parent_lock": str(holder.path), "report_path": str(report)}
+        )
+        run = ChildRun(self._runs, asked, self._folder)
+        self._runs.create(asked.run_id, asked, SMALL)
+        self._started.append(run)
+        return run
+
+
+def command(pid: int) -> list[str]:
+    """The command line of a process; one empty word when it has ended."""
+    try:
+        return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return [""]
+
+
+def name_of(pid: int) -> str:
+    """The name of the program of a process; empty when it is gone."""
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def kill(pid: int) -> None:
+    """SIGKILL; a process that has just ended is as good as killed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def python_workers(root: int | None = None) -> list[int]:
+    """Python workers below a process (this one unless given): those that the daemon forked."""
+    daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
+    return sorted(pid for pid in daemons if _parent(pid) in daemons)
+
+
+def connected_to(pids: list[int], port: int) -> list[int]:
+    """Those of the processes that have a connection to a local port: they are at work there."""
+    sockets = set(_sockets_to(port))
+    return [pid for pid in pids if sockets & set(_open_sockets(pid))]
+
+
+def _is_pyspark_daemon(pid: int) -> bool:
+    return any("pyspark.daemon" in word for word in command(pid))
+
+
+def _descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            children.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _parent(pid: int) -> int:
+    try:
+        # The name in brackets may hold blanks: what follows it is state and parent.
+        after_name = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(after_name[1])
+
+
+def _sockets_to(port: int) -> Iterator[str]:
+    """Inodes of the sockets whose peer is that port."""
+    for table in ("tcp", "tcp6"):
+        for line in (PROC / "net" / table).read_text().splitlines()[1:]:
+            words = line.split()
+            if int(words[2].rpartition(":")[2], 16) == port:
+                yield words[9]
+
+
+def _open_sockets(pid: int) -> Iterator[str]:
+    try:
+        entries = list((PROC / str(pid) / "fd").iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        with contextlib.suppress(OSError):
+            target = str(entry.readlink())
+            if target.startswith("socket:["):
+                yield target.removeprefix("socket:[").removesuffix("]")

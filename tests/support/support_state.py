@@ -1,0 +1,72 @@
+"""State documents at every point of their life, for tests."""
+
+from icdc_spark.state import (
+    Applied,
+    Intent,
+    IntentKind,
+    Owner,
+    Source,
+    StateDocument,
+    Totals,
+)
+
+NOW = "2026-03-01T10:00:00Z"
+LATER = "2026-03-01T10:00:01.5Z"
+OWNER = Owner(pipeline="default/shop", epoch=4, run_id="run-4")
+
+
+def empty() -> StateDocument:
+    """Claimed, nothing exported yet."""
+    return StateDocument(
+        alias="orders",
+        owner=OWNER,
+        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        document_spec="abc",
+        updated_at=NOW,
+    )
+
+
+def export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77") -> Intent:
+    """The intent of an export in two chunks."""
+    return Intent(
+        kind=IntentKind.EXPORT,
+        from_=None,
+        to=to,
+        ordinal=ordinal,
+        index=index,
+        index_uuid=f"uuid of {index}",
+        chunks_total=2,
+    )
+
+
+def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Intent:
+    """The intent of a changelog on the first index."""
+    return Intent(
+        kind=IntentKind.CHANGELOG,
+        from_=from_,
+        to=to,
+        ordinal=ordinal,
+        index="orders-000001",
+        index_uuid="uuid of orders-000001",
+    )
+
+
+def applied(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
+    """A snapshot that is applied."""
+    return Applied(snapshot_id=snapshot, sequence_number=3, committed_at=NOW, ordinal=ordinal)
+
+
+def exporting(**changes: object) -> StateDocument:
+    """An export has begun."""
+    return empty().with_intent(export(**changes), now=NOW)  # type: ignore[arg-type]
+
+
+def swapping() -> StateDocument:
+    """An export is written and may move the alias."""
+    written = exporting().chunk_done(0, rows=10, now=NOW).chunk_done(1, rows=5, now=NOW)
+    return written.swapping(now=NOW)
+
+
+def exported() -> StateDocument:
+    """An export is done."""
+    return swapping().advanced(applied(), now=NOW, batch=Totals(upserted=15))

@@ -1,0 +1,320 @@
+"""Tells many stories at once: tables of one pipeline that change step by step.
+
+A run of the application costs seconds however few rows there are, so the tables of a test module
+go through the same runs together. After each run every story keeps what was written into its
+index, what the index holds then, and what the independent oracle says that it must hold.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.status import TableStatus
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ
+from support_schemas import create_from_json
+from support_writes import Write
+
+Document = oracle.Document
+Op = tuple[str, str, Document | None]
+Act = str | Callable[["Stage"], object]
+
+GUARD = "icdc-guard"
+NAMESPACE = "stories"
+SQL_THREADS = 4
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a table is written."""
+
+    mode: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{'cow' if self.mode == COPY_ON_WRITE else 'mor'}{self.version}"
+
+
+COW2, MOR2, MOR3 = Format(COPY_ON_WRITE, 2), Format(MERGE_ON_READ, 2), Format(MERGE_ON_READ, 3)
+EVERY_FORMAT = (COW2, MOR2, MOR3)
+
+
+def put(key: str, /, **document: Any) -> Op:
+    """The document is written."""
+    return ("index", key, document)
+
+
+def gone(key: str) -> Op:
+    """The document is deleted."""
+    return ("delete", key, None)
+
+
+def rows(values: str) -> str:
+    """The rows of a VALUES list, in one file."""
+    return f"select /*+ coalesce(1) */ * from (values {values})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What happens to a table before a run, and everything that the run must write.
+
+    `into` is the number of the physical index. `entry` changes the table's entry in the spec from
+    here on. `documents` replaces the oracle, which needs unique keys. `reason` is that of a table
+    that must stall: then nothing changes. `check` looks at the world right after the run.
+    """
+
+    do: Sequence[Act] = ()
+    writes: Sequence[Op] = ()
+    into: int = 1
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    absent: bool = False
+    documents: Mapping[str, Document] | None = None
+    reason: str | None = None
+    message: str | None = None
+    check: Callable[["Stage"], object] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """One table. `{t}` in a statement is its name, `{n}` the name below the catalog."""
+
+    name: str
+    steps: Sequence[Step]
+    columns: str = "id int, name string, age int"
+    key: Sequence[str] = ("id",)
+    where: str | None = None
+    projection: Sequence[str] | None = None
+    partitioned: str = ""
+    format: Format = COW2
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    catalog: str = CATALOG
+    create: bool = True
+    append_only: bool = False
+
+    @property
+    def alias(self) -> str:
+        return f"{self.name}-{self.format}".replace("_", "-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one run did for one story.
+
+    `into` are the physical indices that were written, `sources` the bytes of the documents by id.
+    """
+
+    writes: list[Op]
+    into: set[str]
+    sources: dict[str, bytes]
+    status: TableStatus | None
+    found: dict[str, Document]
+    wanted: dict[str, Document] | None
+    problem: BaseException | None
+
+
+class Stage:
+    """Where a story's statements and checks act."""
+
+    def __init__(self, spark: SparkSession, url: str, story: Story) -> None:
+        self.spark, self.url, self.story = spark, url, story
+        self.entry: dict[str, Any] = {}
+        self.outcomes: list[Outcome] = []
+        self.writes: list[Write] = []
+        self.noted = 0
+
+    @property
+    def name(self) -> str:
+        return f"{NAMESPACE}.{self.story.name}_{self.story.format}"
+
+    @property
+    def table(self) -> str:
+        return f"{self.story.catalog}.{self.name}"
+
+    def sql(self, statement: str) -> list[Any]:
+        text = self.told(statement).replace("{c}", self.story.catalog)
+        return self.spark.sql(text).collect()
+
+    def told(self, text: str) -> str:
+        """A text with the names of this story."""
+        noted = str(self.noted)
+        return text.replace("{t}", self.table).replace("{n}", self.name).replace("{noted}", noted)
+
+    def snapshots(self) -> list[int]:
+        """Ids of the retained snapshots, oldest first."""
+        rows = self.sql("select snapshot_id from {t}.snapshots order by committed_at")
+        return [row[0] for row in rows]
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """One request to the node, behind the proxy's back."""
+        return oracle.request(f"{self.url}/{path}", method, body)
+
+    def indices(self) -> list[str]:
+        """The physical indices that the alias points to."""
+        return sorted(self.call("GET", f"_alias/{self.story.alias}"))
+
+    def mapping(self) -> dict[str, Any]:
+        """The properties of the index behind the alias."""
+        (found,) = self.call("GET", f"{self.story.alias}/_mapping").values()
+        properties: dict[str, Any] = found["mappings"]["properties"]
+        return properties
+
+    def create(self) -> None:
+        story = self.story
+        if story.columns.startswith("{"):
+            properties = {"format-version": str(story.format.version)}
+            create_from_json(self.spark, self.table, story.columns, properties)
+            return
+        clause = f"partitioned by ({story.partitioned})" if story.partitioned else ""
+        modes = ", ".join(
+            f"'write.{verb}.mode'='{story.format.mode}'" for verb in ("update", "delete", "merge")
+        )
+        self.sql(
+            f"create table {{t}} ({story.columns}) using iceberg {clause} tblproperties("
+            f"'format-version'='{story.format.version}', {modes}, "
+            "'write.distribution-mode'='none')"
+        )
+
+    def act(self, step: Step) -> None:
+        for each in step.do:
+            if isinstance(each, str):
+                self.sql(each)
+            else:
+                each(self)
+
+    def found(self) -> dict[str, Document]:
+        """What readers see; nothing where there is no such index."""
+        try:
+            return oracle.indexed(self.url, self.story.alias)
+        except HTTPError as error:
+            if error.code != 404:
+                raise
+            return {}
+
+    def wanted(self, step: Step) -> dict[str, Document] | None:
+        story = self.story
+        if step.documents is not None:
+            return dict(step.documents)
+        if step.reason is not None or step.absent or story.append_only:
+            return None
+        branch = f".branch_{self.entry['branch']}" if "branch" in self.entry else ""
+        return oracle.expected(
+            self.spark,
+            self.table + branch,
+            story.key,
+            columns=story.projection,
+            where=story.where,
+        )
+
+    def settle(self, step: Step, status: TableStatus | None) -> None:
+        """Keeps what there is right after a run."""
+        problem: BaseException | None = None
+        try:
+            if step.check is not None:
+                step.check(self)
+        except AssertionError as error:
+            problem = error
+        physical = re.compile(re.escape(self.story.alias) + r"-\d{6}")
+        mine = [w for w in self.writes if physical.fullmatch(w.index) and w.id != GUARD]
+        self.outcomes.append(
+            Outcome(
+                writes=sorted(map(operation, mine), key=lambda op: (op[1], op[0])),
+                into={write.index for write in mine},
+                sources={write.id: write.source for write in mine},
+                status=status,
+                found=self.found(),
+                wanted=self.wanted(step),
+                problem=problem,
+            )
+        )
+
+
+def operation(write: Write) -> Op:
+    """What a write does, whatever its version."""
+    return write.op, write.id, json.loads(write.source) if write.source else None
+
+
+Told = dict[str, Stage]
+"""The stage of each story, by alias."""
+
+
+def tell(
+    stories: Sequence[Story], spark: SparkSession, url: str, folder: Path, **spec: Any
+) -> Told:
+    """Takes the stories through as many runs as the longest of them has steps."""
+    spark.sql(f"create namespace if not exists {CATALOG}.{NAMESPACE}")
+    stages = [Stage(spark, url, story) for story in stories]
+    with FaultProxy(url) as proxy, ThreadPoolExecutor(SQL_THREADS) as pool:
+        list(pool.map(lambda stage: stage.create() if stage.story.create else None, stages))
+        for number in range(max(len(story.steps) for story in stories)):
+            acting = [(each, _step(each, number)) for each in stages]
+            list(pool.map(lambda pair: pair[0].act(pair[1]) if pair[1] else None, acting))
+            _run(spark, proxy, folder, acting, spec)
+    return {stage.story.alias: stage for stage in stages}
+
+
+def _step(stage: Stage, number: int) -> Step | None:
+    steps = stage.story.steps
+    return steps[number] if number < len(steps) else None
+
+
+def _run(
+    spark: SparkSession,
+    proxy: FaultProxy,
+    folder: Path,
+    acting: Sequence[tuple[Stage, Step | None]],
+    spec: Mapping[str, Any],
+) -> None:
+    entries = []
+    # A story that is over is taken out of the spec, so that it costs no time.
+    taking_part = [(stage, step) for stage, step in acting if step is not None]
+    for stage, step in taking_part:
+        story = stage.story
+        stage.entry = {
+            "name": stage.name,
+            "index": story.alias,
+            **({} if story.append_only else {"identifierColumns": list(story.key)}),
+            **story.entry,
+            **step.entry,
+        }
+        if not step.absent:
+            entries.append({k: v for k, v in stage.entry.items() if v is not None})
+    proxy.clear()
+    report = Harness(spark, proxy.url, folder, entries, name="stories", **spec).run()
+    assert report.outcome is None, report.outcome
+    statuses = {status.name: status for status in report.tables}
+    with ThreadPoolExecutor(SQL_THREADS) as pool:
+        for stage, _ in taking_part:
+            stage.writes = proxy.writes()
+        list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
+
+
+def assert_told(stage: Stage) -> None:
+    """Every step wrote exactly what the story says, and left the index as the oracle says."""
+    before: dict[str, Document] = {}
+    for number, (step, outcome) in enumerate(zip(stage.story.steps, stage.outcomes, strict=True)):
+        where = f"{stage.story.alias}, step {number}"
+        status = outcome.status
+        assert (status is None) == step.absent, where
+        if status is not None:
+            assert status.reason == step.reason, f"{where}: {status.reason}: {status.message}"
+            expected = stage.told(step.message) if step.message else None
+            assert status.message == expected, where
+        wanted_writes = sorted(step.writes, key=lambda op: (op[1], op[0]))
+        assert outcome.writes == wanted_writes, where
+        into = {f"{stage.story.alias}-{step.into:06d}"} if step.writes else set()
+        assert outcome.into == into, where
+        wanted = before if outcome.wanted is None else outcome.wanted
+        if not stage.story.append_only:
+            oracle.assert_equal(outcome.found, wanted)
+        before = outcome.found
+        if outcome.problem is not None:
+            raise AssertionError(where) from outcome.problem

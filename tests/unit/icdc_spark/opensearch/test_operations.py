@@ -1,0 +1,95 @@
+"""Requests cut out of Arrow buffers: no byte lost, none doubled, whatever the batches look like."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icdc_spark.opensearch.operations import (
+    Assembler,
+    Operations,
+    delete_entry,
+    index_entry,
+    operations,
+)
+
+pytestmark = pytest.mark.unit
+
+rows = st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.sampled_from("cud")), max_size=40)
+
+
+def batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBatch:
+    binary, text = (pa.large_binary(), pa.large_string()) if wide else (pa.binary(), pa.string())
+    return pa.record_batch(
+        {
+            "line": pa.array([line for line, _ in lines], binary),
+            "expect": pa.array([expect for _, expect in lines], text),
+        }
+    )
+
+
+def entries(made: list[Operations]) -> list[tuple[bytes, str]]:
+    return [
+        (each.entry(n), each.expects[n : n + 1].decode()) for each in made for n in range(len(each))
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    batches=st.lists(rows, max_size=5),
+    max_bytes=st.integers(1, 120),
+    max_operations=st.integers(1, 10),
+    wide=st.booleans(),
+    cut=st.integers(0, 5),
+)
+def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
+    batches: list[list[tuple[bytes, str]]],
+    max_bytes: int,
+    max_operations: int,
+    wide: bool,
+    cut: int,
+) -> None:
+    assembler = Assembler(max_bytes, max_operations)
+    made: list[Operations] = []
+    for lines in batches:
+        # A slice shares the buffers of its parent: its offsets do not start at 0.
+        made += assembler.add(batch(lines, wide=wide).slice(cut))
+    made += assembler.rest()
+    assert entries(made) == [line for lines in batches for line in lines[cut:]]
+    assert all(0 < len(each) <= max_operations for each in made)
+    assert all(len(each.body) <= max_bytes or len(each) == 1 for each in made)
+    assert all(each.body == b"".join(line for line, _ in entries([each])) for each in made)
+    assert list(assembler.rest()) == []
+
+
+@settings(deadline=None)
+@given(lines=rows.filter(lambda lines: len(lines) > 1), start=st.integers(0, 39))
+def test_parts_halves_and_picks_are_the_rows_they_name(
+    lines: list[tuple[bytes, str]], start: int
+) -> None:
+    whole = _whole(lines)
+    start %= len(lines)
+    assert entries([whole.part(start, len(lines))]) == lines[start:]
+    assert entries(list(whole.halves())) == lines
+    assert entries([whole.part(start, len(lines)).pick([0])]) == [lines[start]]
+    assert entries([whole.part(start, len(lines)).part(0, 1)]) == [lines[start]]
+
+
+def _whole(lines: list[tuple[bytes, str]]) -> Operations:
+    assembler = Assembler(10_000)
+    assert list(assembler.add(batch(lines))) == []
+    (whole,) = assembler.rest()
+    return whole
+
+
+def test_rows_without_a_value_are_refused() -> None:
+    nulls = pa.record_batch({"line": pa.array([None], pa.binary()), "expect": pa.array(["c"])})
+    with pytest.raises(ValueError, match="no nulls"):
+        list(Assembler(100).add(nulls))
+
+
+@pytest.mark.parametrize("key", ["a", 'quote " and \\ and | and é', "line\nbreak", "\U0001f600"])
+def test_ids_and_documents_are_read_back(key: str) -> None:
+    made = operations([delete_entry(key, 7), index_entry(key, 7, b'{"v":1}')], b"dc")
+    assert [made.document_id(n) for n in range(2)] == [key, key]
+    assert [made.document(n) for n in range(2)] == [b"", b'{"v":1}']

@@ -1,0 +1,194 @@
+"""The rules of the state document: what may follow what."""
+
+from collections.abc import Callable
+
+import pytest
+
+from icdc_api.errors import AliasTaken, Bug, Fenced
+from icdc_spark.state import Applied, Owner, Phase, Source, StateDocument, Totals
+from support_state import (
+    LATER,
+    NOW,
+    applied,
+    changelog,
+    empty,
+    export,
+    exported,
+    exporting,
+    swapping,
+)
+
+pytestmark = pytest.mark.unit
+
+
+def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None:
+    document = exported()
+    assert (document.index, document.index_uuid) == ("orders-000001", "uuid of orders-000001")
+    assert (document.applied, document.intent, document.last_ordinal) == (applied(), None, 1)
+    assert document.totals == Totals(upserted=15)
+    intent = swapping().intent
+    assert intent is not None
+    assert (intent.rows, intent.chunks_done, intent.phase) == (15, 2, Phase.SWAPPING)
+
+
+def test_a_changelog_advances_the_applied_snapshot_and_the_totals() -> None:
+    document = exported().with_intent(changelog(), now=NOW)
+    batch = Totals(upserted=3, deleted=2, dead_letters=1)
+    after = document.advanced(applied(2, "78"), now=LATER, batch=batch)
+    assert after.applied == applied(2, "78")
+    assert after.totals == Totals(upserted=18, deleted=2, dead_letters=1)
+    assert (after.index, after.previous_indices) == ("orders-000001", [])
+    assert after.updated_at == LATER
+
+
+def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
+    document = exported().with_intent(export(2, "orders-000002", "80"), now=NOW)
+    assert document.index == "orders-000001"
+    for chunk in (0, 1):
+        document = document.chunk_done(chunk, rows=1, now=NOW)
+    new_source = Source(table="shop.orders", uuid="t-2", branch="main")
+    document = document.swapping(now=NOW).advanced(
+        applied(2, "80"), now=NOW, source=new_source, document_spec="def"
+    )
+    assert (document.index, document.previous_indices) == ("orders-000002", ["orders-000001"])
+    assert (document.source, document.document_spec) == (new_source, "def")
+    assert document.without_previous("orders-000001", now=NOW).previous_indices == []
+
+
+def test_the_history_of_indices_is_bounded() -> None:
+    document = exported()
+    for number in range(2, 20):
+        intent = export(number, f"orders-{number:06d}").model_copy(update={"chunks_total": 0})
+        document = document.with_intent(intent, now=NOW).swapping(now=NOW)
+        document = document.advanced(applied(number), now=NOW)
+    assert document.previous_indices == [f"orders-{number:06d}" for number in range(9, 19)]
+
+
+def test_the_same_work_again_is_a_replay_and_keeps_the_progress() -> None:
+    document = exporting().chunk_done(0, rows=10, now=NOW)
+    assert document.with_intent(export(), now=LATER) == document
+
+
+def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
+    document = exporting(to=None)
+    for chunk in (0, 1):
+        document = document.chunk_done(chunk, rows=0, now=NOW)
+    nothing = Applied(snapshot_id=None, sequence_number=0, committed_at=None, ordinal=1)
+    document = document.swapping(now=NOW).advanced(nothing, now=NOW)
+    assert document.with_intent(changelog(from_=None), now=NOW).intent is not None
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        pytest.param(
+            lambda: exporting().with_intent(export(2), now=NOW),
+            "another intent is still open",
+            id="an intent over an open one",
+        ),
+        pytest.param(
+            lambda: exported().with_intent(changelog(1), now=NOW),
+            "ordinal 1 was used",
+            id="an ordinal again",
+        ),
+        pytest.param(
+            lambda: exporting().abandoned(now=NOW).with_intent(export(1), now=NOW),
+            "ordinal 1 was used",
+            id="the ordinal of an abandoned intent",
+        ),
+        pytest.param(
+            lambda: empty().with_intent(changelog(1), now=NOW),
+            "nothing was exported yet",
+            id="a changelog before the export",
+        ),
+        pytest.param(
+            lambda: exported().with_intent(changelog(from_="76"), now=NOW),
+            "does not start at the applied state",
+            id="a changelog from elsewhere",
+        ),
+        pytest.param(
+            lambda: exported().with_intent(
+                changelog().model_copy(update={"index_uuid": "other"}), now=NOW
+            ),
+            "names another index",
+            id="a changelog of another index",
+        ),
+        pytest.param(
+            lambda: empty().with_intent(
+                export().model_copy(update={"phase": Phase.SWAPPING}), now=NOW
+            ),
+            "has progress already",
+            id="an intent with progress",
+        ),
+        pytest.param(
+            lambda: exporting().chunk_done(1, rows=1, now=NOW),
+            "chunk 1 is not the next one",
+            id="a chunk left out",
+        ),
+        pytest.param(
+            lambda: exporting().chunk_done(0, rows=1, now=NOW).chunk_done(0, rows=1, now=NOW),
+            "chunk 0 is not the next one",
+            id="a chunk twice",
+        ),
+        pytest.param(
+            lambda: swapping().chunk_done(2, rows=1, now=NOW),
+            "past writing",
+            id="a chunk while swapping",
+        ),
+        pytest.param(
+            lambda: exporting().swapping(now=NOW), "chunks are missing", id="swapping too early"
+        ),
+        pytest.param(
+            lambda: exported().with_intent(changelog(), now=NOW).swapping(now=NOW),
+            "only an export",
+            id="swapping for a changelog",
+        ),
+        pytest.param(
+            lambda: exporting().advanced(applied(), now=NOW),
+            "the alias was not moved",
+            id="advancing before the swap",
+        ),
+        pytest.param(
+            lambda: swapping().advanced(applied(snapshot="78"), now=NOW),
+            "not the intent's",
+            id="advancing to another snapshot",
+        ),
+        pytest.param(
+            lambda: exported().advanced(applied(), now=NOW),
+            "no intent is open",
+            id="advancing without an intent",
+        ),
+        pytest.param(
+            lambda: empty().abandoned(now=NOW), "no intent is open", id="abandoning nothing"
+        ),
+        pytest.param(
+            lambda: empty().with_resync_nonce(2, now=NOW).with_resync_nonce(1, now=NOW),
+            "a nonce never shrinks",
+            id="a smaller nonce",
+        ),
+    ],
+)
+def test_a_step_out_of_turn_is_refused(step: Callable[[], StateDocument], message: str) -> None:
+    with pytest.raises(Bug, match=message):
+        step()
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "epoch", "run", "error"),
+    [
+        ("default/shop", 5, "run-5", None),
+        ("default/shop", 4, "run-4", None),
+        ("default/shop", 4, "run-x", Fenced),
+        ("default/shop", 3, "run-3", Fenced),
+        ("other/shop", 9, "run-9", AliasTaken),
+    ],
+)
+def test_only_a_newer_run_of_the_pipeline_takes_over(
+    pipeline: str, epoch: int, run: str, error: type[Exception] | None
+) -> None:
+    owner = Owner(pipeline=pipeline, epoch=epoch, run_id=run)
+    if error is None:
+        assert exporting().claimed(owner, now=LATER).owner == owner
+        return
+    with pytest.raises(error):
+        exporting().claimed(owner, now=LATER)

@@ -1,0 +1,97 @@
+"""The stored form of the state document: complete, checksummed, bounded."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icdc_api.errors import StateCorrupt
+from icdc_spark.state import StateDocument, base_version
+from support_state import NOW, changelog, empty, exported, exporting, swapping
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("make", [empty, exporting, swapping, exported])
+def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) -> None:
+    document = make()
+    stored = json.loads(json.dumps(document.to_source()))
+    assert StateDocument.parse("orders", stored) == document
+
+
+def test_the_stored_form_is_the_one_of_the_contract() -> None:
+    source = exported().with_intent(changelog(), now=NOW).to_source()
+    assert {key: value for key, value in source.items() if key != "checksum"} == {
+        "contractVersion": 1,
+        "alias": "orders",
+        "index": "orders-000001",
+        "indexUuid": "uuid of orders-000001",
+        "owner": {"pipeline": "default/shop", "epoch": 4, "runId": "run-4"},
+        "source": {"table": "shop.orders", "uuid": "t-1", "branch": "main"},
+        "documentSpec": "abc",
+        "applied": {
+            "snapshotId": "77",
+            "sequenceNumber": 3,
+            "committedAt": NOW,
+            "ordinal": 1,
+        },
+        "intent": {
+            "kind": "Changelog",
+            "from": "77",
+            "to": "78",
+            "ordinal": 2,
+            "index": "orders-000001",
+            "indexUuid": "uuid of orders-000001",
+            "phase": "Writing",
+            "chunksTotal": 1,
+            "chunksDone": 0,
+            "rows": 0,
+        },
+        "lastOrdinal": 2,
+        "resyncNonce": 0,
+        "duplicates": None,
+        "totals": {"upserted": 15, "deleted": 0, "deadLetters": 0},
+        "previousIndices": [],
+        "updatedAt": NOW,
+    }
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) -> None:
+    source = exported().to_source()
+    key = data.draw(st.sampled_from(sorted(source)))
+    change: object = data.draw(
+        st.one_of(st.none(), st.integers(), st.text(max_size=5), st.just({}))
+    )
+    changed = source | {key: change}
+    if changed == source:
+        return
+    with pytest.raises(StateCorrupt, match="delete the document 'orders' in icdc-state"):
+        StateDocument.parse("orders", changed)
+
+
+def test_a_missing_field_is_noticed() -> None:
+    for key in exported().to_source():
+        source = exported().to_source()
+        del source[key]
+        with pytest.raises(StateCorrupt):
+            StateDocument.parse("orders", source)
+
+
+def test_a_document_under_another_id_is_refused() -> None:
+    with pytest.raises(StateCorrupt, match="belongs to alias 'orders'"):
+        StateDocument.parse("customers", exported().to_source())
+
+
+def test_the_document_stays_small_whatever_is_put_into_it() -> None:
+    document = exported().with_duplicates(10**9, ["é" * 500] * 100, now=NOW)
+    assert document.duplicates is not None
+    assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)
+    assert len(json.dumps(document.to_source())) < 32 * 1024
+
+
+def test_versions_of_later_batches_outrank_a_million_edits() -> None:
+    assert base_version(2) - base_version(1) > 1_000_000
