@@ -42,7 +42,8 @@ def test_the_names_in_a_request_are_fixed(tmp_path: Path) -> None:
     REQUEST.write(tmp_path / "r.json")
     written = json.loads((tmp_path / "r.json").read_text())
     assert set(written) == {
-        "runId", "mode", "pipeline", "owner", "epoch", "continuous", "pollSeconds", "reportPath"
+        "runId", "mode", "pipeline", "owner", "epoch", "continuous", "pollSeconds", "reportPath",
+        "endWithStdin",
     }  # fmt: skip
     assert written["mode"] == "run"
 

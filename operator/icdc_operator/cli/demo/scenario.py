@@ -7,6 +7,8 @@ The tables stand for the three ways in which Iceberg tables change: `orders` rew
 from dataclasses import dataclass
 from typing import Any
 
+from icdc_operator.embedded.lake import QUICK_START
+
 ORDERS, CUSTOMERS, EVENTS = "lake.shop.orders", "lake.shop.customers", "lake.shop.events"
 TABLES = (ORDERS, CUSTOMERS, EVENTS)
 
@@ -139,9 +141,19 @@ def pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
             ],
             "changelog": {"trigger": "Continuous", "pollIntervalSeconds": 1},
             "sink": {
-                "opensearch": {"hosts": [url], "indexSettings": {"number_of_replicas": 0}},
+                "opensearch": {
+                    "hosts": [url],
+                    "indexSettings": {"number_of_replicas": 0},
+                    # Small requests, so that the crash falls between many of them.
+                    "bulk": {"maxBytes": 262144},
+                },
             },
-            "spark": {"executor": {"instances": 1, "cores": 2}, "driver": {"memory": "1g"}},
+            "spark": {
+                "executor": {"instances": 1, "cores": 2},
+                "driver": {"memory": "1g"},
+                # A JVM that lives for two minutes is quicker without its second compiler.
+                "conf": {"spark.driver.extraJavaOptions": QUICK_START},
+            },
             "retry": {"initialSeconds": 1},
         },
     }

@@ -1,0 +1,89 @@
+"""The command line on real parts: what the README says, run as it stands there."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_operator.cli.main import main
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_spark.session import table_session
+from support_harness import Harness
+
+pytestmark = pytest.mark.spark
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """A session on an empty warehouse that the README's pipeline names; we stand beside it."""
+    folder = tmp_path / "warehouse"
+    monkeypatch.setenv("WAREHOUSE", str(folder))
+    monkeypatch.chdir(tmp_path)
+    session = table_session(spark, "readme", {"type": "hadoop", "warehouse": str(folder)})
+    session.sql("CREATE NAMESPACE readme.shop")
+    return session
+
+
+def blocks(language: str) -> list[str]:
+    """The README's fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """The `icdc` commands that the README shows, in order."""
+    lines = "".join(blocks("sh")).splitlines()
+    return [shlex.split(line)[1:] for line in lines if line.startswith("icdc ")]
+
+
+def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
+    warehouse: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse.sql("CREATE TABLE readme.shop.orders (order_id BIGINT, total INT) USING iceberg")
+    warehouse.sql("INSERT INTO readme.shop.orders VALUES (1, 10), (2, 20)")
+    (pipeline,) = blocks("yaml")
+    (tmp_path / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
+    shown = []
+    for arguments in commands():
+        assert main(arguments) == 0, capsys.readouterr()
+        shown.append(capsys.readouterr().out)
+    planned, ran, verified = shown
+    assert re.search(r"shop\.orders +orders +Export", planned), planned
+    assert re.search(r"shop\.orders +Streaming", ran), ran
+    assert re.search(r"shop\.orders +orders +\d+ +yes +2 +2", verified), verified
+
+
+def test_a_missing_table_stalls_alone_and_the_exit_code_says_so(
+    spark: SparkSession,
+    opensearch: OpenSearchNode,
+    clean_indices: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.cli")
+    spark.sql("CREATE TABLE lake.cli.present (id INT) USING iceberg")
+    spark.sql("INSERT INTO lake.cli.present VALUES (1)")
+    tables = [
+        {"name": "cli.present", "identifierColumns": ["id"]},
+        {"name": "cli.absent", "identifierColumns": ["id"]},
+    ]
+    resource = Harness(spark, clean_indices, tmp_path, tables).resource
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(json.dumps(resource), encoding="utf-8")
+    code = main(
+        ["run", "-f", str(path), "--once", "--output", "json", "--state-dir", str(tmp_path / "s")]
+    )
+    printed = capsys.readouterr()
+    status = json.loads(printed.out)["status"]
+    found = {table["name"]: table for table in status["tables"]}
+    assert code == 1
+    assert found["cli.present"]["state"] == "Streaming"
+    assert (found["cli.absent"]["state"], found["cli.absent"]["reason"]) == (
+        "Stalled",
+        "TableNotFound",
+    )
+    assert "cli.absent" in printed.err

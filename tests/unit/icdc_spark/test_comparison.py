@@ -1,0 +1,51 @@
+"""Two documents are equal for verify exactly where their JSON texts mean the same."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icdc_spark.comparison import digest
+
+pytestmark = pytest.mark.unit
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a":1}', '{"a":1.0}'),
+        ('{"a":1}', '{"a":"1"}'),
+        ('{"a":0.0}', '{"a":-0.0}'),
+        ('{"a":true}', '{"a":1}'),
+        ('{"a":null}', "{}"),
+        ('{"a":[1,2]}', '{"a":[2,1]}'),
+        ('{"a":123456789012345678}', '{"a":123456789012345679}'),
+        ('{"a":1.10}', '{"a":1.1}'),
+    ],
+)
+def test_documents_that_differ_have_different_digests(one: str, other: str) -> None:
+    assert digest(one) != digest(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a":1,"b":2}', '{ "b": 2, "a": 1 }'),
+        ('{"a":"\\u00e9"}', '{"a":"é"}'),
+        ('{"a":"\\u001F"}', '{"a":"\\u001f"}'),
+    ],
+)
+def test_the_same_document_written_differently_has_one_digest(one: str, other: str) -> None:
+    assert digest(one) == digest(other)
+
+
+@given(JSON_VALUES, JSON_VALUES)
+def test_digests_are_equal_only_for_equal_values(one: object, other: object) -> None:
+    texts = [json.dumps(value, sort_keys=True) for value in (one, other)]
+    assert (digest(texts[0]) == digest(texts[1])) == (texts[0] == texts[1])

@@ -1,0 +1,58 @@
+"""What the documentation shows can be typed: targets exist, commands parse, pipelines load."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from icdc_api.loading import load_pipeline
+from icdc_operator.cli.main import parser
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def _found(pattern: str, page: Path) -> list[str]:
+    return re.findall(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def _make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
+    named = {
+        target
+        for inline in _found(r"`make ([a-z-]+)", page) + _found(r"^make ([a-z-]+)", page)
+        for target in [inline]
+    }
+    assert named <= _make_targets()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_pipeline_that_a_page_shows_is_valid(page: Path, tmp_path: Path) -> None:
+    for block in _found(r"```yaml\n(.*?)```", page):
+        path = tmp_path / "pipeline.yaml"
+        path.write_text(block, encoding="utf-8")
+        assert load_pipeline(path, {"WAREHOUSE": "warehouse"}).spec.tables
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_icdc_command_that_a_page_shows_parses(page: Path) -> None:
+    for block in _found(r"```sh\n(.*?)```", page):
+        for line in block.splitlines():
+            if line.startswith("icdc "):
+                assert parser().parse_args(shlex.split(line)[1:]).command
+
+
+def test_make_alone_prints_every_documented_target() -> None:
+    shown = subprocess.run(
+        ["make", "-C", str(ROOT)], capture_output=True, text=True, check=True
+    ).stdout
+    for target in ("setup", "demo", "check", "test", "test-unit", "test-spark", "crds"):
+        assert re.search(rf"^  {target} ", shown, re.MULTILINE), shown
