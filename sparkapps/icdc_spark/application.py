@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import BadSpec, Bug, Fenced, IcdcError, PassingError, TableError
+from icdc_api.errors import BadSpec, Bug, IcdcError, PassingError, TableError
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.secrets import resolved_catalog_properties
 from icdc_api.spec import Pipeline
@@ -131,7 +131,7 @@ class Application:
         return opened
 
     def _guarded(self, work: Callable[[TableContext], None], context: TableContext) -> None:
-        """Runs a table's work; whatever goes wrong becomes a failure of this table or of the run."""
+        """Runs a table's work; what goes wrong becomes a failure of this table or of the run."""
         try:
             with source_errors(context.table.name):
                 work(context)
@@ -140,37 +140,53 @@ class Application:
         except IcdcError as error:
             LOG.error("%s: %s", context.table.name, error)
             self._failures.append(error)
-            if isinstance(error, Fenced):
-                # Whoever took this table over has taken over the pipeline.
-                self.stop.set()
+            # Fenced: whoever took this table over has taken over the pipeline. Anything else of
+            # this kind must be seen at once, and a continuous run would go on without end.
+            self.stop.set()
         finally:
             context.close()
 
     def _failed(self, context: TableContext, error: TableError | PassingError) -> None:
-        LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
-        context.reporter.failed(error)
+        self._complain(context, error)
         if isinstance(error, PassingError):
             self._failures.append(error)
 
+    def _complain(self, context: TableContext, error: TableError | PassingError) -> None:
+        LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
+        context.reporter.failed(error)
+
     def _follow(self, context: TableContext) -> None:
         """Brings one table up to date, and keeps it so when continuous."""
-        context.store.ensure_index()
-        run = TableRun(context)
+        run: TableRun | None = None
+        failures = 0
         while not self.stop.is_set():
             try:
+                if run is None:
+                    context.store.ensure_index()
+                    run = TableRun(context)
                 step = run.advance()
-            except TableError as error:
+            except (TableError, PassingError) as error:
                 if not self.request.continuous:
                     raise
-                self._failed(context, error)
-                run = TableRun(context)
-                self.stop.wait(max(STALLED_RECHECK_SECONDS, self.request.poll_seconds))
+                run = None
+                failures += 1
+                self._complain(context, error)
+                self.stop.wait(self._pause(error, failures))
                 continue
+            failures = 0
             idle = step in (StepKind.IDLE, StepKind.COMPLETE)
             if step is StepKind.COMPLETE or (idle and not self.request.continuous):
                 return
             if idle:
                 self.stop.wait(self.request.poll_seconds)
+
+    def _pause(self, error: TableError | PassingError, failures: int) -> float:
+        """Seconds until a continuous run looks at the table again."""
+        if isinstance(error, TableError):
+            return max(STALLED_RECHECK_SECONDS, self.request.poll_seconds)
+        retry = self._pipeline.spec.retry
+        doubled = retry.initial_seconds * 2.0 ** min(failures - 1, 30)
+        return min(doubled, retry.max_seconds)
 
     def _worst(self) -> IcdcError | None:
         """The failure that the run stands for: what cannot be retried comes first."""

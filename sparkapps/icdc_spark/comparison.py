@@ -112,7 +112,7 @@ def _difference(
 
 
 def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
-    """For append-only tables: ids hang on a row's file, which compaction changes; contents do not."""
+    """For append-only tables: compaction changes a row's file, and so its id, not its content."""
     rows = table.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("rows"), F.min(ID).alias("row_id"))
     documents = index.groupBy(DIGEST).agg(
         F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")

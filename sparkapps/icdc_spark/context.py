@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api import naming
 from icdc_api.job import RunRequest
 from icdc_api.sink import OpenSearch
-from icdc_api.spec import Mode, OnProblem, PipelineSpec, PinSnapshots
+from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.tables import Table
 from icdc_spark.document_spec import DocumentWishes
 from icdc_spark.opensearch.connection import Client, Connection, client

@@ -69,5 +69,16 @@ def mark(context: TableContext, stored: Stored, twins: Twins) -> Stored:
     """From now on every batch of the table asks the snapshot about the keys that it touches."""
     if not twins.count:
         return stored
+    return _marked(context, stored, twins)
+
+
+def unmark(context: TableContext, stored: Stored) -> Stored:
+    """An export has found every key once."""
+    if stored.document.duplicates is None:
+        return stored
+    return _marked(context, stored, Twins(count=0, samples=[]))
+
+
+def _marked(context: TableContext, stored: Stored, twins: Twins) -> Stored:
     marked = stored.document.with_duplicates(twins.count, twins.samples, now=instant())
     return context.store.replace(stored, marked)

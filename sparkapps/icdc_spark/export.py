@@ -55,18 +55,15 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     begin = step.kind is StepKind.BEGIN
     snapshot_id = int(step.to_id) if step.to_id else None
     planned = snapshot_id is not None and not begin
-    chunks = (
-        plan(work.table, snapshot_id)
-        if planned and snapshot_id is not None
-        else []
-    )
+    chunks = plan(work.table, snapshot_id) if planned and snapshot_id is not None else []
     if step.kind is not StepKind.REPLAY:
         stored = _record_intent(work, stored, step, len(chunks))
+    elif _intent(stored.document).chunks_total not in (0, len(chunks)):
+        # Another version cut the snapshot into other chunks: their numbers mean nothing now.
+        stored = _record_intent(work, stored, step, len(chunks))
     intent = _intent(stored.document)
-    if intent.chunks_total != len(chunks):
-        if intent.chunks_total:
-            raise Bug(f"{work.context.table.name}: the export was planned in other chunks before")
-        chunks = []
+    # An export of no chunks only makes the index: StreamOnly begins with it.
+    chunks = chunks if intent.chunks_total else []
     if intent.phase is Phase.WRITING:
         stored = _write_chunks(work, stored, chunks)
         stored = _complete(work, stored)
@@ -148,6 +145,8 @@ def _complete(work: ExportWork, stored: Stored) -> Stored:
             )
         stored = duplicates.mark(context, stored, twins)
         indices.refresh_and_count(context.client, intent.index)
+    else:
+        stored = duplicates.unmark(context, stored)
     return context.store.replace(stored, stored.document.swapping(now=instant()))
 
 

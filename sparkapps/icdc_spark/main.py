@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import FrameType
 
+from pyspark.sql import SparkSession
+
 from icdc_api.errors import IcdcError
 from icdc_api.job import RunRequest
 from icdc_spark import session
@@ -60,7 +62,15 @@ def run(request: RunRequest) -> None:
             # Waits in slices: a signal's handler runs only between two of them.
             wait([answer], timeout=0.2)
     answer.result()
-    spark.stop()
+    _end(spark)
+
+
+def _end(spark: SparkSession) -> None:
+    """The report is written: what fails now, such as a JVM that is gone, does not change it."""
+    try:
+        spark.stop()
+    except Exception:
+        LOG.warning("Spark did not stop in order", exc_info=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -187,9 +187,9 @@ class StateDocument(Part):
         return self._with(now, intent=None)
 
     def with_duplicates(self, count: int, samples: list[str], *, now: str) -> Self:
-        """Marks the table as having duplicate keys."""
+        """Marks the table as having duplicate keys; a count of 0 takes the mark away."""
         cut = [sample[:SAMPLE_CHARACTERS] for sample in samples[:MAX_SAMPLES]]
-        return self._with(now, duplicates=Duplicates(count=count, samples=cut))
+        return self._with(now, duplicates=Duplicates(count=count, samples=cut) if count else None)
 
     def with_resync_nonce(self, nonce: int, *, now: str) -> Self:
         """Records the `resync.nonce` that was honoured last."""

@@ -18,13 +18,14 @@ from icdc_api.errors import (
     DataFileMissing,
     FilterInvalid,
     IcdcError,
+    NodeLost,
     SourceUnavailable,
     TableNotFound,
     Unauthorized,
 )
 
-FOREIGN_ERRORS = (Py4JError, PySparkException)
-"""What Spark and Iceberg raise in Python."""
+FOREIGN_ERRORS = (Py4JError, PySparkException, ConnectionError, EOFError)
+"""What Spark and Iceberg raise in Python; the last two when the JVM does not answer any more."""
 
 _CLASS_NAME = re.compile(r"\b(?:[a-z_][\w]*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
 _STATUS_DENIED = re.compile(r"Status Code: (?:401|403)\b|Access Denied|AccessDenied")
@@ -109,9 +110,16 @@ def translated(table: str, error: Exception) -> IcdcError:
     for names, kind, words in _MEANINGS:
         if names & classes:
             return kind(f"{table}: {words} ({detail})")
-    if isinstance(error, Py4JNetworkError):
-        return Bug(f"{table}: the driver's JVM has gone ({_first_line(str(error))})")
+    if _jvm_is_gone(error):
+        return NodeLost(f"{table}: the JVM of the driver is gone ({detail})")
     return Bug(f"{table}: {detail}")
+
+
+def _jvm_is_gone(error: Exception) -> bool:
+    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
+        return True
+    # What py4j makes of an answer that never came; any other error of its own has a trace.
+    return type(error) is Py4JError and "Trace:" not in str(error)
 
 
 def _signs(error: Exception) -> tuple[frozenset[str], str]:

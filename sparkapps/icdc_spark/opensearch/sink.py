@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import DeadLetterLimit
@@ -71,6 +72,10 @@ def write(lines: DataFrame, target: BulkTarget) -> BatchResult:
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         result = write_batches(iter(batches), target)
+        attempt = TaskContext.get()
+        if attempt is not None and attempt.attemptNumber() > 0:
+            # The worker before this one died, and may have left a request under way.
+            result.ambiguous = True
         yield pa.RecordBatch.from_pydict({"result": [result.to_json()]})
 
     total = PartitionResult()
