@@ -74,7 +74,8 @@ class Application:
             return Answer(outcome=error)
         try:
             if self.request.mode is not RunMode.RUN:
-                return Answer(result=self._inspect(connection, store))
+                result = self._inspect(connection, store)
+                return Answer(outcome=self._worst(), result=result)
             self._each_table(lambda context: self._follow(context), connection, store)
         finally:
             store.close()

@@ -51,7 +51,10 @@ class ExportWork:
 
 
 def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
-    """Exports the step's snapshot, or goes on with the open export; returns the advanced state."""
+    """Exports the step's snapshot, or goes on with the open export; returns the advanced state.
+
+    Asked to stop, it ends between two Spark jobs with the export still open.
+    """
     begin = step.kind is StepKind.BEGIN
     snapshot_id = int(step.to_id) if step.to_id else None
     planned = snapshot_id is not None and not begin
@@ -66,6 +69,8 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     chunks = chunks if intent.chunks_total else []
     if intent.phase is Phase.WRITING:
         stored = _write_chunks(work, stored, chunks)
+        if _intent(stored.document).chunks_done < len(chunks):
+            return stored
         stored = _complete(work, stored)
     return _swap(work, stored)
 
@@ -112,6 +117,9 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     intent = _intent(stored.document)
     version = base_version(intent.ordinal)
     for first in range(intent.chunks_done, len(chunks), slots):
+        if context.stop.is_set():
+            # What is done is recorded: the next run goes on from here.
+            break
         wave = chunks[first : first + slots]
         with StagedReader(work.session, work.table, int(intent.to or 0)) as reader:
             group = merged(work.table, [each.group for each in wave])

@@ -15,6 +15,9 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Documents write timestamps as UTC and decimals in plain notation: both hang on these two.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Planning would take minutes, and all memory, for a table with nested columns: constraints of
+    # whole documents are rewritten under every alias, and none of them is of use here.
+    "spark.sql.constraintPropagation.enabled": "false",
     # One table must not wait for another's stages.
     "spark.scheduler.mode": "FAIR",
     # A speculative twin of a sink task could still write after its batch was advanced.

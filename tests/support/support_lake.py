@@ -117,6 +117,8 @@ class Lake:
 def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     """The strategies that must agree with the chosen one."""
     usable = {Strategy.ONE_READ, Strategy.TWO_READS}
+    if plan.removed.files == 0:
+        usable.add(Strategy.STREAM)
     return sorted(usable - {choose(plan)})
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from support_stories import Document, Format, Op, Step, Story, Told
+from support_stories import Document, Format, Op, Step, Story
+from support_telling import Told
 
 
 def on_every_path(

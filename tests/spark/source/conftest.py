@@ -1,0 +1,45 @@
+"""How queries run in the tests of the source side."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import SparkSession
+
+# Compiling and re-planning a query costs far more than running it on the few rows of a test.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+_AS_IN_PRODUCTION = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "3",
+}
+
+
+@contextmanager
+def _with(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: session.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    yield
+    for key, old in before.items():
+        session.conf.set(key, str(old))
+
+
+@pytest.fixture(autouse=True)
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Queries that start quickly; nothing that a test asserts depends on it."""
+    with _with(spark, _INTERPRETED):
+        yield
+
+
+@pytest.fixture
+def compiled(spark: SparkSession, interpreted: None) -> Iterator[None]:
+    """Queries as they run in production: compiled, and planned anew while they run."""
+    with _with(spark, _AS_IN_PRODUCTION):
+        yield

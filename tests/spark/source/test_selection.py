@@ -1,0 +1,243 @@
+"""Filters, projections, schema changes, duplicate keys and append-only tables."""
+
+import re
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import (
+    BadSpec,
+    BranchNotFound,
+    ColumnNotFound,
+    DataFileMissing,
+    FilterInvalid,
+    Gap,
+    NotAppendOnly,
+    TableNotFound,
+)
+from icdc_spark.diff import Strategy, changed_ids, duplicate_ids
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.plan import plan_changes, plan_export
+from icdc_spark.reader import StagedReader
+from icdc_spark.resolve import resolve
+from icdc_spark.rows import check_filter
+from support_lake import (
+    COPY_ON_WRITE,
+    MERGE_ON_READ,
+    VERSION,
+    Lake,
+    Op,
+    frame_of_ids,
+    parsed,
+)
+
+pytestmark = pytest.mark.spark
+
+MODES = [pytest.param(COPY_ON_WRITE, 2, id="cow-v2"), pytest.param(MERGE_ON_READ, 3, id="mor-v3")]
+
+
+@pytest.mark.parametrize(("mode", "version"), MODES)
+def test_rows_enter_and_leave_the_index_with_the_filter(
+    lake: Lake, mode: str, version: int
+) -> None:
+    name = lake.create("id int, c string, n int", mode=mode, version=version)
+    lake.sql(
+        f"insert into lake.{name} values (1, 'NL', 1), (2, 'NL', 2), (3, 'DE', 3), (4, null, 4)"
+    )
+    since = lake.head(name)
+    lake.sql(f"update lake.{name} set c = 'DE' where id = 1")
+    lake.sql(f"update lake.{name} set c = 'NL' where id = 3")
+    lake.sql(f"update lake.{name} set n = 20 where id in (2, 4)")
+
+    batch = lake.changes(name, since, row_filter="c = 'NL'", columns=("n",))
+
+    assert batch.ops == [
+        Op("c", "3", '{"n":3}'),
+        Op("d", "1", None),
+        Op("u", "2", '{"n":20}'),
+    ]
+
+
+def test_appended_rows_outside_the_filter_are_not_sent(lake: Lake) -> None:
+    name = lake.create("id int, c string")
+    lake.sql(f"insert into lake.{name} values (1, 'NL'), (2, 'DE')")
+    assert lake.changes(name, None, row_filter="c = 'NL'").short == [("c", "1")]
+
+
+@pytest.mark.parametrize("row_filter", ["nope = 1", "id +", "id", "sum(id) > 1"])
+def test_a_filter_that_does_not_fit_is_refused(lake: Lake, row_filter: str) -> None:
+    name = lake.create("id int")
+    lake.sql(f"insert into lake.{name} values (1)")
+    spec = lake.spec(name, row_filter=row_filter)
+    with (
+        StagedReader(lake.session, lake.table(name), lake.head(name)) as reader,
+        pytest.raises(FilterInvalid, match=re.escape(f"rowFilter `{row_filter}`")),
+    ):
+        check_filter(reader, spec)
+
+
+def test_a_change_outside_the_projection_writes_nothing(lake: Lake) -> None:
+    name = lake.create("id int, a string, b string")
+    lake.sql(f"insert into lake.{name} values (1, 'a', 'b')")
+    since = lake.head(name)
+    lake.sql(f"update lake.{name} set b = 'x'")
+    assert lake.changes(name, since, columns=("id", "a")).ops == []
+
+
+def test_an_added_nullable_column_touches_no_document(lake: Lake) -> None:
+    name = lake.create("id int, s struct<a:int>")
+    lake.sql(f"insert into lake.{name} values (1, named_struct('a', 1)), (2, null)")
+    since, before = lake.head(name), lake.spec(name)
+    lake.sql(f"alter table lake.{name} add columns (x string, s.b double)")
+    lake.sql(f"update lake.{name} set x = 'new' where id = 2")
+
+    verdict = lake.spec(name).compatible_with(before.stored)
+
+    assert (verdict.reason, verdict.added) == (None, ("s.b", "x"))
+    assert lake.changes(name, since).ops == [Op("u", "2", '{"id":2,"x":"new"}')]
+
+
+def test_rows_are_read_by_the_schema_of_the_later_snapshot(lake: Lake) -> None:
+    name = lake.create("id int, a string, b string")
+    lake.sql(f"insert into lake.{name} values (1, 'a', 'b')")
+    since = lake.head(name)
+    lake.sql(f"insert into lake.{name} values (2, 'c', 'd')")
+    until = lake.head(name)
+    lake.sql(f"alter table lake.{name} rename column a to z")
+    lake.sql(f"alter table lake.{name} drop column b")
+    lake.sql(f"insert into lake.{name} values (3, 'e')")
+
+    assert lake.changes(name, since, until=until).ops == [Op("c", "2", '{"id":2,"a":"c","b":"d"}')]
+    assert lake.changes(name, until).ops == [Op("c", "3", '{"id":3,"z":"e"}')]
+
+
+def test_names_that_would_confuse_sql_are_taken_word_for_word(lake: Lake) -> None:
+    name = lake.create("id int, `a b``c` string, `c0` int, `fingerprint` int, `select` string")
+    lake.sql(f"insert into lake.{name} values (1, 'x', 2, 3, 'y')")
+    (batch,) = lake.export(name)
+    assert batch.ops == [Op("c", "1", '{"id":1,"a b`c":"x","c0":2,"fingerprint":3,"select":"y"}')]
+
+
+class TestDuplicates:
+    @pytest.fixture
+    def twins(self, lake: Lake) -> tuple[str, int]:
+        """A table in which the batch writes the id 2 twice, and 1 lies in an untouched file."""
+        name = lake.create("id int, a string")
+        lake.sql(f"insert into lake.{name} values (1, 'a'), (3, 'c')")
+        since = lake.head(name)
+        lake.sql(f"insert into lake.{name} values (1, 'b'), (2, 'x'), (2, 'y')")
+        return name, since
+
+    @pytest.mark.parametrize("strategy", [Strategy.ONE_READ, Strategy.TWO_READS])
+    def test_one_operation_per_key_is_sent_and_the_key_is_counted(
+        self, lake: Lake, twins: tuple[str, int], strategy: Strategy
+    ) -> None:
+        batch = lake.changes(*twins, strategy=strategy)
+
+        assert batch.short == [("c", "1"), ("c", "2")]
+        assert batch.counts.duplicate_keys == 1
+        assert batch.ops == lake.changes(*twins, strategy=Strategy.ONE_READ).ops
+
+    def test_the_snapshot_decides_about_given_ids(
+        self, lake: Lake, twins: tuple[str, int], spark: SparkSession
+    ) -> None:
+        name, since = twins
+        table, spec = lake.table(name), lake.spec(name)
+        plan = plan_changes(table, since, lake.head(name))
+        with StagedReader(lake.session, table, lake.head(name)) as reader:
+            assert sorted(r["id"] for r in changed_ids(reader, plan, spec).collect()) == ["1", "2"]
+            assert [r["id"] for r in duplicate_ids(reader, plan, spec).collect()] == ["2"]
+            ids = frame_of_ids(spark, ["1", "3", "3", "9"])
+            batch = parsed(resolve(reader, ids, spec, version=VERSION))
+            again = parsed(resolve(reader, ids, spec, version=VERSION))
+
+        assert batch.short == [("d", "9"), ("u", "1"), ("u", "3")]
+        assert again.ops == batch.ops
+
+
+class TestAppendOnly:
+    def test_ids_hang_on_the_place_of_a_row_and_compaction_adds_none(self, lake: Lake) -> None:
+        name = lake.create("a string")
+        lake.sql(f"insert into lake.{name} values ('x')")
+        (first,) = lake.export(name, append_only=True)
+        since = lake.head(name)
+        lake.sql(f"insert into lake.{name} values ('y')")
+        lake.sql(
+            f"call lake.system.rewrite_data_files(table => '{name}', "
+            "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
+        )
+        batch = lake.changes(name, since, append_only=True)
+
+        assert [(op.expect, op.doc) for op in batch.ops] == [("c", '{"a":"y"}')]
+        assert re.fullmatch("[0-9a-f]{64}", batch.ops[0].id)
+        assert first.ops[0].id != batch.ops[0].id
+
+    def test_any_other_change_stops_the_table_and_is_named(self, lake: Lake) -> None:
+        name = lake.create("a string")
+        lake.sql(f"insert into lake.{name} values ('x'), ('y')")
+        since = lake.head(name)
+        lake.sql(f"insert into lake.{name} values ('z')")
+        lake.sql(f"update lake.{name} set a = 'q' where a = 'x'")
+        culprit = lake.head(name)
+        lake.sql(f"insert into lake.{name} values ('w')")
+
+        with pytest.raises(NotAppendOnly, match=f"snapshot {culprit} is of operation overwrite"):
+            lake.changes(name, since, append_only=True)
+
+
+class TestTables:
+    def test_what_is_not_there_is_named(self, lake: Lake) -> None:
+        name = lake.create("id int")
+        with pytest.raises(TableNotFound, match=r"db\.nope: the catalog has no such table"):
+            lake.table("db.nope")
+        with pytest.raises(BadSpec, match="is not a table name"):
+            lake.table("db.")
+        with pytest.raises(BranchNotFound, match="has no branch `dev`"):
+            lake.table(name).head("dev")
+        with pytest.raises(ColumnNotFound, match="`nope`"):
+            lake.spec(name, columns=("nope",))
+        assert lake.table(name).head() is None
+
+    def test_an_expired_snapshot_is_a_gap(self, lake: Lake) -> None:
+        name = lake.create("id int")
+        lake.sql(f"insert into lake.{name} values (1)")
+        since = lake.head(name)
+        lake.sql(f"insert into lake.{name} values (2)")
+        lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
+        assert lake.table(name).snapshot(since) is None
+        with pytest.raises(Gap, match=str(since)):
+            lake.changes(name, since)
+
+    def test_a_tag_keeps_a_snapshot_and_moves(self, lake: Lake) -> None:
+        name = lake.create("id int")
+        lake.sql(f"insert into lake.{name} values (1)")
+        first, table = lake.head(name), lake.table(name)
+        table.set_tag("icdc-x", first)
+        lake.sql(f"insert into lake.{name} values (2)")
+        lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
+        table.refresh()
+        assert table.snapshot(first) is not None
+        assert table.is_ancestor(first, lake.head(name))
+        table.set_tag("icdc-x", lake.head(name))
+        assert table.tags() == {"icdc-x": lake.head(name)}
+        table.remove_tag("icdc-x")
+        assert table.tags() == {}
+
+    def test_a_missing_data_file_is_named_as_such(self, lake: Lake) -> None:
+        name = lake.create("id int")
+        lake.sql(f"insert into lake.{name} values (1)")
+        table = lake.table(name)
+        (path,) = [row[0] for row in lake.sql(f"select file_path from lake.{name}.files")]
+        table.java.io().deleteFile(path)
+        with pytest.raises(DataFileMissing, match="is gone"):
+            lake.export(name)
+
+    def test_export_chunks_follow_the_locations_of_files(self, lake: Lake) -> None:
+        name = lake.create("id int")
+        for number in range(3):
+            lake.sql(f"insert into lake.{name} values ({number})")
+        table: IcebergTable = lake.table(name)
+        chunks = plan_export(table, lake.head(name), target_bytes=1, target_rows=100)
+        assert [(chunk.number, chunk.group.files) for chunk in chunks] == [(0, 1), (1, 1), (2, 1)]
+        whole = lake.export(name, target_bytes=1)
+        assert sorted(op.id for batch in whole for op in batch.ops) == ["0", "1", "2"]

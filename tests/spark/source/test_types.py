@@ -1,0 +1,252 @@
+"""Every type's text, in documents and ids, by export and by changelog."""
+
+import hashlib
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_api.errors import UnsupportedType
+from icdc_spark.diff import Strategy
+from icdc_spark.ids import joined
+from icdc_spark.schema import Field, parse_schema
+from support_lake import Lake, Op
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
+
+# column type, SQL literal, the JSON text of the value (None: the field is left out)
+VALUES = [
+    ("boolean", "true", "true"),
+    ("boolean", "false", "false"),
+    ("int", "-2147483648", "-2147483648"),
+    ("bigint", "9223372036854775807L", "9223372036854775807"),
+    ("float", "float('0.1')", "0.1"),
+    ("float", "float('NaN')", None),
+    ("float", "float('-Infinity')", None),
+    ("double", "0.1D", "0.1"),
+    ("double", "1e20D", "1.0E20"),
+    ("double", "double('-0.0')", "-0.0"),
+    ("double", "double('NaN')", None),
+    ("double", "double('Infinity')", None),
+    ("decimal(9,2)", "cast('-12.50' as decimal(9,2))", '"-12.50"'),
+    ("decimal(38,10)", "cast(0 as decimal(38,10))", '"0.0000000000"'),
+    ("decimal(38,10)", "cast('0.0000001' as decimal(38,10))", '"0.0000001000"'),
+    (
+        "decimal(38,10)",
+        "cast('1234567890123456789012345678.0123456789' as decimal(38,10))",
+        '"1234567890123456789012345678.0123456789"',
+    ),
+    ("date", "date'2024-03-15'", '"2024-03-15"'),
+    ("date", "date'0001-01-01'", '"0001-01-01"'),
+    ("date", "date'9999-12-31'", '"9999-12-31"'),
+    ("timestamp", "timestamp'2024-03-15 14:30:00Z'", '"2024-03-15T14:30:00.000000Z"'),
+    ("timestamp", "timestamp'1969-12-31 23:59:59.999999Z'", '"1969-12-31T23:59:59.999999Z"'),
+    ("timestamp", "timestamp'0001-01-01 00:00:00Z'", '"0001-01-01T00:00:00.000000Z"'),
+    ("timestamp", "timestamp'9999-12-31 23:59:59.999999Z'", '"9999-12-31T23:59:59.999999Z"'),
+    ("timestamp_ntz", "timestamp_ntz'2024-03-15 14:30:00'", '"2024-03-15T14:30:00.000000"'),
+    ("timestamp_ntz", "timestamp_ntz'0001-01-01 00:00:00.1'", '"0001-01-01T00:00:00.100000"'),
+    ("string", "''", '""'),
+    ("string", "'a\"\\\\\\n\\t/é😀'", '"a\\"\\\\\\n\\t/é😀"'),
+    ("binary", "X''", '""'),
+    ("binary", "X'00ff10'", '"AP8Q"'),
+    ("binary", f"X'{'00ff10' * 30}'", f'"{"AP8Q" * 30}"'),
+    (
+        "struct<a:int,b:struct<c:double>>",
+        "named_struct('a', 1, 'b', named_struct('c', 2D))",
+        '{"a":1,"b":{"c":2.0}}',
+    ),
+    (
+        "struct<a:int,b:struct<c:double>>",
+        "named_struct('a', cast(null as int), 'b', named_struct('c', double('NaN')))",
+        '{"b":{}}',
+    ),
+    ("array<int>", "array(1, null, 3)", "[1,null,3]"),
+    ("array<int>", "cast(array() as array<int>)", "[]"),
+    ("array<double>", "array(1D, double('NaN'), null)", "[1.0,null,null]"),
+    (
+        "array<struct<d:decimal(5,2)>>",
+        "array(named_struct('d', 1.50BD), null)",
+        '[{"d":"1.50"},null]',
+    ),
+    ("array<array<binary>>", "array(array(X'00ff10'), null)", '[["AP8Q"],null]'),
+    ("map<string,int>", "map('k', 1, 'n', null)", '{"k":1,"n":null}'),
+    ("map<int,double>", "map(1, 1D, 2, double('Infinity'))", '{"1":1.0,"2":null}'),
+    ("map<binary,int>", "map(X'00ff10', 1)", '{"AP8Q":1}'),
+    (
+        "map<decimal(38,10),int>",
+        "map(cast('0.0000001' as decimal(38,10)), 1)",
+        '{"0.0000001000":1}',
+    ),
+    (
+        "map<timestamp,int>",
+        "map(timestamp'2024-03-15 14:30:00Z', 1)",
+        '{"2024-03-15T14:30:00.000000Z":1}',
+    ),
+    (
+        "map<timestamp_ntz,date>",
+        "map(timestamp_ntz'2024-03-15 14:30:00', date'0001-01-01')",
+        '{"2024-03-15T14:30:00.000000":"0001-01-01"}',
+    ),
+    ("map<boolean,array<float>>", "map(true, array(float('NaN')))", '{"true":[null]}'),
+    ("map<struct<a:int>,int>", "map(named_struct('a', 1), 1)", '{"{\\"a\\":1}":1}'),
+    ("variant", """parse_json('{"b": 1, "a": [1.50, null]}')""", '{"a":[1.5,null],"b":1}'),
+    ("variant", "parse_json('[1, {}]')", '{"value":[1,{}]}'),
+    ("variant", """parse_json('"{x"')""", '{"value":"{x"}'),
+    ("variant", "parse_json('null')", '{"value":null}'),
+    ("array<variant>", "array(parse_json('1'), null, parse_json('{}'))", '[{"value":1},null,{}]'),
+]
+
+
+def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: Lake) -> None:
+    columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(VALUES))
+    name = lake.create(f"id int, {columns}", version=3)
+    some = ", ".join(f"{sql} c{at}" for at, (_, sql, _) in enumerate(VALUES))
+    none = ", ".join(f"cast(null as {kind}) c{at}" for at, (kind, _, _) in enumerate(VALUES))
+    lake.sql(f"insert into lake.{name} select 1 id, {none} union all select 2, {none}")
+    since = lake.head(name)
+    lake.sql(f"insert overwrite lake.{name} select 1 id, {some} union all select 2, {none}")
+    fields = "".join(f',"c{at}":{text}' for at, (_, _, text) in enumerate(VALUES) if text)
+
+    (exported,) = lake.export(name)
+
+    assert [op.doc for op in exported.ops] == [f'{{"id":1{fields}}}', '{"id":2}']
+    assert exported.counts.non_finite == 8
+    for strategy in (Strategy.ONE_READ, Strategy.TWO_READS):
+        changed = lake.changes(name, since, strategy=strategy)
+        assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
+        assert changed.counts.non_finite == 8
+    assert [op.doc for op in lake.changes(name, None).ops] == [op.doc for op in exported.ops]
+
+
+def hashed(text: str) -> str:
+    """What takes the place of an id that is too long."""
+    return "\\H" + hashlib.sha256(text.encode()).hexdigest()
+
+
+# type of the one identifier column, its value in SQL, the id
+IDS = [
+    ("boolean", "true", "true"),
+    ("int", "-5", "-5"),
+    ("bigint", "9223372036854775807L", "9223372036854775807"),
+    ("decimal(38,10)", "cast('0.0000001' as decimal(38,10))", "0.0000001000"),
+    ("date", "date'0001-01-01'", "0001-01-01"),
+    ("timestamp", "timestamp'2024-03-15 14:30:00Z'", "2024-03-15T14:30:00.000000Z"),
+    ("timestamp_ntz", "timestamp_ntz'2024-03-15 14:30:00.5'", "2024-03-15T14:30:00.500000"),
+    ("binary", "X'00ff10'", "AP8Q"),
+    ("binary", f"X'{'00ff10' * 30}'", "AP8Q" * 30),
+    ("binary", "X''", "\\E"),
+    ("string", "'a b'", "a b"),
+    ("string", "''", "\\E"),
+    ("string", "cast(null as string)", "\\N"),
+    ("string", r"'\\N'", r"\\N"),
+    ("string", r"'a|b\\c'", r"a\|b\\c"),
+    ("string", "repeat('x', 512)", "x" * 512),
+    ("string", "repeat('é', 256)", "é" * 256),
+    ("string", "repeat('x', 513)", hashed("x" * 513)),
+    ("string", "repeat('é', 257)", hashed("é" * 257)),
+    ("string", "repeat('|', 257)", hashed("\\|" * 257)),
+]
+
+
+def test_ids_of_one_column(lake: Lake, spark: SparkSession) -> None:
+    kinds = {"timestamp": "timestamptz", "timestamp_ntz": "timestamp", "bigint": "long"}
+    rows = spark.range(1)
+    made = [
+        joined([(F.expr(sql), field_of(kinds.get(kind, kind)))]).alias(f"c{at}")
+        for at, (kind, sql, _) in enumerate(IDS)
+    ]
+    assert list(rows.select(*made).collect()[0]) == [text for _, _, text in IDS]
+
+
+# values of the key columns (a string, s.b string) in SQL, the id
+JOINED = [
+    ("'a'", "'b'", "a|b"),
+    ("'a|'", "'b'", r"a\||b"),
+    ("'a'", "'|b'", r"a|\|b"),
+    ("''", "''", "|"),
+    ("null", "''", r"\N|"),
+    ("''", "null", r"|\N"),
+    ("null", "null", r"\N|\N"),
+    (r"'\\N'", "null", r"\\N|\N"),
+    ("repeat('x', 300)", "repeat('y', 300)", hashed("x" * 300 + "|" + "y" * 300)),
+]
+
+
+def test_ids_of_several_columns_one_of_them_nested(lake: Lake) -> None:
+    name = lake.create("a string, s struct<b:string>, n int")
+    rows = ", ".join(
+        f"({a}, named_struct('b', {b}), {number})" for number, (a, b, _) in enumerate(JOINED)
+    )
+    lake.sql(f"insert into lake.{name} values {rows}")
+
+    (batch,) = lake.export(name, identifier_columns=("a", "s.b"), columns=("n",))
+
+    found = {json.loads(op.doc or "")["n"]: op.id for op in batch.ops}
+    assert found == {number: text for number, (_, _, text) in enumerate(JOINED)}
+
+
+def test_uuid_and_fixed_columns_as_other_writers_make_them(lake: Lake) -> None:
+    name = lake.create("id int, h binary")
+    add_columns(lake, name, {"u": "uuid", "f": "fixed[3]"})
+    lake.sql(
+        f"insert into lake.{name} (id, u, f) values "
+        "(1, 'F79C3E09-677C-4BBD-A479-3F349CB785E7', X'00ff10')"
+    )
+
+    (batch,) = lake.export(name, identifier_columns=("u", "f"))
+
+    text = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+    assert batch.ops == [Op("c", f"{text}|AP8Q", f'{{"id":1,"u":"{text}","f":"AP8Q"}}')]
+
+
+@pytest.mark.parametrize(
+    "kind", ["time", "timestamp_ns", "timestamptz_ns", "geometry", "geography", "unknown"]
+)
+def test_a_column_spark_cannot_load_is_refused_unless_projected_away(lake: Lake, kind: str) -> None:
+    name = lake.create("id int, a string", version=3)
+    lake.sql(f"insert into lake.{name} values (1, 'x')")
+    add_columns(lake, name, {"strange": kind})
+    since = lake.head(name)
+    add_row_file(lake, name, 2)
+
+    with pytest.raises(UnsupportedType, match=rf"column `strange` has the type {kind}"):
+        lake.spec(name)
+
+    (batch,) = lake.export(name, columns=("id", "a"))
+    assert batch.short == [("c", "1"), ("c", "2")]
+    assert lake.changes(name, since, columns=("id", "a")).ops == [Op("c", "2", '{"id":2}')]
+
+
+def field_of(kind: str) -> Field:
+    """A field of an Iceberg type by its word."""
+    found = parse_schema(
+        json.dumps({"fields": [{"id": 1, "name": "k", "required": False, "type": kind}]})
+    )
+    return found.fields[0]
+
+
+def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
+    """Adds columns of types that Spark SQL has no word for."""
+    table = lake.table(name)
+    change = table.java.updateSchema()
+    for column, kind in columns.items():
+        change = change.addColumn(
+            column, table.bridge.iceberg.types.Types.fromPrimitiveString(kind)
+        )
+    change.commit()
+
+
+def add_row_file(lake: Lake, name: str, identity: int) -> None:
+    """Appends a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
+    table = lake.table(name)
+    iceberg, java = table.bridge.iceberg, table.java
+    place = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")
+    output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
+    factory = getattr(iceberg.data, "GenericFileWriterFactory$Builder")(java).build()
+    writer = factory.newDataWriter(output, java.spec(), None)
+    row = iceberg.data.GenericRecord.create(java.schema())
+    row.setField("id", identity)
+    writer.write(row)
+    writer.close()
+    java.newAppend().appendFile(writer.toDataFile()).commit()

@@ -1,0 +1,192 @@
+"""What a pipeline may ask of a table's columns, and when documents would differ."""
+
+import json
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import ColumnNotFound, IcdcError, NoIdentifier, UnsupportedType
+from icdc_spark.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.schema import Schema, parse_schema
+
+pytestmark = pytest.mark.unit
+
+
+def column(number: int, name: str, kind: object, **more: Any) -> dict[str, Any]:
+    """One field as Iceberg's JSON has it."""
+    return {"id": number, "name": name, "type": kind, "required": False, **more}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    """A struct type."""
+    return {"type": "struct", "fields": list(fields)}
+
+
+def list_of(number: int, kind: object) -> dict[str, Any]:
+    """A list type."""
+    return {"type": "list", "element-id": number, "element": kind, "element-required": False}
+
+
+def schema(*fields: dict[str, Any], identifiers: tuple[int, ...] = (1,)) -> Schema:
+    """A schema whose key is the first column."""
+    raw = {**struct(*fields), "schema-id": 3, "identifier-field-ids": list(identifiers)}
+    return parse_schema(json.dumps(raw))
+
+
+ID = column(1, "id", "long")
+
+
+def spec(*fields: dict[str, Any], **wishes: Any) -> DocumentSpec:
+    """The spec of a table with a key and these columns."""
+    return resolve_spec("db.t", schema(ID, *fields), DocumentWishes(**wishes))
+
+
+REFUSED_NAMES = [
+    ("a.b", "its name holds a dot"),
+    ("", "its name is empty"),
+    (" ", "its name is empty"),
+    ("_id", "OpenSearch reserves the name"),
+    ("_source", "OpenSearch reserves the name"),
+    ("_routing", "OpenSearch reserves the name"),
+    ("_index", "OpenSearch reserves the name"),
+    ("_meta", "OpenSearch reserves the name"),
+]
+
+
+@pytest.mark.parametrize(("name", "why"), REFUSED_NAMES)
+def test_a_name_that_opensearch_refuses_is_refused_unless_projected_away(
+    name: str, why: str
+) -> None:
+    bad = column(2, name, "int")
+    with pytest.raises(UnsupportedType) as caught:
+        spec(bad)
+    assert f"`{name}`" in str(caught.value)
+    assert why in str(caught.value)
+    assert "leave it out" in str(caught.value)
+    assert [entry.name for entry in spec(bad, columns=("id",)).columns] == ["id"]
+
+
+@pytest.mark.parametrize("name", ["a.b", ""])
+def test_nested_names_are_checked_too_also_inside_lists(name: str) -> None:
+    inner = struct(column(3, name, "int"))
+    with pytest.raises(UnsupportedType, match=r"column `s\."):
+        spec(column(2, "s", inner))
+    with pytest.raises(UnsupportedType, match=r"column `s\."):
+        spec(column(2, "s", list_of(4, inner)))
+
+
+def test_names_reserved_at_the_top_are_fine_inside_objects() -> None:
+    assert spec(column(2, "s", struct(column(3, "_id", "int")))).columns[1].name == "s"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["time", "timestamp_ns", "timestamptz_ns", "geometry(srid:4326)", "geography", "unknown"],
+)
+def test_types_without_a_document_form_are_refused_with_their_path(kind: str) -> None:
+    with pytest.raises(UnsupportedType, match=r"column `s\.x` has the type"):
+        spec(column(2, "s", struct(column(3, "x", kind))))
+    with pytest.raises(UnsupportedType, match="column `x` has the type"):
+        spec(column(2, "x", kind))
+
+
+IDENTIFIERS: list[tuple[object, bool]] = [
+    ("boolean", True), ("int", True), ("long", True), ("decimal(9, 2)", True), ("date", True),
+    ("timestamp", True), ("timestamptz", True), ("string", True), ("uuid", True),
+    ("binary", True), ("fixed[4]", True), ("float", False), ("double", False),
+    ("variant", False), (struct(column(9, "x", "int")), False), (list_of(9, "int"), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "allowed"), IDENTIFIERS)
+def test_types_that_ids_are_made_of(kind: object, *, allowed: bool) -> None:
+    fields = (column(2, "k", kind), column(3, "s", struct(column(4, "k", kind))))
+    for name in ("k", "s.k"):
+        wishes = DocumentWishes(identifier_columns=(name,))
+        if allowed:
+            path = resolve_spec("db.t", schema(*fields), wishes).identifiers[0]
+            assert ".".join(entry.name for entry in path) == name
+        else:
+            with pytest.raises(UnsupportedType, match=f"column `{name}` of type"):
+                resolve_spec("db.t", schema(*fields), wishes)
+
+
+WRONG: list[tuple[dict[str, Any], type[IcdcError], str]] = [
+    ({"columns": ("nope",)}, ColumnNotFound, "columns names `nope`"),
+    ({"columns": ("s.x",)}, ColumnNotFound, "name the whole column `s`"),
+    ({"identifier_columns": ("nope",)}, ColumnNotFound, "identifierColumns names `nope`"),
+    ({"mapping": {"nope": {"type": "text"}}}, ColumnNotFound, "mapping names `nope`"),
+]
+
+
+@pytest.mark.parametrize(("wishes", "kind", "words"), WRONG)
+def test_columns_that_are_not_there_are_named(
+    wishes: dict[str, Any], kind: type[IcdcError], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        spec(column(2, "s", struct(column(3, "x", "int"))), **wishes)
+
+
+def test_a_key_comes_from_the_pipeline_or_the_table_or_is_not_needed() -> None:
+    keyless = schema(ID, identifiers=())
+    with pytest.raises(NoIdentifier, match="identifierColumns"):
+        resolve_spec("db.t", keyless, DocumentWishes())
+    assert resolve_spec("db.t", keyless, DocumentWishes(append_only=True)).identifiers == ()
+    assert spec().identifiers[0][0].id == 1
+
+
+A = column(2, "a", "int")
+
+CHANGES: list[tuple[str, tuple[dict[str, Any], ...], str | None, tuple[str, ...]]] = [
+    ("nothing", (A,), None, ()),
+    ("int to long", (column(2, "a", "long"),), None, ()),
+    ("nullable column", (A, column(3, "b", "string")), None, ("b",)),
+    ("default", (A, column(3, "b", "int", **{"initial-default": 7})), "added with a default", ()),
+    ("dropped", (), "`a` is no longer there", ()),
+    ("renamed", (column(2, "z", "int"),), "`a` is now called `z`", ()),
+    ("re-typed", (column(2, "a", "date"),), "from long to date", ()),
+    ("dropped and added", (column(3, "a", "int"),), "`a` is no longer there", ()),
+]
+
+
+@pytest.mark.parametrize(("name", "after", "reason", "added"), CHANGES)
+def test_which_schema_changes_make_documents_differ(
+    name: str, after: tuple[dict[str, Any], ...], reason: str | None, added: tuple[str, ...]
+) -> None:
+    stored = json.loads(json.dumps(spec(A).stored))
+    verdict = spec(*after).compatible_with(stored)
+    assert (verdict.reason is None) == (reason is None), name
+    assert (reason or "") in (verdict.reason or "")
+    assert verdict.added == added
+
+
+WIDENED = [
+    ("decimal(5, 2)", "decimal(15, 2)", True),
+    ("decimal(5, 2)", "decimal(16, 2)", False),
+    ("decimal(16, 2)", "decimal(38, 2)", True),
+    ("float", "double", False),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "same"), WIDENED)
+def test_widening_is_compatible_within_one_mapping(before: str, after: str, *, same: bool) -> None:
+    one, other = spec(column(2, "a", before)), spec(column(2, "a", after))
+    assert (one.hash == other.hash) == same
+    assert (other.compatible_with(one.stored).reason is None) == same
+
+
+@pytest.mark.parametrize(
+    ("wishes", "reason"),
+    [
+        ({"row_filter": "a = 1"}, "rowFilter changed"),
+        ({"append_only": True}, "appendOnly changed"),
+        ({"identifier_columns": ("a",)}, "the identifier columns changed"),
+        ({"mapping": {"a": {"type": "integer"}}}, "the mapping overrides changed"),
+        ({"columns": ("id",)}, "`a` is no longer there"),
+    ],
+)
+def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str) -> None:
+    before = spec(A)
+    changed = spec(A, **wishes)
+    assert changed.hash != before.hash
+    assert reason in (changed.compatible_with(before.stored).reason or "")

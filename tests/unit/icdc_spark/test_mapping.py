@@ -1,0 +1,92 @@
+"""The mapping that each type gets."""
+
+import json
+from typing import Any
+
+import pytest
+
+from icdc_spark.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.mapping import index_mapping
+from icdc_spark.schema import parse_schema
+
+pytestmark = pytest.mark.unit
+
+KEYWORD = {"type": "keyword", "ignore_above": 8191, "fields": {"text": {"type": "text"}}}
+INNER = {"type": "struct", "fields": [{"id": 9, "name": "x", "required": False, "type": "int"}]}
+
+MAPPINGS: list[tuple[object, dict[str, Any]]] = [
+    ("boolean", {"type": "boolean"}),
+    ("int", {"type": "long"}),
+    ("long", {"type": "long"}),
+    ("float", {"type": "float"}),
+    ("double", {"type": "double"}),
+    ("decimal(15, 2)", {"type": "scaled_float", "scaling_factor": 100}),
+    ("decimal(9, 0)", {"type": "scaled_float", "scaling_factor": 1}),
+    ("decimal(16, 2)", {"type": "keyword"}),
+    ("date", {"type": "date"}),
+    ("timestamp", {"type": "date"}),
+    ("timestamptz", {"type": "date"}),
+    ("string", KEYWORD),
+    ("uuid", {"type": "keyword"}),
+    ("binary", {"type": "binary"}),
+    ("fixed[8]", {"type": "binary"}),
+    ("variant", {"type": "flat_object"}),
+    (INNER, {"properties": {"x": {"type": "long"}}}),
+    ({"type": "struct", "fields": []}, {"type": "object"}),
+    ({"type": "list", "element-id": 8, "element": "string"}, KEYWORD),
+    ({"type": "list", "element-id": 8, "element": INNER}, {"properties": {"x": {"type": "long"}}}),
+    (
+        {"type": "map", "key-id": 7, "key": "int", "value-id": 8, "value": "int"},
+        {"type": "flat_object"},
+    ),
+]
+
+
+def mapping_of(kind: object, **overrides: dict[str, Any]) -> dict[str, Any]:
+    """The whole mapping of a table with a key and a column `c`."""
+    fields = [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "c", "required": False, "type": kind},
+    ]
+    schema = parse_schema(
+        json.dumps(
+            {"type": "struct", "schema-id": 4, "identifier-field-ids": [1], "fields": fields}
+        )
+    )
+    spec = resolve_spec("db.t", schema, DocumentWishes(mapping=overrides))
+    return index_mapping(spec, table_uuid="u-1")
+
+
+@pytest.mark.parametrize(("kind", "expected"), MAPPINGS)
+def test_each_type_has_its_mapping(kind: object, expected: dict[str, Any]) -> None:
+    assert mapping_of(kind)["properties"] == {"id": {"type": "long"}, "c": expected}
+
+
+def test_a_mapping_is_strict_and_tells_where_it_comes_from() -> None:
+    made = mapping_of(INNER)
+    meta = made["_meta"]
+    assert made["dynamic"] == "strict"
+    assert (meta["tableUuid"], meta["schemaId"], meta["contractVersion"]) == ("u-1", 4, 1)
+    assert meta["fieldIds"] == {"id": 1, "c": 2, "c.x": 9}
+    assert json.loads(json.dumps(meta)) == meta
+
+
+@pytest.mark.parametrize(
+    ("kind", "override", "expected"),
+    [
+        ("string", {"type": "text"}, {"type": "text"}),
+        ("string", {"ignore_above": 100}, {**KEYWORD, "ignore_above": 100}),
+        ("int", {"type": "integer"}, {"type": "integer"}),
+        (INNER, {"type": "nested"}, {"type": "nested", "properties": {"x": {"type": "long"}}}),
+        (INNER, {"type": "flat_object"}, {"type": "flat_object"}),
+    ],
+)
+def test_an_override_replaces_the_type_or_adds_parameters(
+    kind: object, override: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert mapping_of(kind, c=override)["properties"]["c"] == expected
+
+
+def test_an_override_reaches_nested_fields() -> None:
+    made = mapping_of(INNER, **{"c.x": {"type": "short"}})
+    assert made["properties"]["c"] == {"properties": {"x": {"type": "short"}}}
