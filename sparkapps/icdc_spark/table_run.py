@@ -16,6 +16,8 @@ from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.opensearch.tasks import wait_until_quiet
+from icdc_spark.reader import StagedReader
+from icdc_spark.rows import check_filter
 from icdc_spark.state import IntentKind, StateDocument
 from icdc_spark.steps import Step, StepKind, View
 
@@ -51,6 +53,7 @@ class TableRun:
             self._settle(look)
             return look.step.kind
         documents = self.documents_at(look, look.step.to_id)
+        self._check_filter(look, documents)
         stored = look.stored
         if stored is None:
             aliases.check_free(context.client, context.ownership)
@@ -116,6 +119,13 @@ class TableRun:
             return look.documents
         schema = look.table.schema(int(snapshot_id))
         return resolve_spec(self.context.table.name, schema, self.context.wishes())
+
+    def _check_filter(self, look: Look, documents: DocumentSpec) -> None:
+        """Raises FilterInvalid before anything is made that only a valid filter could fill."""
+        if documents.row_filter is None or look.step.to_id is None:
+            return
+        with StagedReader(self.session, look.table, int(look.step.to_id)) as reader:
+            check_filter(reader, documents)
 
     def load(self) -> Stored | None:
         """The state document as it is, unclaimed."""

@@ -14,7 +14,7 @@ import urllib.error
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from pyspark.sql import SparkSession
 
@@ -68,18 +68,29 @@ class Batch:
     ordinal: int
 
 
-def hold(proxy: FaultProxy, batch: Batch, step: Step, *, skip: int = 0) -> Hold:
-    """Stops the batch at the step; `skip` lets so many of its bulk requests pass."""
-    after = step in _APPLIED
+class Place(TypedDict):
+    """Which requests a rule of the proxy is for."""
+
+    path: str
+    method: str
+    body: str
+
+
+def place(batch: Batch, step: Step) -> Place:
+    """The requests that make the step."""
     if step.in_a_task:
         version = f'"version":{batch.ordinal * VERSIONS_PER_ORDINAL}\\b'
-        path = rf"^/{re.escape(batch.alias)}-\d+/_bulk"
-        return proxy.hold(path, after=after, body=version, skip=skip)
+        return Place(path=rf"^/{re.escape(batch.alias)}-\d+/_bulk", method="POST", body=version)
     if step in (Step.BEFORE_ALIAS, Step.AFTER_ALIAS):
         moved = f'"add":.*"{re.escape(batch.alias)}"'
-        return proxy.hold("^/_aliases", after=after, method="POST", body=moved)
+        return Place(path="^/_aliases", method="POST", body=moved)
     path = rf"^/icdc-state/_doc/{re.escape(batch.alias)}\b"
-    return proxy.hold(path, after=after, method="PUT", body=_recorded(batch, step))
+    return Place(path=path, method="PUT", body=_recorded(batch, step))
+
+
+def hold(proxy: FaultProxy, batch: Batch, step: Step, *, skip: int = 0) -> Hold:
+    """Stops the batch at the step; `skip` lets so many of its bulk requests pass."""
+    return proxy.hold(**place(batch, step), after=step in _APPLIED, skip=skip)
 
 
 _APPLIED = frozenset(
@@ -176,7 +187,8 @@ class Plot:
             found = oracle.request(f"{self.url}/icdc-state/_doc/{self.alias}")
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code != 404:
+            # 503: the index of the state documents was created a moment ago.
+            if error.code not in (404, 503):
                 raise
             return {}
         source: dict[str, Any] = found["_source"]

@@ -5,15 +5,16 @@ which process of a run is which; what a run does, and when to kill it, is the te
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.spark import Spark
@@ -32,6 +33,7 @@ ORPHAN_SECONDS = 30.0
 SMALL = Spark.model_validate(
     {
         "driver": {"memory": "1g"},
+        "executor": {"instances": 1, "cores": 2},
         "conf": {
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.shuffle.partitions": "2",
@@ -49,17 +51,21 @@ class Victim(StrEnum):
     DRIVER_JVM = "driver JVM"
 
 
-class ParentLock:
-    """What the starter of a run holds locked while it lives."""
+class Parent:
+    """A process of its own that starts a run, and may die before it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[str] = path.open("w", encoding="utf-8")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+    def __init__(self, folder: Path, request: Path) -> None:
+        program = [sys.executable, __file__, str(folder), str(request)]
+        self._process = subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == _STARTED
 
-    def free(self) -> None:
-        """What the kernel does when the holder dies."""
-        self._file.close()
+    def die(self) -> None:
+        """By SIGKILL: it can tell nobody."""
+        self._process.kill()
+        self._process.communicate()
 
 
 class ChildRun:
@@ -152,7 +158,7 @@ class ChildRuns:
         self._folder = folder / "runs"
         self._folder.mkdir(parents=True)
         self._runs = LocalRuns(self._folder, installed())
-        self._lock = ParentLock(folder / "parent.lock")
+        self._parents: list[Parent] = []
         self._started: list[ChildRun] = []
 
     def __enter__(self) -> Self:
@@ -164,22 +170,32 @@ class ChildRuns:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for parent in self._parents:
+            parent.die()
         for run in self._started:
             processes.kill(run.marker)
         self._runs.close()
         for run in self._started:
             run.wait_dead()
-        self._lock.free()
 
-    def start(self, request: RunRequest, *, lock: ParentLock | None = None) -> ChildRun:
-        """Starts a run that ends with this test, or with the holder of `lock`."""
-        holder = lock or self._lock
+    def start(self, request: RunRequest) -> ChildRun:
+        """Starts a run that ends with this test."""
+        run = self._prepared(request)
+        self._runs.create(run.request.run_id, run.request, SMALL)
+        return run
+
+    def start_by_parent(self, request: RunRequest) -> tuple[ChildRun, Parent]:
+        """Starts a run from another process, and returns both."""
+        run = self._prepared(request)
+        path = self._folder.with_name(f"{request.run_id}.json")
+        run.request.write(path)
+        self._parents.append(Parent(self._folder, path))
+        return run, self._parents[-1]
+
+    def _prepared(self, request: RunRequest) -> ChildRun:
         report = self._runs.report_path(request.run_id)
-        asked = request.model_copy(
-            update={"parent_lock": str(holder.path), "report_path": str(report)}
-        )
-        run = ChildRun(self._runs, asked, self._folder)
-        self._runs.create(asked.run_id, asked, SMALL)
+        fields = {"end_with_stdin": True, "report_path": str(report)}
+        run = ChildRun(self._runs, request.model_copy(update=fields), self._folder)
         self._started.append(run)
         return run
 
@@ -207,9 +223,11 @@ def kill(pid: int) -> None:
 
 
 def python_workers(root: int | None = None) -> list[int]:
-    """Python workers below a process (this one unless given): those that the daemon forked."""
+    """Python workers below a process (this one unless given); where Spark has just ended all for
+    idleness, the daemon that forks them."""
     daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
-    return sorted(pid for pid in daemons if _parent(pid) in daemons)
+    workers = {pid for pid in daemons if _parent(pid) in daemons}
+    return sorted(workers or daemons)
 
 
 def connected_to(pids: list[int], port: int) -> list[int]:
@@ -263,3 +281,19 @@ def _open_sockets(pid: int) -> Iterator[str]:
             target = str(entry.readlink())
             if target.startswith("socket:["):
                 yield target.removeprefix("socket:[").removesuffix("]")
+
+
+_STARTED = "started\n"
+
+
+def main(folder: str, request: str) -> None:
+    """The program of `Parent`: starts the run and waits to be killed."""
+    asked = RunRequest.read(Path(request))
+    LocalRuns(Path(folder), installed()).create(asked.run_id, asked, SMALL)
+    sys.stdout.write(_STARTED)
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,16 +1,13 @@
-"""Tells many stories at once: tables of one pipeline that change step by step.
+"""Stories: what happens to a table step by step, and all that must be written into its index.
 
-A run of the application costs seconds however few rows there are, so the tables of a test module
-go through the same runs together. After each run every story keeps what was written into its
-index, what the index holds then, and what the independent oracle says that it must hold.
+After each run a story keeps what was written, what the index holds then, and what the independent
+oracle says that it must hold. `support_telling` takes many stories through the same runs.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
@@ -18,8 +15,6 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.status import TableStatus
-from support_faultproxy import FaultProxy
-from support_harness import Harness
 from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ
 from support_schemas import create_from_json
 from support_writes import Write
@@ -29,8 +24,6 @@ Op = tuple[str, str, Document | None]
 Act = str | Callable[["Stage"], object]
 
 GUARD = "icdc-guard"
-NAMESPACE = "stories"
-SQL_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -124,8 +117,9 @@ class Outcome:
 class Stage:
     """Where a story's statements and checks act."""
 
-    def __init__(self, spark: SparkSession, url: str, story: Story) -> None:
+    def __init__(self, spark: SparkSession, url: str, namespace: str, story: Story) -> None:
         self.spark, self.url, self.story = spark, url, story
+        self.namespace = namespace
         self.entry: dict[str, Any] = {}
         self.outcomes: list[Outcome] = []
         self.writes: list[Write] = []
@@ -133,7 +127,7 @@ class Stage:
 
     @property
     def name(self) -> str:
-        return f"{NAMESPACE}.{self.story.name}_{self.story.format}"
+        return f"{self.namespace}.{self.story.name}_{self.story.format}"
 
     @property
     def table(self) -> str:
@@ -222,11 +216,10 @@ class Stage:
                 step.check(self)
         except AssertionError as error:
             problem = error
-        physical = re.compile(re.escape(self.story.alias) + r"-\d{6}")
-        mine = [w for w in self.writes if physical.fullmatch(w.index) and w.id != GUARD]
+        mine = document_writes(self.writes, self.story.alias)
         self.outcomes.append(
             Outcome(
-                writes=sorted(map(operation, mine), key=lambda op: (op[1], op[0])),
+                writes=operations(mine),
                 into={write.index for write in mine},
                 sources={write.id: write.source for write in mine},
                 status=status,
@@ -237,84 +230,13 @@ class Stage:
         )
 
 
-def operation(write: Write) -> Op:
-    """What a write does, whatever its version."""
-    return write.op, write.id, json.loads(write.source) if write.source else None
+def document_writes(writes: Iterable[Write], alias: str) -> list[Write]:
+    """The writes of documents into the physical indices of an alias, without the sink's guard."""
+    physical = re.compile(re.escape(alias) + r"-\d{6}")
+    return [w for w in writes if physical.fullmatch(w.index) and w.id != GUARD]
 
 
-Told = dict[str, Stage]
-"""The stage of each story, by alias."""
-
-
-def tell(
-    stories: Sequence[Story], spark: SparkSession, url: str, folder: Path, **spec: Any
-) -> Told:
-    """Takes the stories through as many runs as the longest of them has steps."""
-    spark.sql(f"create namespace if not exists {CATALOG}.{NAMESPACE}")
-    stages = [Stage(spark, url, story) for story in stories]
-    with FaultProxy(url) as proxy, ThreadPoolExecutor(SQL_THREADS) as pool:
-        list(pool.map(lambda stage: stage.create() if stage.story.create else None, stages))
-        for number in range(max(len(story.steps) for story in stories)):
-            acting = [(each, _step(each, number)) for each in stages]
-            list(pool.map(lambda pair: pair[0].act(pair[1]) if pair[1] else None, acting))
-            _run(spark, proxy, folder, acting, spec)
-    return {stage.story.alias: stage for stage in stages}
-
-
-def _step(stage: Stage, number: int) -> Step | None:
-    steps = stage.story.steps
-    return steps[number] if number < len(steps) else None
-
-
-def _run(
-    spark: SparkSession,
-    proxy: FaultProxy,
-    folder: Path,
-    acting: Sequence[tuple[Stage, Step | None]],
-    spec: Mapping[str, Any],
-) -> None:
-    entries = []
-    # A story that is over is taken out of the spec, so that it costs no time.
-    taking_part = [(stage, step) for stage, step in acting if step is not None]
-    for stage, step in taking_part:
-        story = stage.story
-        stage.entry = {
-            "name": stage.name,
-            "index": story.alias,
-            **({} if story.append_only else {"identifierColumns": list(story.key)}),
-            **story.entry,
-            **step.entry,
-        }
-        if not step.absent:
-            entries.append({k: v for k, v in stage.entry.items() if v is not None})
-    proxy.clear()
-    report = Harness(spark, proxy.url, folder, entries, name="stories", **spec).run()
-    assert report.outcome is None, report.outcome
-    statuses = {status.name: status for status in report.tables}
-    with ThreadPoolExecutor(SQL_THREADS) as pool:
-        for stage, _ in taking_part:
-            stage.writes = proxy.writes()
-        list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
-
-
-def assert_told(stage: Stage) -> None:
-    """Every step wrote exactly what the story says, and left the index as the oracle says."""
-    before: dict[str, Document] = {}
-    for number, (step, outcome) in enumerate(zip(stage.story.steps, stage.outcomes, strict=True)):
-        where = f"{stage.story.alias}, step {number}"
-        status = outcome.status
-        assert (status is None) == step.absent, where
-        if status is not None:
-            assert status.reason == step.reason, f"{where}: {status.reason}: {status.message}"
-            expected = stage.told(step.message) if step.message else None
-            assert status.message == expected, where
-        wanted_writes = sorted(step.writes, key=lambda op: (op[1], op[0]))
-        assert outcome.writes == wanted_writes, where
-        into = {f"{stage.story.alias}-{step.into:06d}"} if step.writes else set()
-        assert outcome.into == into, where
-        wanted = before if outcome.wanted is None else outcome.wanted
-        if not stage.story.append_only:
-            oracle.assert_equal(outcome.found, wanted)
-        before = outcome.found
-        if outcome.problem is not None:
-            raise AssertionError(where) from outcome.problem
+def operations(writes: Iterable[Write]) -> list[Op]:
+    """What the writes do, whatever their versions, in the order of their ids."""
+    done = [(w.op, w.id, json.loads(w.source) if w.source else None) for w in writes]
+    return sorted(done, key=lambda op: (op[1], op[0]))

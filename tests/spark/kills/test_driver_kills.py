@@ -1,0 +1,239 @@
+"""SIGKILL of the driver at every step of the protocol, again and again on one pipeline.
+
+Each run first repeats what the one before left open and then becomes the next victim, while three
+of its tables are each at an exact step of a new batch: one exports, one follows a copy-on-write
+table, one a merge-on-read table. Tables change between two runs, so a run that did not repeat the
+open batch exactly before anything newer would leave wrong documents behind.
+"""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import FailureClass
+from icdc_api.job import RunMode
+from support_faultproxy import FaultProxy
+from support_faults import Hold
+from support_harness import Harness
+from support_kills import (
+    BULK_BYTES,
+    Batch,
+    KillList,
+    Kind,
+    Plot,
+    Step,
+    assert_written_once,
+    hold,
+    let_go,
+    plot,
+    seeded,
+)
+from support_runs import END_SECONDS, ChildRun, ChildRuns, Victim
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Round:
+    """Where the three tables are when their run is killed; one at most holds a slot of Spark."""
+
+    export: Step
+    copy_on_write: Step
+    merge_on_read: Step
+    again: int | None = None
+    """The round whose exported table is exported again; None: one never exported before."""
+    large: bool = False
+    """Whether the export takes more than one Spark job."""
+
+    @property
+    def steps(self) -> tuple[Step, Step, Step]:
+        """In the order of the kinds."""
+        return self.export, self.copy_on_write, self.merge_on_read
+
+
+CHAINS = {
+    "early steps": (
+        Round(Step.BEFORE_INTENT, Step.SOME_BULK, Step.AFTER_ADVANCE),
+        Round(Step.AFTER_INTENT, Step.BEFORE_INTENT, Step.SOME_BULK_LOST),
+        Round(Step.SOME_BULK, Step.AFTER_INTENT, Step.BEFORE_INTENT),
+        Round(Step.FIRST_CHUNKS, Step.ALL_BULK, Step.AFTER_INTENT, again=0, large=True),
+        Round(Step.BEFORE_ALIAS, Step.SOME_BULK_LOST, Step.ALL_BULK),
+    ),
+    "late steps": (
+        Round(Step.ALL_BULK, Step.AFTER_ADVANCE, Step.SOME_BULK),
+        Round(Step.AFTER_ALIAS, Step.AFTER_INTENT, Step.AFTER_ADVANCE),
+        Round(Step.BEFORE_SWAPPING, Step.SOME_BULK, Step.BEFORE_INTENT, again=0),
+        Round(Step.AFTER_ADVANCE, Step.ALL_BULK, Step.SOME_BULK_LOST, again=1),
+        Round(Step.SOME_BULK_LOST, Step.BEFORE_INTENT, Step.AFTER_INTENT, again=2),
+    ),
+}
+LARGE_FILES, LARGE_ROWS, LARGE_HASHES = 3, 900, 64
+"""Files each larger than half a chunk, and more of them than one Spark job takes."""
+TIMEOUT_SECONDS = 1800
+"""A chain starts five JVMs after each other, on a machine that may have more to do."""
+
+
+Key = tuple[str, str, int | None]
+
+
+@dataclass
+class Chain:
+    """The pipeline, its tables, and the run that is alive."""
+
+    spark: SparkSession
+    proxy: FaultProxy
+    url: str
+    harness: Harness
+    runs: ChildRuns
+    kills: KillList
+    seed: int
+    chance: random.Random
+    copy_on_write: Plot
+    merge_on_read: Plot
+    exported: list[Plot] = field(default_factory=list)
+    recovering: tuple[Plot, int] | None = None
+    recorded: list[Key] = field(default_factory=list)
+    """Documents of chunks that were recorded as done: nobody may send them again."""
+
+    def round(self, number: int, now: Round, victim: Victim) -> None:
+        """Starts a run, lets it recover, stops it at three steps, kills it, checks the rest."""
+        export = self._next_export(now)
+        followed = (export, self.copy_on_write, self.merge_on_read)
+        tables = [*followed, *([self.recovering[0]] if self.recovering else [])]
+        self._ask(tables, export)
+        gates = [self.proxy.hold("^/icdc-state$", method="HEAD") for _ in tables]
+        run = self.runs.start(self.harness.request())
+        batches = self._change(number, now, export)
+        held = [
+            hold(self.proxy, batch, step, skip=self._skip(step))
+            for batch, step in zip(batches, now.steps, strict=True)
+        ]
+        for gate in gates:
+            gate.wait(END_SECONDS)
+            gate.release()
+        self._wait(run, held)
+        self._check_recovered()
+        late = self.chance.random() < 0.5
+        if now.export is Step.FIRST_CHUNKS:
+            self.recorded = self._sent(export)
+            intent = export.state()["intent"]
+            assert intent["chunksDone"] < intent["chunksTotal"], "the export fits into one job"
+        places = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
+        self.kills.add(self.seed, victim.value, *places)
+        run.kill(victim)
+        let_go(self.proxy, held, late=late)
+        self._check_end(run, victim)
+        self.recovering = (export, batches[0].head)
+
+    def finish(self) -> None:
+        """The last run comes through; index and table are equal, by two comparisons."""
+        plots = [*dict.fromkeys(self.exported), self.copy_on_write, self.merge_on_read]
+        self._ask(plots)
+        report = self.harness.run()
+        assert report.outcome is None, report.outcome
+        assert [table.message for table in report.tables if table.reason] == []
+        for each in plots:
+            each.check()
+        assert assert_written_once(self.proxy, self.url, plots) > 0, "no batch was repeated"
+        sent = Counter(key for each in plots for key in self._sent(each))
+        assert [key for key in self.recorded if sent[key] != 1] == []
+        verified = self.harness.run(RunMode.VERIFY).result
+        assert verified is not None
+        assert [entry["equal"] for entry in verified["tables"]] == [True] * len(plots)
+
+    def _sent(self, table: Plot) -> list[Key]:
+        """Every operation on the table's newest index so far."""
+        writes = [w for w in self.proxy.writes() if w.index.startswith(f"{table.alias}-0")]
+        newest = max((write.index for write in writes), default="")
+        return [(w.index, w.id, w.version) for w in writes if w.index == newest]
+
+    def _next_export(self, now: Round) -> Plot:
+        if now.again is None:
+            self.exported.append(plot(self.spark, self.url, Kind.EXPORT, "export"))
+        else:
+            self.exported.append(self.exported[now.again])
+        return self.exported[-1]
+
+    def _ask(self, tables: list[Plot], export: Plot | None = None) -> None:
+        spec = self.harness.resource["spec"]
+        spec["tables"] = [each.entry for each in tables]
+        if export is not None:
+            nonce = len(self.exported)
+            spec["resync"] = {"nonce": nonce, "tables": [export.entry["name"]]}
+        else:
+            del spec["resync"]
+
+    def _change(self, number: int, now: Round, export: Plot) -> list[Batch]:
+        """New content for the three, while the run starts; no run may write meanwhile."""
+        if now.large:
+            export.append(2_000_000, LARGE_ROWS, files=LARGE_FILES, hashes=LARGE_HASHES)
+        else:
+            export.append(1_000_000 + number, 1)
+        self.copy_on_write.change(number + 1)
+        self.merge_on_read.change(number + 1)
+        return [
+            export.next_batch(Kind.EXPORT),
+            self.copy_on_write.next_batch(Kind.COPY_ON_WRITE),
+            self.merge_on_read.next_batch(Kind.MERGE_ON_READ),
+        ]
+
+    def _skip(self, step: Step) -> int:
+        return self.chance.randint(1, 3) if step.in_a_task else 0
+
+    def _wait(self, run: ChildRun, held: list[Hold]) -> None:
+        """Returns when all three are at their step and the table of the last round is complete."""
+
+        def ready() -> bool:
+            assert run.alive, f"the run ended by itself:\n{run.log[-4000:]}"
+            if not all(each.held.is_set() for each in held):
+                return False
+            return self.recovering is None or self.recovering[0].is_applied(self.recovering[1])
+
+        until(ready, "three tables at their steps", seconds=END_SECONDS)
+
+    def _check_recovered(self) -> None:
+        if self.recovering is None:
+            return
+        self.recovering[0].check(self.recovering[1])
+
+    def _check_end(self, run: ChildRun, victim: Victim) -> None:
+        """Nothing of a killed run goes on, and the reconcile core is told what happened."""
+        if victim is Victim.DRIVER_JVM:
+            outcome = run.end().outcome
+            assert outcome is not None
+            assert outcome.failure_class is FailureClass.NODE_LOST, f"{outcome}\n{run.log[-4000:]}"
+            return
+        run.wait_dead()
+        failure = run.seen().failure
+        assert failure is not None
+        assert failure.failure_class is FailureClass.NODE_LOST, failure
+
+
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_right(
+    name: str,
+    spark: SparkSession,
+    proxy: FaultProxy,
+    clean_indices: str,
+    runs: ChildRuns,
+    kills: KillList,
+    tmp_path: Path,
+) -> None:
+    seed, chance = seeded(name)
+    followed = (Kind.COPY_ON_WRITE, "cow"), (Kind.MERGE_ON_READ, "mor")
+    cow, mor = (plot(spark, clean_indices, kind, short) for kind, short in followed)
+    harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])
+    harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+    assert harness.run().outcome is None
+    chain = Chain(spark, proxy, clean_indices, harness, runs, kills, seed, chance, cow, mor)
+    victims = [*Victim, *chance.sample([*Victim], len(CHAINS[name]) - len(Victim))]
+    chance.shuffle(victims)
+    for number, (now, victim) in enumerate(zip(CHAINS[name], victims, strict=True)):
+        chain.round(number, now, victim)
+    chain.finish()

@@ -1,0 +1,94 @@
+"""How a run ends that is asked to, and how one whose starter has died."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.status import TableState
+from icdc_spark.application import Application
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_kills import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot
+from support_runs import END_SECONDS, ChildRuns
+
+pytestmark = pytest.mark.spark
+
+LARGE = {"count": 900, "files": 3, "hashes": 64}
+"""More files than one Spark job takes, each larger than half a chunk."""
+
+
+@pytest.fixture
+def table(spark: SparkSession, clean_indices: str) -> Plot:
+    """A table whose batches are several requests."""
+    return plot(spark, clean_indices, Kind.COPY_ON_WRITE, "ending")
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, proxy: FaultProxy, table: Plot, tmp_path: Path) -> Harness:
+    """A pipeline that has exported the table, which then changed."""
+    harness = Harness(spark, proxy.url, tmp_path, [table.entry])
+    harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+    harness.sync()
+    table.change(1)
+    return harness
+
+
+def test_sigterm_lets_a_run_finish_its_batch_and_say_so(
+    pipeline: Harness, table: Plot, proxy: FaultProxy, runs: ChildRuns
+) -> None:
+    head = table.head()
+    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    run = runs.start(pipeline.request(continuous=True))
+    held.wait(END_SECONDS)
+    run.terminate()
+    let_go(proxy, [held], late=True)
+    last = run.end()
+    assert last.outcome is None
+    (status,) = last.tables
+    assert status.state is TableState.STREAMING
+    assert status.applied_snapshot_id == str(head)
+    assert table.is_applied(head)
+    table.check()
+
+
+def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
+    spark: SparkSession, clean_indices: str, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    table = plot(spark, clean_indices, Kind.EXPORT, "stopped", rows=10)
+    table.append(1000, **LARGE)
+    pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
+    held = hold(proxy, table.next_batch(Kind.EXPORT), Step.FIRST_CHUNKS)
+    request, stop = pipeline.request(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        stopped = pool.submit(Application(request, spark, stop).run)
+        try:
+            held.wait(END_SECONDS)
+            sent = len(proxy.writes(f"{table.alias}-000001"))
+            stop.set()
+        finally:
+            held.release()
+        assert stopped.result().outcome is None
+    intent = table.state()["intent"]
+    assert 0 < intent["chunksDone"] < intent["chunksTotal"]
+    assert len(proxy.writes(f"{table.alias}-000001")) == sent
+    pipeline.sync()
+    table.check()
+    written = [write.id for write in proxy.writes(f"{table.alias}-000001")]
+    assert len(written) == len(set(written)), "a recorded chunk was sent again"
+
+
+def test_a_run_whose_starter_died_ends_amid_its_batch(
+    pipeline: Harness, table: Plot, proxy: FaultProxy, runs: ChildRuns
+) -> None:
+    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), Step.SOME_BULK, skip=1)
+    run, parent = runs.start_by_parent(pipeline.request(continuous=True))
+    held.wait(END_SECONDS)
+    parent.die()
+    run.wait_dead()
+    let_go(proxy, [held], late=False)
+    assert table.state()["intent"] is not None
+    pipeline.sync()
+    table.check()

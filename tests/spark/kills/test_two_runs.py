@@ -1,0 +1,197 @@
+"""Two runs at once on one alias: one works, the other ends as Fenced and changes nothing."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.errors import FailureClass, Fenced
+from icdc_api.job import RunReport
+from icdc_api.status import TableReason
+from icdc_spark.application import Application
+from support_faultproxy import FaultProxy
+from support_faults import Hold
+from support_harness import Harness
+from support_kills import (
+    BULK_BYTES,
+    Kind,
+    Plot,
+    Step,
+    assert_written_once,
+    hold,
+    plot,
+    seeded,
+)
+from support_runs import END_SECONDS
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+Make = Callable[[Plot], Harness]
+
+
+@pytest.fixture
+def make(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Make:
+    """Makes a pipeline over one table, with small bulk requests."""
+
+    def made(table: Plot, name: str = "test") -> Harness:
+        harness = Harness(spark, proxy.url, tmp_path, [table.entry], name=name)
+        harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+        return harness
+
+    return made
+
+
+def assert_fenced(report: RunReport) -> None:
+    assert report.finished
+    assert report.outcome is not None
+    assert report.outcome.failure_class is FailureClass.FENCED, report.outcome
+
+
+def contents(table: Plot) -> dict[str, tuple[int, str]]:
+    """Version and document by id."""
+    hits = oracle.hits(table.url, table.alias)
+    return {hit["_id"]: (hit["_version"], str(hit["_source"])) for hit in hits}
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        (Kind.EXPORT, Step.SOME_BULK),
+        (Kind.COPY_ON_WRITE, Step.SOME_BULK_LOST),
+        (Kind.MERGE_ON_READ, Step.SOME_BULK),
+    ],
+)
+def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, kind: Kind, step: Step
+) -> None:
+    table = plot(spark, clean_indices, kind, "fence")
+    pipeline = make(table)
+    if kind is not Kind.EXPORT:
+        pipeline.sync()
+        table.change(1)
+    skip = seeded(f"fence {kind} {step}")[1].randint(0, 2)
+    held = hold(proxy, table.next_batch(kind), step, skip=skip)
+    with ThreadPoolExecutor(1) as pool:
+        older = pool.submit(pipeline.run)
+        try:
+            held.wait()
+            table.change(2)
+            newer = pipeline.run()
+            table.check()
+            after_newer = contents(table)
+        finally:
+            held.release()
+        assert newer.outcome is None
+        assert_fenced(older.result())
+    assert contents(table) == after_newer
+    assert_written_once(proxy, clean_indices, [table])
+    table.change(3)
+    pipeline.sync()
+    table.check()
+
+
+@pytest.mark.parametrize("step", [Step.BEFORE_INTENT, Step.ALL_BULK])
+def test_a_run_that_was_replaced_before_it_records_is_fenced(
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, step: Step
+) -> None:
+    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "record")
+    pipeline = make(table)
+    pipeline.sync()
+    table.change(1)
+    held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), step)
+    older, newer = _overtaken(pipeline, held)
+    assert newer.outcome is None
+    assert_fenced(older)
+    table.check()
+
+
+def test_two_first_runs_make_one_state_document(
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession
+) -> None:
+    table = plot(spark, clean_indices, Kind.EXPORT, "first")
+    pipeline = make(table)
+    held = proxy.hold(f"^/icdc-state/_(doc|create)/{table.alias}", method="PUT")
+    older, newer = _overtaken(pipeline, held)
+    assert newer.outcome is None
+    assert_fenced(older)
+    table.check()
+    aliases = oracle.request(f"{clean_indices}/_alias/{table.alias}")
+    assert list(aliases) == [f"{table.alias}-000001"]
+
+
+def _overtaken(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
+    """The reports of a run that is held, and of one that runs to its end meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        older: Future[RunReport] = pool.submit(pipeline.run)
+        try:
+            held.wait()
+            newer = pipeline.run()
+        finally:
+            held.release()
+        return older.result(), newer
+
+
+def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
+    make: Make, clean_indices: str, spark: SparkSession
+) -> None:
+    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "idle")
+    pipeline = make(table)
+    request, stop = pipeline.request(continuous=True), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        older = pool.submit(Application(request, spark, stop).run)
+        try:
+            until(lambda: table.is_applied(table.head()), "the continuous run has exported")
+            pipeline.sync()
+            table.change(1)
+            wait([older], END_SECONDS)
+        finally:
+            stop.set()
+        assert isinstance(older.result().outcome, Fenced)
+    pipeline.sync()
+    table.check()
+
+
+@pytest.mark.parametrize("lower_by", [0, 1])
+def test_a_run_of_an_older_or_the_same_epoch_ends_at_once_and_writes_nothing(
+    make: Make, proxy: FaultProxy, clean_indices: str, spark: SparkSession, lower_by: int
+) -> None:
+    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "older", rows=10)
+    pipeline = make(table)
+    pipeline.sync()
+    owner = table.state()["owner"]
+    table.change(1)
+    before = proxy.writes()
+    late = pipeline.run(epoch=owner["epoch"] - lower_by, run_id="late")
+    assert_fenced(late)
+    assert late.outcome is not None
+    assert late.outcome.message == (
+        f"Alias '{table.alias}' is owned by run '{owner['runId']}' with epoch {owner['epoch']}; "
+        f"this run has epoch {owner['epoch'] - lower_by}."
+    )
+    assert proxy.writes() == before
+
+
+def test_a_second_pipeline_on_one_alias_stalls_and_writes_nothing(
+    proxy: FaultProxy, clean_indices: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    table = plot(spark, clean_indices, Kind.COPY_ON_WRITE, "shared", rows=10)
+    first, second = (
+        Harness(spark, proxy.url, tmp_path, [table.entry], name=name) for name in ("one", "two")
+    )
+    first.sync()
+    before = proxy.writes()
+    stalled = second.stalled()
+    assert stalled.reason is TableReason.ALIAS_TAKEN
+    assert stalled.message == (
+        f"Alias '{table.alias}' is fed by pipeline 'default/one'; "
+        "choose another `index` or delete that pipeline's state first."
+    )
+    assert proxy.writes() == before
+    table.change(1)
+    first.sync()
+    table.check()

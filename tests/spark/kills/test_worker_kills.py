@@ -1,0 +1,107 @@
+"""SIGKILL of a Python worker while it sends, and of idle ones at every other step.
+
+Spark tries the task again, so the run must come through by itself: what the dead worker had sent
+is met again as already applied, and what it still had under way may arrive late.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.job import RunMode
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_kills import (
+    BULK_BYTES,
+    KillList,
+    Kind,
+    Plot,
+    Step,
+    assert_written_once,
+    hold,
+    let_go,
+    plot,
+    seeded,
+)
+from support_runs import connected_to, kill, python_workers
+
+pytestmark = pytest.mark.spark
+
+AT_WORK = (
+    # Step, and how many bulk requests pass before; None: the seed chooses.
+    (Step.SOME_BULK, 0),
+    (Step.SOME_BULK_LOST, 0),
+    (Step.SOME_BULK, None),
+    (Step.SOME_BULK_LOST, None),
+)
+IDLE = (Step.BEFORE_INTENT, Step.AFTER_INTENT, Step.ALL_BULK, Step.AFTER_ADVANCE)
+IDLE_OF_EXPORT = (*IDLE, Step.BEFORE_ALIAS, Step.AFTER_ALIAS)
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Harness:
+    """A pipeline with small bulk requests; tests give it its table."""
+    harness = Harness(spark, proxy.url, tmp_path, [])
+    harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+    return harness
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_run_survives_its_python_workers(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, kills: KillList, kind: Kind
+) -> None:
+    seed, chance = seeded(f"worker {kind}")
+    table = plot(pipeline.spark, clean_indices, kind, "worker")
+    pipeline.resource["spec"]["tables"] = [table.entry]
+    if kind is not Kind.EXPORT:
+        pipeline.sync()
+    idle = IDLE_OF_EXPORT if kind is Kind.EXPORT else IDLE
+    for turn, (step, skip) in enumerate([*AT_WORK, *((step, 0) for step in idle)], 1):
+        table.change(turn)
+        if kind is Kind.EXPORT:
+            pipeline.resource["spec"]["resync"] = {"nonce": turn}
+        passing = chance.randint(1, 3) if skip is None else skip
+
+        def killing(step: Step = step) -> None:
+            workers = python_workers()
+            busy = connected_to(workers, proxy.port)
+            if step.in_a_task:
+                assert busy, "no Python worker is connected to OpenSearch"
+            kills.add(seed, "Python worker", (kind, step))
+            kill(chance.choice(busy if step.in_a_task else workers))
+
+        _run_with(pipeline, proxy, table, kind, step, passing, killing, late=chance.random() < 0.5)
+        table.check()
+    assert_written_once(proxy, clean_indices, [table])
+    assert pipeline.inspect(RunMode.VERIFY)["equal"]
+
+
+def _run_with(
+    pipeline: Harness,
+    proxy: FaultProxy,
+    table: Plot,
+    kind: Kind,
+    step: Step,
+    skip: int,
+    act: Callable[[], None],
+    *,
+    late: bool,
+) -> None:
+    """Runs to the end, and does something while the run is held at a step."""
+    held = hold(proxy, table.next_batch(kind), step, skip=skip)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.sync)
+        held.wait()
+        asked = len(proxy.requests("/_tasks"))
+        try:
+            act()
+        finally:
+            # The driver waits for its answer; only a dead worker's request may be lost for good.
+            let_go(proxy, [held], late=late or not step.in_a_task)
+        running.result()
+    if step.in_a_task:
+        waited = len(proxy.requests("/_tasks")) > asked
+        assert waited, "the run went on while a request of the dead worker could be under way"

@@ -1,0 +1,37 @@
+"""What stories about whole pipelines share: a clean node for a module, and one proxy in front."""
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_opensearch
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from support_stories import Story
+from support_telling import Told, tell
+
+Teller = Callable[..., Told]
+
+
+@pytest.fixture(scope="module")
+def teller(
+    opensearch: OpenSearchNode, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Teller]:
+    """Tells stories on a node that is clean before and after the module."""
+    support_opensearch.clean_indices(opensearch.url)
+    folder: Path = tmp_path_factory.mktemp("stories")
+
+    def told(stories: Sequence[Story], **spec: Any) -> Told:
+        with warnings.catch_warnings():
+            # pyspark leaves the sockets over which it collects to the garbage collector.
+            warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+            found = tell(stories, spark, opensearch.url, folder, **spec)
+            gc.collect()
+        return found
+
+    yield told
+    support_opensearch.clean_indices(opensearch.url)

@@ -1,0 +1,227 @@
+"""Tables that a pipeline cannot follow: each says why in words, and nothing is made for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support_events import FILL, FILLED
+from support_harness import Harness
+from support_schemas import fields_json
+from support_stories import MOR3, Stage, Step, Story
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+NO_NAME = "rename it in the table, or leave it out by naming the other columns in `columns`"
+NO_TYPE = "which is not supported; leave it out by naming the other columns in `columns`"
+SOMEBODY_ELSES = {"properties": {"x": {"type": "keyword"}}}
+COLUMNS = "the columns are `id`, `name`, `age`"
+
+
+def nothing_made(stage: Stage) -> None:
+    """There is neither an index nor a state document for the table."""
+    alias = stage.story.alias
+    listed = stage.call("GET", "_mapping?expand_wildcards=all")
+    assert not [name for name in listed if name.startswith(f"{alias}-0")]
+    query = {"query": {"ids": {"values": [alias]}}}
+    stage.call("POST", "icdc-state/_refresh")
+    assert stage.call("POST", "icdc-state/_count", query)["count"] == 0
+
+
+def refused(name: str, reason: str, message: str, *do: Any, **story: Any) -> Story:
+    """A table that stalls at its first run."""
+    step = Step(do=do, reason=reason, message=message, documents={}, check=nothing_made)
+    return Story(name=name, steps=[step], **story)
+
+
+def made(name: str, kind: str, reason: str, message: str, **story: Any) -> Story:
+    """A table with one column more, made by Iceberg itself."""
+    columns = fields_json({"id": "int", name: kind})
+    label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
+    return refused(label, reason, message, columns=columns, **story)
+
+
+def bad_key(name: str, kind: str, shown: str) -> Story:
+    return refused(
+        f"key_{name}",
+        "UnsupportedType",
+        f"{{n}}: column `k` of type {shown} cannot be part of an id; name other identifierColumns",
+        columns=f"id int, k {kind}",
+        key=["id", "k"],
+    )
+
+
+def plain_index(stage: Stage) -> None:
+    stage.call("PUT", stage.story.alias, {"mappings": SOMEBODY_ELSES})
+
+
+def somebody_elses_alias(stage: Stage) -> None:
+    stage.call(
+        "PUT", "somebody-elses", {"mappings": SOMEBODY_ELSES, "aliases": {stage.story.alias: {}}}
+    )
+
+
+def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
+    def act(stage: Stage) -> None:
+        entry = {
+            "name": stage.name,
+            "identifierColumns": ["id"],
+            "index": stage.story.alias,
+        }
+        Harness(stage.spark, stage.url, folder, [entry], name="other").sync()
+
+    return act
+
+
+def stories(folder: Path) -> list[Story]:
+    return [
+        Story(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
+        refused(
+            "missing",
+            "TableNotFound",
+            "{n}: the catalog has no such table (org.apache.iceberg.exceptions."
+            "NoSuchTableException: Table does not exist: {n})",
+            create=False,
+        ),
+        refused(
+            "no_column",
+            "ColumnNotFound",
+            f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",
+            key=["nope"],
+        ),
+        refused(
+            "no_field",
+            "ColumnNotFound",
+            f"{{n}}: identifierColumns names `name.first`, no column; {COLUMNS}",
+            key=["name.first"],
+        ),
+        refused(
+            "no_projected",
+            "ColumnNotFound",
+            f"{{n}}: columns names `total`, no top-level column; {COLUMNS}",
+            entry={"columns": ["id", "total"]},
+        ),
+        refused(
+            "no_mapped",
+            "ColumnNotFound",
+            f"{{n}}: mapping names `total`, no field of the documents; {COLUMNS}",
+            entry={"mapping": {"total": {"type": "keyword"}}},
+        ),
+        refused(
+            "no_key",
+            "NoIdentifier",
+            "{n} has no identifier fields of its own: name its key in identifierColumns, "
+            "or declare the table appendOnly",
+            entry={"identifierColumns": None},
+        ),
+        refused(
+            "no_branch",
+            "BranchNotFound",
+            "{n} has no branch `dev`; its branches are main",
+            FILL,
+            entry={"branch": "dev"},
+        ),
+        bad_key("float", "float", "float"),
+        bad_key("double", "double", "double"),
+        bad_key("struct", "struct<a:int>", "struct"),
+        bad_key("list", "array<int>", "list"),
+        bad_key("map", "map<string,int>", "map"),
+        made(
+            "t",
+            "time",
+            "UnsupportedType",
+            f"{{n}}: column `t` has the type time, {NO_TYPE}",
+        ),
+        made(
+            "g",
+            "geometry",
+            "UnsupportedType",
+            f"{{n}}: column `g` has the type geometry, {NO_TYPE}",
+            format=MOR3,
+        ),
+        made(
+            "g",
+            "geography",
+            "UnsupportedType",
+            f"{{n}}: column `g` has the type geography, {NO_TYPE}",
+            format=MOR3,
+        ),
+        made(
+            "a.b",
+            "int",
+            "UnsupportedType",
+            f"{{n}}: column `a.b` cannot become a field: its name holds a dot; {NO_NAME}",
+        ),
+        made(
+            "_id",
+            "int",
+            "UnsupportedType",
+            f"{{n}}: column `_id` cannot become a field: OpenSearch reserves the name; {NO_NAME}",
+        ),
+        made(
+            " ",
+            "int",
+            "UnsupportedType",
+            f"{{n}}: column ` ` cannot become a field: its name is empty; {NO_NAME}",
+        ),
+        Story(
+            name="projected_away",
+            format=MOR3,
+            columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
+            entry={"columns": ["id"]},
+            steps=[Step(documents={})],
+        ),
+        refused(
+            "bad_filter",
+            "FilterInvalid",
+            "{n}: rowFilter `total > 1` cannot be evaluated: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
+            "A column, variable, or function parameter with name `total` cannot be resolved. Did "
+            "you mean one of the following? [`age`, `id`, `name`]. SQLSTATE: 42703; line 1 "
+            "pos 0;",
+            FILL,
+            entry={"rowFilter": "total > 1"},
+        ),
+        refused(
+            "plain_index",
+            "AliasTaken",
+            "An index named 'plain-index-cow2' exists and was not made by a pipeline: choose "
+            "another `index`, or remove it.",
+            FILL,
+            plain_index,
+        ),
+        refused(
+            "foreign_alias",
+            "AliasTaken",
+            "Alias 'foreign-alias-cow2' points to index 'somebody-elses', which was not made by a "
+            "pipeline: choose another `index`, or remove the alias.",
+            FILL,
+            somebody_elses_alias,
+        ),
+        Story(
+            name="other_pipeline",
+            steps=[
+                Step(
+                    do=[FILL, fed_by_another_pipeline(folder)],
+                    documents={key: doc or {} for _, key, doc in FILLED},
+                    reason="AliasTaken",
+                    message="Alias 'other-pipeline-cow2' is fed by pipeline 'default/other'; "
+                    "choose another `index` or delete that pipeline's state first.",
+                )
+            ],
+        ),
+    ]
+
+
+ALIASES = [story.alias for story in stories(Path())]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told], tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return teller(stories(tmp_path_factory.mktemp("other")))
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_what_cannot_be_followed_says_why_and_leaves_nothing_behind(told: Told, alias: str) -> None:
+    assert_told(told[alias])

@@ -1,0 +1,194 @@
+"""The modes of a pipeline, what a raised nonce does, and tables without a key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.status import TableStatus
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import MERGE_ON_READ, Lake
+from support_stories import document_writes, operations, put
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(lake: Lake) -> Lake:
+    lake.sql("create namespace if not exists lake.db")
+    return lake
+
+
+def table_of(lake: Lake, commits: int, **how: Any) -> str:
+    """A table with one row more per commit."""
+    name = lake.create("id int, name string", **how)
+    for number in range(1, commits + 1):
+        insert(lake, name, number)
+    return name
+
+
+def insert(lake: Lake, name: str, number: int) -> None:
+    lake.sql(f"insert into lake.{name} values ({number}, 'n{number}')")
+
+
+def row(number: int) -> Any:
+    return put(str(number), id=number, name=f"n{number}")
+
+
+def entry(name: str, index: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "identifierColumns": ["id"], "index": index, **more}
+
+
+def snapshots(lake: Lake, name: str) -> list[Any]:
+    return lake.sql(
+        "select snapshot_id, date_format(committed_at, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\") as at "
+        f"from lake.{name}.snapshots order by committed_at"
+    )
+
+
+def states(harness: Harness) -> dict[str, TableStatus]:
+    report = harness.run()
+    assert report.outcome is None, report.outcome
+    return {table.index: table for table in report.tables}
+
+
+def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    name = table_of(lake, 3)
+    chain = snapshots(lake, name)
+    starts: dict[str, Any] = {
+        "by-default": None,
+        "latest": {"position": "Latest"},
+        "earliest": {"position": "Earliest"},
+        "by-snapshot": {"snapshotId": chain[1][0]},
+        "by-time": {"timestamp": chain[1][1]},
+        "too-early": {"timestamp": "2001-01-01T00:00:00Z"},
+        "unknown": {"snapshotId": 77},
+    }
+    first = {"earliest": [row(2), row(3)], "by-snapshot": [row(3)], "by-time": [row(3)]}
+    stalled = {
+        "too-early": f"Table {name}: no retained snapshot is as old as startFrom.timestamp "
+        "2001-01-01 00:00:00+00:00.",
+        "unknown": f"Table {name}: startFrom.snapshotId 77 is not, or no longer, a snapshot of the "
+        "table.",
+    }
+    harnesses = {
+        index: Harness(
+            spark,
+            proxy.url,
+            tmp_path,
+            [entry(name, index, **({"startFrom": start} if start else {}))],
+            name=index,
+            mode="StreamOnly",
+        )
+        for index, start in starts.items()
+    }
+    for index, harness in harnesses.items():
+        status = states(harness)[index]
+        assert operations(document_writes(proxy.writes(), index)) == first.get(index, []), index
+        assert status.reason == ("Gap" if index in stalled else None), status.message
+        assert status.message == stalled.get(index)
+    insert(lake, name, 4)
+    for index in ("latest", "by-snapshot"):
+        proxy.clear()
+        assert states(harnesses[index])[index].state == "Streaming"
+        assert operations(document_writes(proxy.writes(), index)) == [row(4)]
+
+
+def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    one, other = table_of(lake, 2), table_of(lake, 1)
+    harness = Harness(
+        spark,
+        proxy.url,
+        tmp_path,
+        [entry(one, "one"), entry(other, "other")],
+        mode="ExportOnly",
+        changelog={"pinSnapshots": "Never"},
+    )
+    assert {table.state for table in states(harness).values()} == {"Complete"}
+    assert operations(document_writes(proxy.writes(), "one")) == [row(1), row(2)]
+
+    insert(lake, one, 3)
+    lake.sql(
+        f"call lake.system.expire_snapshots(table => '{one}', "
+        "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1)"
+    )
+    proxy.clear()
+    assert {table.state for table in states(harness).values()} == {"Complete"}
+    assert document_writes(proxy.writes(), "one") == []
+
+    harness.resource["spec"]["resync"] = {"nonce": 1, "tables": [one]}
+    assert {table.state for table in states(harness).values()} == {"Complete"}
+    again = document_writes(proxy.writes(), "one")
+    assert operations(again) == [row(1), row(2), row(3)]
+    assert {write.index for write in again} == {"one-000002"}
+    assert document_writes(proxy.writes(), "other") == []
+
+    # The same nonce once more asks for nothing; the index of before is kept beside.
+    proxy.clear()
+    states(harness)
+    assert document_writes(proxy.writes(), "one") == []
+    listed = oracle.request(f"{clean_indices}/_alias/one")
+    assert list(listed) == ["one-000002"]
+    assert oracle.request(f"{clean_indices}/one-000001/_count")["count"] == 2
+
+
+def test_an_append_only_table_brings_each_appended_row_once(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    events = table_of(lake, 2)
+    bad = table_of(lake, 2, mode=MERGE_ON_READ)
+    harness = Harness(
+        spark,
+        proxy.url,
+        tmp_path,
+        [
+            {"name": events, "index": "events", "appendOnly": True},
+            {"name": bad, "index": "bad", "appendOnly": True},
+        ],
+    )
+
+    def appended(index: str) -> list[Any]:
+        """The documents written since the last look, each under an id of its own."""
+        writes = document_writes(proxy.writes(), index)
+        proxy.clear()
+        assert len({write.id for write in writes}) == len(writes)
+        done = operations(writes)
+        return sorted((op, document["id"]) for op, _, document in done if document is not None)
+
+    assert [table.reason for table in states(harness).values()] == [None, None]
+    assert appended("events") == [("index", 1), ("index", 2)]
+
+    # A compaction in the range, and an equal row, which is another event.
+    insert(lake, events, 2)
+    lake.sql(
+        f"call lake.system.rewrite_data_files(table => '{events}', "
+        "options => map('rewrite-all','true'))"
+    )
+    insert(lake, events, 3)
+    lake.sql(f"delete from lake.{bad} where id = 1")
+    found = states(harness)
+    deletion = snapshots(lake, bad)[-1][0]
+    assert found["events"].reason is None
+    assert (found["bad"].state, found["bad"].reason) == ("Stalled", "NotAppendOnly")
+    assert found["bad"].message == (
+        f"{bad}: snapshot {deletion} is of operation delete, and the table is declared appendOnly"
+    )
+    assert document_writes(proxy.writes(), "bad") == []
+    assert appended("events") == [("index", 2), ("index", 3)]
+    rows = [document["id"] for document in oracle.indexed(clean_indices, "events").values()]
+    assert sorted(rows) == [1, 2, 2, 3]
+
+    lake.sql(
+        f"call lake.system.rewrite_data_files(table => '{events}', "
+        "options => map('rewrite-all','true'))"
+    )
+    applied = states(harness)["events"].applied_snapshot_id
+    assert applied == str(snapshots(lake, events)[-1][0])
+    assert appended("events") == []

@@ -1,0 +1,92 @@
+"""The parts of a table that a pipeline may choose: branch, rows, columns, or none for a time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from support_events import (
+    FILL,
+    FILLED,
+    FOUR,
+    INSERT_FOUR,
+)
+from support_stories import COW2, MOR2, MOR3, Step, Story, gone, put, rows
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+FIRST = Step(do=[FILL], writes=FILLED)
+
+STORIES = [
+    Story(
+        name="absent",
+        steps=[
+            FIRST,
+            Step(do=[INSERT_FOUR], absent=True),
+            Step(do=["delete from {t} where id = 1"], writes=[FOUR, gone("1")]),
+        ],
+    ),
+    Story(
+        name="branch",
+        entry={"branch": "dev"},
+        steps=[
+            Step(do=[FILL, "alter table {t} create branch dev"], writes=FILLED),
+            Step(do=[INSERT_FOUR]),
+            Step(
+                do=["insert into {t}.branch_dev values (5,'e',5)"],
+                writes=[put("5", id=5, name="e", age=5)],
+            ),
+            # Another branch is another snapshot: the difference is applied.
+            Step(entry={"branch": "main"}, writes=[FOUR, gone("5")]),
+        ],
+    ),
+    *(
+        Story(
+            name="filtered",
+            format=each,
+            entry={"rowFilter": "age < 10"},
+            where="age < 10",
+            steps=[
+                Step(
+                    do=[
+                        "insert into {t} " + rows("(1,'a',1), (2,'b',20), (3,'c',3), (4,'d',null)")
+                    ],
+                    writes=[FILLED[0], FILLED[2]],
+                ),
+                Step(
+                    do=["update {t} set age = case id when 1 then 10 else 2 end where id < 3"],
+                    writes=[gone("1"), FILLED[1]],
+                ),
+                Step(do=["delete from {t} where id = 1"], writes=[]),
+            ],
+        )
+        for each in (COW2, MOR3)
+    ),
+    *(
+        Story(
+            name="projected",
+            format=each,
+            entry={"columns": ["name"]},
+            projection=["name"],
+            steps=[
+                Step(do=[FILL], writes=[put(str(n), name="abc"[n - 1]) for n in (1, 2, 3)]),
+                Step(
+                    do=["update {t} set age = 9 where id = 1"],
+                    writes=[] if each is COW2 else [put("1", name="a")],
+                ),
+                Step(do=["update {t} set name = 'x' where id = 1"], writes=[put("1", name="x")]),
+            ],
+        )
+        for each in (COW2, MOR2)
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told]) -> Told:
+    return teller(STORIES)
+
+
+@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+def test_only_what_was_chosen_is_written(told: Told, alias: str) -> None:
+    assert_told(told[alias])

@@ -1,0 +1,152 @@
+"""What happens to an index when its table goes through what tables go through.
+
+Each story is one table; all of them are followed by one pipeline that rebuilds where it must.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from support_events import (
+    COMPACT,
+    EXPIRE,
+    FILL,
+    FILLED,
+    FOUR,
+    INSERT_FOUR,
+    has_field,
+    points_to,
+    to_snapshot,
+)
+from support_stories import COW2, EVERY_FORMAT, MOR2, MOR3, Step, Story, gone, put
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+FIRST = Step(do=[FILL], writes=FILLED)
+
+STORIES = [
+    Story(
+        name="empty",
+        steps=[
+            Step(check=points_to(1)),
+            Step(),
+            Step(do=[FILL], writes=FILLED),
+            Step(do=["delete from {t}"], writes=[gone("1"), gone("2"), gone("3")]),
+        ],
+    ),
+    *(
+        Story(
+            name="rollback",
+            format=each,
+            steps=[
+                FIRST,
+                Step(
+                    do=[INSERT_FOUR, "update {t} set name = 'x' where id = 2"],
+                    writes=[FOUR, put("2", id=2, name="x", age=2)],
+                ),
+                Step(do=[to_snapshot(0)], writes=[gone("4"), FILLED[1]]),
+                # ... and forward again, to a snapshot that is no descendant
+                Step(do=[to_snapshot(1)], writes=[FOUR]),
+            ],
+        )
+        for each in (COW2, MOR3)
+    ),
+    *(
+        Story(
+            name="compaction",
+            format=each,
+            steps=[
+                Step(do=[FILL, "delete from {t} where id = 2"], writes=[FILLED[0], FILLED[2]]),
+                Step(do=[COMPACT, "call {c}.system.rewrite_manifests('{n}')"]),
+                Step(
+                    do=[INSERT_FOUR, COMPACT, "update {t} set age = 9 where id = 1", COMPACT],
+                    writes=[FOUR, put("1", id=1, name="a", age=9)],
+                ),
+                Step(do=[EXPIRE]),
+            ],
+        )
+        for each in EVERY_FORMAT
+    ),
+    *(
+        Story(
+            name="keys",
+            format=each,
+            steps=[
+                FIRST,
+                Step(
+                    do=["update {t} set id = 9 where id = 1"],
+                    writes=[gone("1"), put("9", id=9, name="a", age=1)],
+                ),
+                # There and back between two runs is no change at all.
+                Step(
+                    do=["delete from {t} where id = 2", "insert into {t} values (2,'b',2)"],
+                    writes=[FILLED[1]] if each is not COW2 else [],
+                ),
+            ],
+        )
+        for each in (COW2, MOR2)
+    ),
+    *(
+        Story(
+            name="added_column",
+            format=each,
+            steps=[
+                FIRST,
+                Step(
+                    do=[
+                        "alter table {t} add column note string",
+                        "insert into {t} values (4,'d',4,'new')",
+                    ],
+                    writes=[put("4", id=4, name="d", age=4, note="new")],
+                    check=has_field("note", "keyword"),
+                ),
+                # Rewritten under the new schema, the other rows stay what they were.
+                Step(
+                    do=["update {t} set note = 'x' where id = 1", COMPACT],
+                    writes=[put("1", id=1, name="a", age=1, note="x")],
+                ),
+                Step(
+                    do=[
+                        "alter table {t} alter column age type bigint",
+                        "delete from {t} where id = 2",
+                    ],
+                    writes=[gone("2")],
+                ),
+            ],
+        )
+        for each in (COW2, MOR3)
+    ),
+    Story(
+        name="evolution",
+        partitioned="id",
+        steps=[
+            FIRST,
+            Step(
+                do=[
+                    "alter table {t} drop partition field id",
+                    "alter table {t} add partition field bucket(4, name)",
+                    "update {t} set age = 9 where id = 1",
+                ],
+                writes=[put("1", id=1, name="a", age=9)],
+            ),
+            Step(
+                do=[
+                    "alter table {t} set tblproperties ('format-version' = '3')",
+                    "update {t} set age = 1 where id = 1",
+                ],
+                writes=[FILLED[0]],
+            ),
+        ],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told]) -> Told:
+    return teller(STORIES)
+
+
+@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+def test_the_index_follows_with_exactly_the_writes_that_are_due(told: Told, alias: str) -> None:
+    assert_told(told[alias])

@@ -1,0 +1,235 @@
+"""Tables that stall where the pipeline says Stop, or where only a person can help.
+
+One pipeline with all of them: each says why and what to do, nothing is written for it, and the
+healthy table among them goes on.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from support_events import (
+    COMPACT,
+    EXPIRE,
+    FILL,
+    FILLED,
+    FOUR,
+    INSERT_FOUR,
+    index_deleted,
+    note_snapshot,
+    recreated,
+    without_tags,
+)
+from support_stories import Stage, Step, Story, gone
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+FIRST = Step(do=[FILL], writes=FILLED)
+
+UNKNOWN = (
+    ", so the changes since the last applied snapshot are unknown. Raise spec.resync.nonce to "
+    "export the table again, or set changelog.onGap to Reexport."
+)
+DIFFER = (
+    ", so documents already written would differ. Raise spec.resync.nonce to export the table "
+    "again, or set changelog.onIncompatibleSchema to Reexport."
+)
+
+
+def corrupted(stage: Stage) -> None:
+    """Somebody edits the state document by hand."""
+    path = f"icdc-state/_doc/{stage.story.alias}"
+    source = stage.call("GET", path)["_source"]
+    source["applied"]["snapshotId"] = "1"
+    stage.call("PUT", f"{path}?refresh=true", source)
+
+
+def truncated(stage: Stage) -> None:
+    stage.call("PUT", f"icdc-state/_doc/{stage.story.alias}?refresh=true", {"alias": "x"})
+
+
+def left_as_it_is(stage: Stage) -> None:
+    """The corrupted document is still there for somebody to look at."""
+    source = stage.call("GET", f"icdc-state/_doc/{stage.story.alias}")["_source"]
+    assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
+
+
+def meta_removed(stage: Stage) -> None:
+    """Somebody replaces the mapping's _meta."""
+    (index,) = stage.indices()
+    stage.call("PUT", f"{index}/_mapping", {"_meta": {"mine": True}})
+
+
+def corrupt(alias: str, problem: str) -> str:
+    return (
+        f"The state document '{alias}' in index icdc-state cannot be trusted: {problem}. "
+        f"Restore it, or delete the document '{alias}' in icdc-state to force a re-export."
+    )
+
+
+STORIES = [
+    Story(
+        name="healthy",
+        steps=[FIRST, Step(do=[INSERT_FOUR], writes=[FOUR]), Step()],
+    ),
+    Story(
+        name="expired",
+        steps=[
+            FIRST,
+            Step(
+                do=[
+                    note_snapshot,
+                    INSERT_FOUR,
+                    without_tags,
+                    EXPIRE,
+                ],
+                reason="Gap",
+                message="Table {n}: snapshot {noted} has expired or was removed" + UNKNOWN,
+            ),
+            Step(
+                do=["insert into {t} values (5,'e',5)"],
+                reason="Gap",
+                message="Table {n}: snapshot {noted} has expired or was removed" + UNKNOWN,
+            ),
+        ],
+    ),
+    Story(
+        name="recreated",
+        steps=[
+            FIRST,
+            Step(
+                do=[recreated, INSERT_FOUR],
+                reason="Gap",
+                message="Table {n}: the table was dropped and created again (its uuid changed)"
+                + UNKNOWN,
+            ),
+        ],
+    ),
+    Story(
+        name="deleted_index",
+        steps=[
+            FIRST,
+            Step(
+                do=[index_deleted],
+                documents={},
+                reason="Gap",
+                message="Table {n}: the index deleted-index-cow2-000001 is gone or is not the one "
+                "that was written" + UNKNOWN,
+            ),
+        ],
+    ),
+    Story(
+        name="dropped",
+        steps=[
+            FIRST,
+            Step(
+                do=["alter table {t} drop column age", "insert into {t} values (4,'d')"],
+                reason="IncompatibleSchema",
+                message="Table {n}: column `age` is no longer there" + DIFFER,
+            ),
+        ],
+    ),
+    Story(
+        name="renamed",
+        steps=[
+            FIRST,
+            Step(
+                do=["alter table {t} rename column age to years", INSERT_FOUR],
+                reason="IncompatibleSchema",
+                message="Table {n}: column `age` is now called `years`" + DIFFER,
+            ),
+            # Named back, the documents are again what was written.
+            Step(
+                do=["alter table {t} rename column years to age", "delete from {t} where id = 1"],
+                writes=[FOUR, gone("1")],
+            ),
+        ],
+    ),
+    Story(
+        name="other_filter",
+        steps=[
+            FIRST,
+            Step(
+                entry={"rowFilter": "age < 3"},
+                reason="IncompatibleSchema",
+                message="Table {n}: rowFilter changed" + DIFFER,
+            ),
+        ],
+    ),
+    Story(
+        name="other_key",
+        steps=[
+            FIRST,
+            Step(
+                entry={"identifierColumns": ["name"]},
+                reason="IncompatibleSchema",
+                message="Table {n}: the identifier columns changed" + DIFFER,
+            ),
+        ],
+    ),
+    Story(
+        name="edited_state",
+        steps=[
+            FIRST,
+            Step(
+                do=[corrupted, INSERT_FOUR],
+                reason="StateCorrupt",
+                message=corrupt("edited-state-cow2", "its checksum does not match its content"),
+                check=left_as_it_is,
+            ),
+        ],
+    ),
+    Story(
+        name="cut_state",
+        steps=[
+            FIRST,
+            Step(
+                do=[truncated],
+                reason="StateCorrupt",
+                message=corrupt("cut-state-cow2", "its checksum does not match its content"),
+                check=left_as_it_is,
+            ),
+        ],
+    ),
+    Story(
+        name="edited_meta",
+        steps=[
+            FIRST,
+            Step(
+                do=[
+                    meta_removed,
+                    "alter table {t} add column note string",
+                    "insert into {t} values (4,'d',4,'x')",
+                ],
+                reason="StateCorrupt",
+                message="Index edited-meta-cow2-000001 no longer says in its mapping's _meta what "
+                "its documents were made of. Delete the document 'edited-meta-cow2' in icdc-state "
+                "to force a re-export.",
+            ),
+        ],
+    ),
+    Story(
+        name="dropped_table",
+        steps=[
+            FIRST,
+            Step(do=[COMPACT]),
+            Step(
+                do=["drop table {t}"],
+                reason="TableNotFound",
+                message="{n}: the catalog has no such table (org.apache.iceberg.exceptions."
+                "NoSuchTableException: Table does not exist: {n})",
+            ),
+        ],
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told]) -> Told:
+    return teller(STORIES, changelog={"onGap": "Stop", "onIncompatibleSchema": "Stop"})
+
+
+@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(told: Told, alias: str) -> None:
+    assert_told(told[alias])

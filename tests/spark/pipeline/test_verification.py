@@ -1,0 +1,219 @@
+"""Verify finds every difference between index and table, repair mends those and nothing else.
+
+Neither verify nor plan changes anything.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_stories import document_writes, gone, operations, put
+
+pytestmark = pytest.mark.spark
+
+NONE = {"count": 0, "samples": []}
+
+
+def found(*ids: str) -> dict[str, Any]:
+    return {"count": len(ids), "samples": list(ids)}
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c'), (4,'d')")
+    return name
+
+
+def state(url: str) -> dict[str, Any]:
+    """The state document with its version, so that a rewrite of the same would show."""
+    return oracle.request(f"{url}/icdc-state/_doc/things")
+
+
+def test_edits_by_somebody_else_are_found_and_mended(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, proxy.url, tmp_path, [entry])
+    assert harness.inspect(RunMode.VERIFY) == {
+        "name": table,
+        "index": "things",
+        "reason": "Gap",
+        "message": f"Table {table} was never exported: there is nothing to verify.",
+    }
+    assert proxy.writes() == []
+    harness.sync()
+    # The alias takes no writes: whoever edits must name the physical index.
+    here = f"{clean_indices}/things-000001/_doc"
+    oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
+    oracle.request(f"{here}/2", "DELETE")
+    oracle.request(f"{here}/9", "PUT", {"id": 9, "name": "extra"})
+    # A number as text is another document, though OpenSearch would search it alike.
+    oracle.request(f"{here}/4", "PUT", {"id": "4", "name": "d"})
+    before = state(clean_indices)
+    proxy.clear()
+
+    entry_found = harness.inspect(RunMode.VERIFY)
+
+    assert entry_found == {
+        "name": table,
+        "index": "things",
+        "snapshotId": before["_source"]["applied"]["snapshotId"],
+        "documents": 4,
+        "rows": 4,
+        "equal": False,
+        "missing": found("2"),
+        "extra": found("9"),
+        "different": found("1", "4"),
+        "repaired": None,
+    }
+    assert (proxy.writes(), state(clean_indices)) == ([], before)
+
+    repaired = harness.inspect(RunMode.REPAIR)
+
+    assert repaired["repaired"] == 4
+    assert operations(document_writes(proxy.writes(), "things")) == [
+        put("1", id=1, name="a"),
+        put("2", id=2, name="b"),
+        put("4", id=4, name="d"),
+        gone("9"),
+    ]
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+    oracle.assert_equal(
+        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+    )
+    # The pipeline goes on from where it was.
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    proxy.clear()
+    harness.sync()
+    assert operations(document_writes(proxy.writes(), "things")) == [put("1", id=1, name="x")]
+
+
+def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_its_row(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, proxy.url, tmp_path, [entry])
+    harness.sync()
+    for _ in range(3):
+        oracle.request(f"{clean_indices}/things-000001/_doc/1", "PUT", {"id": 1, "name": "edited"})
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+
+    harness.sync()
+
+    oracle.assert_equal(
+        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+    )
+
+
+def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, proxy.url, tmp_path, [entry])
+
+    def planned() -> dict[str, Any]:
+        """The plan, after a check that nothing at all was changed by making it."""
+        names = ("DELETE", "PUT", "POST")
+        refs = f"select name, snapshot_id from lake.{table}.refs order by name"
+        before = spark.sql(refs).collect()
+        proxy.clear()
+        plan = harness.inspect(RunMode.PLAN)
+        assert [seen for seen in proxy.requests() if seen.method in names] == []
+        assert spark.sql(refs).collect() == before
+        size = plan.pop("bytes")
+        assert (size > 0) == (plan["rows"] > 0)
+        return plan
+
+    def head() -> str:
+        (row,) = spark.sql(
+            f"select snapshot_id from lake.{table}.refs where name = 'main'"
+        ).collect()
+        return str(row[0])
+
+    nothing: dict[str, Any] = {
+        "name": table,
+        "index": "things",
+        "mode": "Idle",
+        "fromSnapshotId": None,
+        "toSnapshotId": None,
+        "why": "",
+        "mappingChanges": [],
+        "filesAdded": 0,
+        "filesRemoved": 0,
+        "filesWithNewDeletes": 0,
+        "rows": 0,
+    }
+    first = head()
+    files = spark.sql(f"select * from lake.{table}.files").count()
+    assert planned() == nothing | {
+        "mode": "Export",
+        "toSnapshotId": first,
+        "why": "the table was never exported",
+        "filesAdded": files,
+        "rows": 4,
+    }
+    assert oracle.request(f"{clean_indices}/_mapping?expand_wildcards=all") == {}
+    harness.sync()
+    assert planned() == nothing
+
+    spark.sql(f"alter table lake.{table} add column age int")
+    spark.sql(f"insert into lake.{table} values (5, 'e', 5)")
+    assert planned() == nothing | {
+        "mode": "Changelog",
+        "fromSnapshotId": first,
+        "toSnapshotId": head(),
+        "mappingChanges": ["age"],
+        "filesAdded": 1,
+        "rows": 1,
+    }
+    harness.sync()
+    assert planned() == nothing
+
+
+def test_tables_with_equal_keys_or_without_keys_verify_too(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    lake.sql("create namespace if not exists lake.db")
+    twins, events = lake.create("id int, name string"), lake.create("id int, name string")
+    empty = lake.create("id int")
+    for name in (twins, events):
+        for value in ("a", "b"):
+            lake.sql(f"insert into lake.{name} values (1, '{value}'), (2, 'c')")
+    harness = Harness(
+        spark,
+        proxy.url,
+        tmp_path,
+        [
+            {"name": twins, "identifierColumns": ["id"], "index": "twins"},
+            {"name": events, "appendOnly": True, "index": "events"},
+            {"name": empty, "identifierColumns": ["id"], "index": "empty"},
+        ],
+    )
+    report = harness.run()
+    duplicates = report.tables[0].duplicates
+    assert duplicates is not None
+    assert (duplicates.count, duplicates.samples) == (2, ("1", "2"))
+
+    def answers(mode: RunMode) -> list[tuple[bool, int]]:
+        result = harness.run(mode).result
+        assert result is not None
+        return [(entry["equal"], entry["documents"]) for entry in result["tables"]]
+
+    assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
+
+    event = next(iter(oracle.indexed(clean_indices, "events")))
+    oracle.request(f"{clean_indices}/events-000001/_doc/{event}", "DELETE")
+    oracle.request(f"{clean_indices}/events-000001/_doc/mine", "PUT", {"id": 7, "name": "extra"})
+    oracle.request(f"{clean_indices}/twins-000001/_doc/1", "DELETE")
+    assert answers(RunMode.VERIFY) == [(False, 1), (False, 4), (True, 0)]
+    assert answers(RunMode.REPAIR)[0] == (False, 1)
+    assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
