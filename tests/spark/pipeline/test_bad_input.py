@@ -75,114 +75,122 @@ def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
     return act
 
 
-def stories(folder: Path) -> list[Story]:
+MISSING_NAMES = [
+    Story(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
+    refused(
+        "missing",
+        "TableNotFound",
+        "{n}: the catalog has no such table (org.apache.iceberg.exceptions."
+        "NoSuchTableException: Table does not exist: {n})",
+        create=False,
+    ),
+    refused(
+        "no_column",
+        "ColumnNotFound",
+        f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",
+        key=["nope"],
+    ),
+    refused(
+        "no_field",
+        "ColumnNotFound",
+        f"{{n}}: identifierColumns names `name.first`, no column; {COLUMNS}",
+        key=["name.first"],
+    ),
+    refused(
+        "no_projected",
+        "ColumnNotFound",
+        f"{{n}}: columns names `total`, no top-level column; {COLUMNS}",
+        entry={"columns": ["id", "total"]},
+    ),
+    refused(
+        "no_mapped",
+        "ColumnNotFound",
+        f"{{n}}: mapping names `total`, no field of the documents; {COLUMNS}",
+        entry={"mapping": {"total": {"type": "keyword"}}},
+    ),
+    refused(
+        "no_key",
+        "NoIdentifier",
+        "{n} has no identifier fields of its own: name its key in identifierColumns, "
+        "or declare the table appendOnly",
+        entry={"identifierColumns": None},
+    ),
+    refused(
+        "no_branch",
+        "BranchNotFound",
+        "{n} has no branch `dev`; its branches are main",
+        FILL,
+        entry={"branch": "dev"},
+    ),
+]
+
+UNUSABLE_COLUMNS = [
+    bad_key("float", "float", "float"),
+    bad_key("double", "double", "double"),
+    bad_key("struct", "struct<a:int>", "struct"),
+    bad_key("list", "array<int>", "list"),
+    bad_key("map", "map<string,int>", "map"),
+    made(
+        "t",
+        "time",
+        "UnsupportedType",
+        f"{{n}}: column `t` has the type time, {NO_TYPE}",
+    ),
+    made(
+        "g",
+        "geometry",
+        "UnsupportedType",
+        f"{{n}}: column `g` has the type geometry, {NO_TYPE}",
+        format=MOR3,
+    ),
+    made(
+        "g",
+        "geography",
+        "UnsupportedType",
+        f"{{n}}: column `g` has the type geography, {NO_TYPE}",
+        format=MOR3,
+    ),
+    made(
+        "a.b",
+        "int",
+        "UnsupportedType",
+        f"{{n}}: column `a.b` cannot become a field: its name holds a dot; {NO_NAME}",
+    ),
+    made(
+        "_id",
+        "int",
+        "UnsupportedType",
+        f"{{n}}: column `_id` cannot become a field: OpenSearch reserves the name; {NO_NAME}",
+    ),
+    made(
+        " ",
+        "int",
+        "UnsupportedType",
+        f"{{n}}: column ` ` cannot become a field: its name is empty; {NO_NAME}",
+    ),
+    Story(
+        name="projected_away",
+        format=MOR3,
+        columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
+        entry={"columns": ["id"]},
+        steps=[Step(documents={})],
+    ),
+    refused(
+        "bad_filter",
+        "FilterInvalid",
+        "{n}: rowFilter `total > 1` cannot be evaluated: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
+        "A column, variable, or function parameter with name `total` cannot be resolved. Did "
+        "you mean one of the following? [`age`, `id`, `name`]. SQLSTATE: 42703; line 1 "
+        "pos 0;",
+        FILL,
+        entry={"rowFilter": "total > 1"},
+    ),
+]
+
+
+def taken_names(folder: Path) -> list[Story]:
+    """Names in OpenSearch that belong to somebody else."""
     return [
-        Story(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
-        refused(
-            "missing",
-            "TableNotFound",
-            "{n}: the catalog has no such table (org.apache.iceberg.exceptions."
-            "NoSuchTableException: Table does not exist: {n})",
-            create=False,
-        ),
-        refused(
-            "no_column",
-            "ColumnNotFound",
-            f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",
-            key=["nope"],
-        ),
-        refused(
-            "no_field",
-            "ColumnNotFound",
-            f"{{n}}: identifierColumns names `name.first`, no column; {COLUMNS}",
-            key=["name.first"],
-        ),
-        refused(
-            "no_projected",
-            "ColumnNotFound",
-            f"{{n}}: columns names `total`, no top-level column; {COLUMNS}",
-            entry={"columns": ["id", "total"]},
-        ),
-        refused(
-            "no_mapped",
-            "ColumnNotFound",
-            f"{{n}}: mapping names `total`, no field of the documents; {COLUMNS}",
-            entry={"mapping": {"total": {"type": "keyword"}}},
-        ),
-        refused(
-            "no_key",
-            "NoIdentifier",
-            "{n} has no identifier fields of its own: name its key in identifierColumns, "
-            "or declare the table appendOnly",
-            entry={"identifierColumns": None},
-        ),
-        refused(
-            "no_branch",
-            "BranchNotFound",
-            "{n} has no branch `dev`; its branches are main",
-            FILL,
-            entry={"branch": "dev"},
-        ),
-        bad_key("float", "float", "float"),
-        bad_key("double", "double", "double"),
-        bad_key("struct", "struct<a:int>", "struct"),
-        bad_key("list", "array<int>", "list"),
-        bad_key("map", "map<string,int>", "map"),
-        made(
-            "t",
-            "time",
-            "UnsupportedType",
-            f"{{n}}: column `t` has the type time, {NO_TYPE}",
-        ),
-        made(
-            "g",
-            "geometry",
-            "UnsupportedType",
-            f"{{n}}: column `g` has the type geometry, {NO_TYPE}",
-            format=MOR3,
-        ),
-        made(
-            "g",
-            "geography",
-            "UnsupportedType",
-            f"{{n}}: column `g` has the type geography, {NO_TYPE}",
-            format=MOR3,
-        ),
-        made(
-            "a.b",
-            "int",
-            "UnsupportedType",
-            f"{{n}}: column `a.b` cannot become a field: its name holds a dot; {NO_NAME}",
-        ),
-        made(
-            "_id",
-            "int",
-            "UnsupportedType",
-            f"{{n}}: column `_id` cannot become a field: OpenSearch reserves the name; {NO_NAME}",
-        ),
-        made(
-            " ",
-            "int",
-            "UnsupportedType",
-            f"{{n}}: column ` ` cannot become a field: its name is empty; {NO_NAME}",
-        ),
-        Story(
-            name="projected_away",
-            format=MOR3,
-            columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
-            entry={"columns": ["id"]},
-            steps=[Step(documents={})],
-        ),
-        refused(
-            "bad_filter",
-            "FilterInvalid",
-            "{n}: rowFilter `total > 1` cannot be evaluated: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
-            "A column, variable, or function parameter with name `total` cannot be resolved. Did "
-            "you mean one of the following? [`age`, `id`, `name`]. SQLSTATE: 42703; line 1 "
-            "pos 0;",
-            FILL,
-            entry={"rowFilter": "total > 1"},
-        ),
         refused(
             "plain_index",
             "AliasTaken",
@@ -212,6 +220,10 @@ def stories(folder: Path) -> list[Story]:
             ],
         ),
     ]
+
+
+def stories(folder: Path) -> list[Story]:
+    return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *taken_names(folder)]
 
 
 ALIASES = [story.alias for story in stories(Path())]

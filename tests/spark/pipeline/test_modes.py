@@ -139,6 +139,15 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     assert oracle.request(f"{clean_indices}/one-000001/_count")["count"] == 2
 
 
+def appended(proxy: FaultProxy, index: str) -> list[Any]:
+    """The documents written since the last look, each under an id of its own."""
+    writes = document_writes(proxy.writes(), index)
+    proxy.clear()
+    assert len({write.id for write in writes}) == len(writes)
+    done = operations(writes)
+    return sorted((op, document["id"]) for op, _, document in done if document is not None)
+
+
 def test_an_append_only_table_brings_each_appended_row_once(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
@@ -154,16 +163,8 @@ def test_an_append_only_table_brings_each_appended_row_once(
         ],
     )
 
-    def appended(index: str) -> list[Any]:
-        """The documents written since the last look, each under an id of its own."""
-        writes = document_writes(proxy.writes(), index)
-        proxy.clear()
-        assert len({write.id for write in writes}) == len(writes)
-        done = operations(writes)
-        return sorted((op, document["id"]) for op, _, document in done if document is not None)
-
     assert [table.reason for table in states(harness).values()] == [None, None]
-    assert appended("events") == [("index", 1), ("index", 2)]
+    assert appended(proxy, "events") == [("index", 1), ("index", 2)]
 
     # A compaction in the range, and an equal row, which is another event.
     insert(lake, events, 2)
@@ -181,7 +182,7 @@ def test_an_append_only_table_brings_each_appended_row_once(
         f"{bad}: snapshot {deletion} is of operation delete, and the table is declared appendOnly"
     )
     assert document_writes(proxy.writes(), "bad") == []
-    assert appended("events") == [("index", 2), ("index", 3)]
+    assert appended(proxy, "events") == [("index", 2), ("index", 3)]
     rows = [document["id"] for document in oracle.indexed(clean_indices, "events").values()]
     assert sorted(rows) == [1, 2, 2, 3]
 
@@ -191,4 +192,4 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
     applied = states(harness)["events"].applied_snapshot_id
     assert applied == str(snapshots(lake, events)[-1][0])
-    assert appended("events") == []
+    assert appended(proxy, "events") == []

@@ -38,6 +38,17 @@ def state(url: str) -> dict[str, Any]:
     return oracle.request(f"{url}/icdc-state/_doc/things")
 
 
+def edit(url: str) -> None:
+    """One document missing, one extra, two different."""
+    # The alias takes no writes: whoever edits must name the physical index.
+    here = f"{url}/things-000001/_doc"
+    oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
+    oracle.request(f"{here}/2", "DELETE")
+    oracle.request(f"{here}/9", "PUT", {"id": 9, "name": "extra"})
+    # A number as text is another document, though OpenSearch would search it alike.
+    oracle.request(f"{here}/4", "PUT", {"id": "4", "name": "d"})
+
+
 def test_edits_by_somebody_else_are_found_and_mended(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
@@ -51,13 +62,7 @@ def test_edits_by_somebody_else_are_found_and_mended(
     }
     assert proxy.writes() == []
     harness.sync()
-    # The alias takes no writes: whoever edits must name the physical index.
-    here = f"{clean_indices}/things-000001/_doc"
-    oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
-    oracle.request(f"{here}/2", "DELETE")
-    oracle.request(f"{here}/9", "PUT", {"id": 9, "name": "extra"})
-    # A number as text is another document, though OpenSearch would search it alike.
-    oracle.request(f"{here}/4", "PUT", {"id": "4", "name": "d"})
+    edit(clean_indices)
     before = state(clean_indices)
     proxy.clear()
 
@@ -77,9 +82,7 @@ def test_edits_by_somebody_else_are_found_and_mended(
     }
     assert (proxy.writes(), state(clean_indices)) == ([], before)
 
-    repaired = harness.inspect(RunMode.REPAIR)
-
-    assert repaired["repaired"] == 4
+    assert harness.inspect(RunMode.REPAIR)["repaired"] == 4
     assert operations(document_writes(proxy.writes(), "things")) == [
         put("1", id=1, name="a"),
         put("2", id=2, name="b"),
@@ -114,6 +117,34 @@ def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_it
     )
 
 
+NOTHING_TO_DO: dict[str, Any] = {
+    "index": "things",
+    "mode": "Idle",
+    "fromSnapshotId": None,
+    "toSnapshotId": None,
+    "why": "",
+    "mappingChanges": [],
+    "filesAdded": 0,
+    "filesRemoved": 0,
+    "filesWithNewDeletes": 0,
+    "rows": 0,
+}
+
+
+def planned_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict[str, Any]:
+    """The plan, after a check that nothing at all was changed by making it."""
+    names = ("DELETE", "PUT", "POST")
+    refs = f"select name, snapshot_id from lake.{table}.refs order by name"
+    before = harness.spark.sql(refs).collect()
+    proxy.clear()
+    plan = harness.inspect(RunMode.PLAN)
+    assert [seen for seen in proxy.requests() if seen.method in names] == []
+    assert harness.spark.sql(refs).collect() == before
+    size = plan.pop("bytes")
+    assert (size > 0) == (plan["rows"] > 0)
+    return plan
+
+
 def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
 ) -> None:
@@ -121,37 +152,13 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     harness = Harness(spark, proxy.url, tmp_path, [entry])
 
     def planned() -> dict[str, Any]:
-        """The plan, after a check that nothing at all was changed by making it."""
-        names = ("DELETE", "PUT", "POST")
-        refs = f"select name, snapshot_id from lake.{table}.refs order by name"
-        before = spark.sql(refs).collect()
-        proxy.clear()
-        plan = harness.inspect(RunMode.PLAN)
-        assert [seen for seen in proxy.requests() if seen.method in names] == []
-        assert spark.sql(refs).collect() == before
-        size = plan.pop("bytes")
-        assert (size > 0) == (plan["rows"] > 0)
-        return plan
+        return planned_without_effect(harness, proxy, table)
 
     def head() -> str:
-        (row,) = spark.sql(
-            f"select snapshot_id from lake.{table}.refs where name = 'main'"
-        ).collect()
-        return str(row[0])
+        main = f"select snapshot_id from lake.{table}.refs where name = 'main'"
+        return str(spark.sql(main).collect()[0][0])
 
-    nothing: dict[str, Any] = {
-        "name": table,
-        "index": "things",
-        "mode": "Idle",
-        "fromSnapshotId": None,
-        "toSnapshotId": None,
-        "why": "",
-        "mappingChanges": [],
-        "filesAdded": 0,
-        "filesRemoved": 0,
-        "filesWithNewDeletes": 0,
-        "rows": 0,
-    }
+    nothing = NOTHING_TO_DO | {"name": table}
     first = head()
     files = spark.sql(f"select * from lake.{table}.files").count()
     assert planned() == nothing | {
