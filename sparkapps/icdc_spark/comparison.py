@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -193,8 +192,7 @@ def _pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
 
 def _materialised(reader: Reader, frame: DataFrame) -> DataFrame:
     """Reads the index now, while its point in time is open."""
-    kept = frame.persist(StorageLevel.DISK_ONLY)
-    reader.keep(kept)
+    kept = reader.keep(frame)
     with source_errors(reader.table_name):
         kept.count()
     return kept

@@ -23,12 +23,9 @@ from icdc_spark.mapping import index_mapping
 from icdc_spark.opensearch import aliases, dead_letters, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.plan import Chunk, plan_export
-from icdc_spark.progress import utc_now
 from icdc_spark.reader import StagedReader
 from icdc_spark.state import Intent, IntentKind, Phase, StateDocument, Totals, base_version
 from icdc_spark.steps import Step, StepKind
-
-__all__ = ["ExportWork", "run", "utc_now"]
 
 CHUNK_BYTES = 2 * 1024 * 1024
 """Compressed bytes of a chunk, unless one file is larger; the unit that a restart repeats."""

@@ -16,6 +16,7 @@ from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.opensearch.tasks import wait_until_quiet
+from icdc_spark.progress import utc_now
 from icdc_spark.reader import StagedReader
 from icdc_spark.rows import check_filter
 from icdc_spark.state import IntentKind, StateDocument
@@ -273,7 +274,7 @@ def _lag(look: Look, applied: str | None, *, exported: bool) -> dict[str, int | 
     if not chain:
         # Rolled back, or the way is no longer retained: behind by one difference.
         chain = [look.head]
-    seconds = export.utc_now() - chain[0].committed_at
+    seconds = utc_now() - chain[0].committed_at
     return {
         "snapshots_behind": len(chain),
         "lag_seconds": max(0, int(seconds.total_seconds())),

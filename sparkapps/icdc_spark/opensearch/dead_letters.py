@@ -11,6 +11,7 @@ from typing import Any
 
 from opensearchpy.exceptions import NotFoundError, RequestError
 
+from icdc_api import naming
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, repeats
@@ -50,11 +51,6 @@ class Origin:
     version: int
 
 
-def index_name(alias: str) -> str:
-    """The index that holds the dead letters of an alias."""
-    return f"{alias}-dead-letters"
-
-
 def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
     """The bulk entry that stores one refused row."""
     content: dict[str, Any] = {
@@ -75,7 +71,7 @@ def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin
 @repeats
 def ensure_index(client: Client, owner: Ownership) -> None:
     """Makes the index if it is missing; AliasTaken if one of that name is not ours."""
-    name = index_name(owner.alias)
+    name = naming.dead_letters_index(owner.alias)
     try:
         body = {
             "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
@@ -100,7 +96,7 @@ def known_ids(client: Client, alias: str) -> frozenset[str]:
     found: set[str] = set()
     query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
     while True:
-        hits = client.search(index=index_name(alias), body=query)["hits"]["hits"]
+        hits = client.search(index=naming.dead_letters_index(alias), body=query)["hits"]["hits"]
         found.update(hit["_source"]["id"] for hit in hits)
         if len(hits) < _PAGE:
             return frozenset(found)
@@ -113,7 +109,7 @@ def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
     if not _refresh(client, alias):
         return 0
     query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
-    return int(client.count(index=index_name(alias), body={"query": query})["count"])
+    return int(client.count(index=naming.dead_letters_index(alias), body={"query": query})["count"])
 
 
 @repeats
@@ -126,7 +122,9 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
         return 0
     query = {"query": {"range": {"ordinal": {"lt": ordinal}}}}
     answer = client.delete_by_query(
-        index=index_name(alias), body=query, params={"refresh": "true", "conflicts": "proceed"}
+        index=naming.dead_letters_index(alias),
+        body=query,
+        params={"refresh": "true", "conflicts": "proceed"},
     )
     if answer.get("failures"):
         raise TargetUnavailable(f"Dead letters of {alias!r} could not be removed.")
@@ -135,7 +133,7 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
 
 def _refresh(client: Client, alias: str) -> bool:
     try:
-        client.indices.refresh(index=index_name(alias))
+        client.indices.refresh(index=naming.dead_letters_index(alias))
     except NotFoundError:
         return False
     return True

@@ -12,6 +12,7 @@ from typing import Any
 
 from opensearchpy.exceptions import NotFoundError, RequestError
 
+from icdc_api import naming
 from icdc_api.errors import BadSpec, Fenced, Gap, IcdcError, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, maps_errors, repeats
@@ -41,11 +42,6 @@ class Ownership:
 
     pipeline: str
     alias: str
-
-
-def physical_name(alias: str, number: int) -> str:
-    """`<alias>-000001` for number 1."""
-    return f"{alias}-{number:06d}"
 
 
 def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, Any]:
@@ -89,7 +85,7 @@ def create(
     `index_settings` are the user's; refresh and replicas come into force by `finish_export`.
     """
     numbers = [int(name.rpartition("-")[2]) for name in owned_indices(client, owner.alias)]
-    name = physical_name(owner.alias, max(numbers, default=0) + 1)
+    name = naming.physical_index(owner.alias, max(numbers, default=0) + 1)
     settings = {**_qualified(index_settings), **_EXPORT_SETTINGS}
     body = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:

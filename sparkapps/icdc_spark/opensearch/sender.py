@@ -6,6 +6,7 @@ The one place that knows both. It must not know Arrow, Spark or HTTP.
 import json
 from threading import Event, Lock
 
+from icdc_api import naming
 from icdc_api.errors import Bug, DeadLetterLimit, Gap, IcdcError
 from icdc_api.sink import DeadLetterPolicy
 from icdc_spark.opensearch import dead_letters
@@ -90,7 +91,7 @@ class Sender:
             dead_letters.letter(each.document_id, each.operation.document(0), each.answer, origin)
             for each in refused
         ]
-        name = dead_letters.index_name(target.alias)
+        name = naming.dead_letters_index(target.alias)
         stored = self._aside(name, operations(letters, CREATE * len(letters)), result)
         if stored.refused:
             raise Bug(f"A dead letter was refused by {name!r} ({stored.refused[0].answer.kind}).")
@@ -132,7 +133,7 @@ class Sender:
     def _resolve(self, ids: list[str], result: PartitionResult) -> None:
         """Removes dead letters of older batches under ids that were written or deleted now."""
         try:
-            name = dead_letters.index_name(self._target.alias)
+            name = naming.dead_letters_index(self._target.alias)
             removed = self._aside(name, self._deletes(ids), result)
         except Gap:
             # Somebody removed the dead letters: there is nothing left to resolve.

@@ -11,12 +11,12 @@ from typing import Any
 from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 
 from icdc_api.errors import Fenced
+from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.errors import error_type, mapped_errors
 from icdc_spark.opensearch.retry import DRIVER_SECONDS, Answer, retrying
 from icdc_spark.state import StateDocument
 
-STATE_INDEX = "icdc-state"
 _BODY = {
     "settings": {
         "index.hidden": True,

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from icdc_api.errors import AliasTaken, Fenced, StateCorrupt
+from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.state_store import STATE_INDEX, StateStore
+from icdc_spark.opensearch.state_store import StateStore
 from icdc_spark.state import Intent, IntentKind, Owner, Source, StateDocument
 from support_faultproxy import FaultProxy
 from support_faults import Reset, Status
