@@ -1,0 +1,112 @@
+"""The SparkApplication (v1beta2) of one run.
+
+One immutable object for each attempt: spark-operator kills and reruns an application that is
+edited, and its own restarts know neither our failure classes nor our epochs.
+"""
+
+from typing import Any
+
+from icdc_api.spark import Spark
+from icdc_operator.manifests import metadata, places, refusals, templates
+from icdc_operator.manifests.launch import Launch
+
+API_VERSION = "sparkoperator.k8s.io/v1beta2"
+KIND = "SparkApplication"
+
+SPARK_VERSION = "4.1.4"
+"""The Spark of the image: the pyspark that pyproject.toml pins, which a test compares."""
+
+BASE_CONF = {
+    # An executor that is taken away, by a drained node or by dynamic allocation, hands over its
+    # shuffle blocks, so that the stages behind them need not run again.
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true",
+    "spark.ui.prometheus.enabled": "true",
+}
+"""Defaults of runs on a cluster; `spec.spark.conf` goes over them.
+
+What the application needs in any case it sets itself when it starts. No jar is named: the image
+has them in Spark's own jars directory, where every class loader finds them.
+"""
+
+
+def spark_application(launch: Launch) -> dict[str, Any]:
+    """The SparkApplication, named as the run; raises BadSpec for a template that would break it.
+
+    Needs the ConfigMap of the same name, or its driver waits.
+    """
+    spark = launch.spec.spark
+    refusals.check(spark)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata.object_metadata(launch),
+        "spec": {
+            "type": "Python",
+            "mode": "cluster",
+            "pythonVersion": "3",
+            "sparkVersion": SPARK_VERSION,
+            **_image(launch),
+            "mainApplicationFile": f"local://{places.APPLICATION_FILE}",
+            "arguments": [places.REQUEST_FILE],
+            # Retries are ours. No timeToLiveSeconds either: the operator forgets a run once what
+            # it says is in the status.
+            "restartPolicy": {"type": "Never"},
+            **_dynamic_allocation(spark),
+            "sparkConf": {**BASE_CONF, **spark.conf},
+            "driver": _driver(launch),
+            "executor": _executor(launch),
+        },
+    }
+
+
+def _image(launch: Launch) -> dict[str, Any]:
+    settings = launch.settings
+    fields: dict[str, Any] = {"image": launch.spec.spark.image or settings.image}
+    if settings.image_pull_policy is not None:
+        fields["imagePullPolicy"] = settings.image_pull_policy
+    if settings.image_pull_secrets:
+        fields["imagePullSecrets"] = list(settings.image_pull_secrets)
+    return fields
+
+
+def _driver(launch: Launch) -> dict[str, Any]:
+    driver = launch.spec.spark.driver
+    return {
+        "cores": driver.cores,
+        "memory": driver.memory,
+        "serviceAccount": driver.service_account,
+        "template": templates.driver_template(launch),
+    }
+
+
+def _executor(launch: Launch) -> dict[str, Any]:
+    spark = launch.spec.spark
+    fields: dict[str, Any] = {"cores": spark.executor.cores, "memory": spark.executor.memory}
+    if spark.dynamic_allocation is None:
+        # With dynamic allocation Spark would begin with at least these, whatever the maximum.
+        fields["instances"] = spark.executor.instances
+    return {
+        **fields,
+        # The driver's: clouds give access to storage by service account, and rows are read here.
+        "serviceAccount": spark.driver.service_account,
+        "template": templates.executor_template(launch),
+    }
+
+
+def _dynamic_allocation(spark: Spark) -> dict[str, Any]:
+    wanted = spark.dynamic_allocation
+    if wanted is None:
+        return {}
+    first = max(wanted.min_executors, min(spark.executor.instances, wanted.max_executors))
+    return {
+        "dynamicAllocation": {
+            "enabled": True,
+            "initialExecutors": first,
+            "minExecutors": wanted.min_executors,
+            "maxExecutors": wanted.max_executors,
+            # There is no external shuffle service on Kubernetes.
+            "shuffleTrackingEnabled": True,
+        }
+    }

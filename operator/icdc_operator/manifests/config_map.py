@@ -1,0 +1,68 @@
+"""The request of a run, and the ConfigMap that carries it to the driver.
+
+Holds no Secret's value: those are mounted. `${ENV}` is not replaced in a cluster, where no
+environment belongs to the author of a pipeline.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.errors import BadSpec
+from icdc_api.job import RunMode, RunRequest
+from icdc_operator.manifests import metadata, places
+from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.secret_names import secret_names
+
+MAX_REQUEST_BYTES = 1000 * 1024
+"""Kubernetes takes 1 MiB of data; the rest is for whatever else counts as data there."""
+
+
+def run_request(
+    launch: Launch,
+    resource: Mapping[str, Any],
+    *,
+    continuous: bool,
+    mode: RunMode = RunMode.RUN,
+) -> RunRequest:
+    """What the run shall do; `resource` is the pipeline as the cluster holds it.
+
+    Status and managed fields are left out: nothing of them is asked for, and they are large.
+    """
+    owner, spec = launch.owner, launch.spec
+    return RunRequest(
+        run_id=launch.run_id,
+        mode=mode,
+        pipeline={
+            "apiVersion": naming.API_VERSION,
+            "kind": naming.KIND,
+            "metadata": {"name": owner.name, "namespace": owner.namespace},
+            "spec": resource["spec"],
+        },
+        owner=naming.owner_key(owner.namespace, owner.name),
+        epoch=launch.run.epoch,
+        continuous=continuous,
+        poll_seconds=spec.changelog.poll_interval_seconds,
+        report_path=places.REPORT_FILE,
+        secrets_dir=places.SECRETS_DIR if secret_names(spec) else None,
+    )
+
+
+def run_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
+    """The ConfigMap, named as the run; raises BadSpec for a pipeline that does not fit in one."""
+    text = json.dumps(request.to_resource(), indent=1, sort_keys=True) + "\n"
+    size = len(text.encode())
+    if size > MAX_REQUEST_BYTES:
+        raise BadSpec(
+            f"spec: the run's request has {size} bytes; at most {MAX_REQUEST_BYTES} fit into a "
+            "ConfigMap: use fewer tables in one pipeline"
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata.object_metadata(launch),
+        # A run is never told anything else: a change of the pipeline makes another run.
+        "immutable": True,
+        "data": {places.REQUEST_KEY: text},
+    }

@@ -1,0 +1,42 @@
+"""What the manifests of one run are made from. Plain values; knows no manifest."""
+
+from dataclasses import dataclass
+
+from icdc_api.runs import RunStatus
+from icdc_api.spec import PipelineSpec
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The pipeline that owns the run's objects."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the operator was installed with."""
+
+    image: str
+    """Image of driver and executors where `spec.spark.image` names none."""
+    image_pull_policy: str | None = None
+    """Always, IfNotPresent or Never. Default: Spark's own, IfNotPresent."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the pipeline's namespace that the image is pulled with."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One attempt of one run, about to be created."""
+
+    owner: Owner
+    run: RunStatus
+    spec: PipelineSpec
+    settings: Settings
+
+    @property
+    def run_id(self) -> str:
+        """Identity of this attempt, as its report repeats it."""
+        return self.run.run_id or self.run.name

@@ -1,0 +1,191 @@
+"""What a user's pod template may not say, because the run would break or would not obey.
+
+`spec.spark.conf` is checked with the spec; a template can only be checked against the template
+that we make. Knows the names in it, not how it is made.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.errors import BadSpec
+from icdc_api.explain import MAX_LINES, dotted, kind_of
+from icdc_api.problems import shown
+from icdc_api.spark import Spark
+from icdc_operator.manifests import places, shapes
+from icdc_operator.manifests.metadata import LABEL_MANAGED_BY
+from icdc_operator.manifests.roles import Role
+from icdc_operator.manifests.templates import DRIVER_ENV
+
+_NAMES = "runs and their pods are found by it; use a key of your own"
+_SPARK_SETS = "Spark sets it in every pod; leave it out"
+_ACCOUNT = "use spec.spark.driver.serviceAccount"
+_OWN = "a run has a network, processes and memory of its own; leave it out"
+_IMAGE_STARTS = "the image starts the run; leave it out"
+_OUTCOME = "the driver tells its outcome there; leave it out"
+
+_POD_FIELDS = {
+    "restartPolicy": _SPARK_SETS,
+    "serviceAccount": _ACCOUNT,
+    "serviceAccountName": _ACCOUNT,
+    "hostNetwork": _OWN,
+    "hostPID": _OWN,
+    "hostIPC": _OWN,
+    "activeDeadlineSeconds": "use spec.timeouts.runSeconds",
+}
+_EXECUTOR_FIELDS = {
+    "terminationGracePeriodSeconds": (
+        "use the property spark.kubernetes.executor.terminationGracePeriodSeconds "
+        "in spec.spark.conf"
+    ),
+}
+_CONTAINER_FIELDS = {
+    "image": "use spec.spark.image",
+    "imagePullPolicy": _SPARK_SETS,
+    "command": _IMAGE_STARTS,
+    "args": _IMAGE_STARTS,
+}
+_DRIVER_CONTAINER_FIELDS = {
+    "terminationMessagePath": _OUTCOME,
+    "terminationMessagePolicy": _OUTCOME,
+}
+_RESERVED_KEYS = (naming.LABEL_PREFIX, LABEL_MANAGED_BY, "sparkoperator.k8s.io/")
+"""Beginnings of labels and annotations by which runs and their pods are found."""
+
+
+def check(spark: Spark) -> None:
+    """Raises BadSpec, with a line for each problem, for templates that no run could have."""
+    found = list(problems(spark))
+    if not found:
+        return
+    lines = found[:MAX_LINES]
+    if len(found) > MAX_LINES:
+        lines.append(f"and {len(found) - MAX_LINES} more problems")
+    raise BadSpec("\n".join(lines))
+
+
+def problems(spark: Spark) -> Iterator[str]:
+    """A line for each problem: the field, its value, what is allowed."""
+    local = frozenset(
+        places.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
+    )
+    for role, template in (
+        (Role.DRIVER, spark.driver.template),
+        (Role.EXECUTOR, spark.executor.template),
+    ):
+        if template is None:
+            continue
+        path: shapes.Path = ("spec", "spark", role.value, "template")
+        misshapen = list(shapes.problems(template, path))
+        yield from misshapen
+        if not misshapen:
+            yield from _of_template(template, role, local, path)
+
+
+def _of_template(
+    template: Mapping[str, Any], role: Role, local: frozenset[str], path: shapes.Path
+) -> Iterator[str]:
+    yield from _unknown(template, ("metadata", "spec"), path)
+    metadata = template.get("metadata") or {}
+    where = (*path, "metadata")
+    yield from _unknown(metadata, ("labels", "annotations"), where)
+    for field in ("labels", "annotations"):
+        for key in metadata.get(field) or {}:
+            if key.startswith(_RESERVED_KEYS):
+                yield f"{dotted((*where, field))}: the key {shown(key)} is not allowed: {_NAMES}"
+    spec, where = template.get("spec") or {}, (*path, "spec")
+    yield from _of_pod(spec, role, where)
+    for position, volume in enumerate(spec.get("volumes") or ()):
+        if _is_ours(volume["name"], local):
+            here = (*where, "volumes", position, "name")
+            yield _line(here, volume["name"], _volume_rule(volume["name"]))
+    for field in ("initContainers", "containers"):
+        for position, container in enumerate(spec.get(field) or ()):
+            here = (*where, field, position)
+            main = field == "containers" and container["name"] == role.container
+            yield from _of_mounts(container, local if main else frozenset(), here)
+            if main:
+                yield from _of_main_container(container, role, here)
+            elif field == "containers" and not container.get("image"):
+                yield f"{dotted((*here, 'image'))}: missing; {_main_container(role)}"
+
+
+def _of_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
+    refused = _POD_FIELDS | (_EXECUTOR_FIELDS if role is Role.EXECUTOR else {})
+    for field, rule in refused.items():
+        value = spec.get(field)
+        # False is what these flags are anyway.
+        if value is not None and value is not False:
+            yield _line((*path, field), value, rule)
+    token = "automountServiceAccountToken"
+    if role is Role.DRIVER and spec.get(token, True) is not True:
+        yield _line((*path, token), spec[token], "the driver creates the executors with it")
+
+
+def _of_main_container(
+    container: Mapping[str, Any], role: Role, path: shapes.Path
+) -> Iterator[str]:
+    driver = role is Role.DRIVER
+    refused = _CONTAINER_FIELDS | (_DRIVER_CONTAINER_FIELDS if driver else {})
+    for field, rule in refused.items():
+        if container.get(field) is not None:
+            yield _line((*path, field), container[field], rule)
+    for position, variable in enumerate(container.get("env") or ()):
+        if driver and variable["name"] in DRIVER_ENV:
+            here = (*path, "env", position, "name")
+            yield _line(here, variable["name"], "it is set for every run; use another name")
+    for position, mount in enumerate(container.get("volumeMounts") or ()):
+        if places.is_reserved(mount["mountPath"]):
+            here = (*path, "volumeMounts", position, "mountPath")
+            yield _line(here, mount["mountPath"], "runs keep their files there; use another path")
+    yield from _of_resources(container.get("resources") or {}, role, (*path, "resources"))
+
+
+def _of_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
+    """Spark writes these over whatever the template says; a limit of cores it leaves alone."""
+    for field, name, better in (
+        ("requests", "cpu", "cores"),
+        ("requests", "memory", "memory"),
+        ("limits", "memory", "memory"),
+    ):
+        amount = (resources.get(field) or {}).get(name)
+        if amount is not None:
+            yield _line((*path, field, name), amount, f"use spec.spark.{role}.{better}")
+
+
+def _of_mounts(
+    container: Mapping[str, Any], local: frozenset[str], path: shapes.Path
+) -> Iterator[str]:
+    for position, mount in enumerate(container.get("volumeMounts") or ()):
+        name = mount.get("name")
+        if isinstance(name, str) and _is_ours(name, local):
+            here = (*path, "volumeMounts", position, "name")
+            yield _line(here, name, _volume_rule(name))
+
+
+def _is_ours(volume: str, local: frozenset[str]) -> bool:
+    return volume.startswith(places.VOLUME_PREFIX) or volume in local
+
+
+def _volume_rule(volume: str) -> str:
+    if volume.startswith(places.VOLUME_PREFIX):
+        return f"names that begin with {places.VOLUME_PREFIX} belong to the run; use another name"
+    return "the volume is made from spec.spark.localVolumes; use another name"
+
+
+def _main_container(role: Role) -> str:
+    return f"only {role.container}, the main container, has that of the run"
+
+
+def _unknown(
+    values: Mapping[str, Any], allowed: tuple[str, ...], path: shapes.Path
+) -> Iterator[str]:
+    for field in values:
+        if field not in allowed:
+            yield f"{dotted((*path, field))}: not allowed; allowed: {', '.join(allowed)}"
+
+
+def _line(path: shapes.Path, value: object, rule: str) -> str:
+    # The words of a command are left out: they may be long, or secret.
+    text = kind_of(value) if isinstance(value, list | dict) else shown(value)
+    return f"{dotted(path)}: {text} is not allowed: {rule}"

@@ -1,0 +1,15 @@
+"""The two kinds of pods of a run."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a pod does; the value is its field in `spec.spark`."""
+
+    DRIVER = "driver"
+    EXECUTOR = "executor"
+
+    @property
+    def container(self) -> str:
+        """Name of the container that Spark runs in, as spark-operator tells Spark."""
+        return f"spark-kubernetes-{self.value}"

@@ -1,0 +1,108 @@
+"""The pods of a run: our template for each role, with the user's laid over it.
+
+Fit for the restricted profile of Pod Security. What Spark sets itself in every pod, such as
+image, memory and restartPolicy, does not stand here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from icdc_operator.manifests import merge, metadata, places, volumes
+from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.roles import Role
+
+SPARK_UID = 185
+"""User and group of the image, as in Apache Spark's own images."""
+
+DRIVER_GRACE_SECONDS = 120
+"""From SIGTERM to SIGKILL: long enough to finish and record the batch under way, and short enough
+for a node that is being drained. As long as a local run has."""
+
+DRIVER_ENV: Mapping[str, str] = {
+    "POD_NAME": "metadata.name",
+    "POD_NAMESPACE": "metadata.namespace",
+}
+"""Which pod the driver is, for the annotation by which it reports."""
+
+METRICS_PATH = "/metrics/executors/prometheus/"
+UI_PORT_DEFAULT = "4040"
+
+
+def driver_template(launch: Launch) -> dict[str, Any]:
+    """The PodTemplateSpec of the driver."""
+    container = {
+        "env": [
+            {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+            for name, path in DRIVER_ENV.items()
+        ],
+        # Where the outcome is written; the log is no substitute for it.
+        "terminationMessagePath": places.TERMINATION_MESSAGE_FILE,
+        "terminationMessagePolicy": "File",
+    }
+    pod = {
+        # The driver creates the executors and annotates its own pod.
+        "automountServiceAccountToken": True,
+        "terminationGracePeriodSeconds": DRIVER_GRACE_SECONDS,
+    }
+    ours = _template(launch, Role.DRIVER, pod, container, volumes.of_driver(launch))
+    ours["metadata"]["annotations"] |= _metrics_annotations(launch.spec.spark.conf)
+    return _with_users(ours, launch.spec.spark.driver.template)
+
+
+def executor_template(launch: Launch) -> dict[str, Any]:
+    """The PodTemplateSpec of the executors."""
+    # Code that only works on rows gets no token of the cluster.
+    pod = {"automountServiceAccountToken": False}
+    ours = _template(launch, Role.EXECUTOR, pod, {}, volumes.of_executor(launch))
+    return _with_users(ours, launch.spec.spark.executor.template)
+
+
+def _template(
+    launch: Launch,
+    role: Role,
+    pod: dict[str, Any],
+    container: dict[str, Any],
+    pairs: volumes.Volumes,
+) -> dict[str, Any]:
+    main = {
+        "name": role.container,
+        **container,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [mount for _, mount in pairs],
+    }
+    return {
+        "metadata": {
+            "labels": metadata.labels(launch),
+            "annotations": metadata.annotations(launch),
+        },
+        "spec": {
+            **pod,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": SPARK_UID,
+                "fsGroup": SPARK_UID,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [main],
+            "volumes": [volume for volume, _ in pairs],
+        },
+    }
+
+
+def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
+    """Tells Prometheus where the Spark UI of the driver answers for all executors."""
+    if conf.get("spark.ui.enabled", "true").lower() == "false":
+        return {}
+    return {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/path": METRICS_PATH,
+        "prometheus.io/port": conf.get("spark.ui.port", UI_PORT_DEFAULT),
+    }
+
+
+def _with_users(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, Any]:
+    result: dict[str, Any] = merge.merged(ours, theirs)
+    return result

@@ -1,0 +1,61 @@
+"""The volumes of a run's pods and where they are mounted.
+
+They stand in the pod templates rather than in SparkApplication's own fields: those need
+spark-operator's webhook, or would be passed through spark-submit, which knows few kinds.
+"""
+
+from typing import Any
+
+from icdc_api.spark import LocalVolume
+from icdc_operator.manifests import metadata, places
+from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.secret_names import secret_names
+
+Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
+"""Pairs of a volume and its mount."""
+
+
+def of_driver(launch: Launch) -> Volumes:
+    """The request, the report, and what executors have."""
+    request = (
+        {"name": places.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
+        {"name": places.REQUEST_VOLUME, "mountPath": places.REQUEST_DIR, "readOnly": True},
+    )
+    report = (
+        {"name": places.REPORT_VOLUME, "emptyDir": {}},
+        {"name": places.REPORT_VOLUME, "mountPath": places.REPORT_DIR},
+    )
+    return [request, report, *of_executor(launch)]
+
+
+def of_executor(launch: Launch) -> Volumes:
+    """Secrets, since catalog properties may name their files, and space for shuffle and spill."""
+    secrets = [_secret(*each) for each in enumerate(secret_names(launch.spec))]
+    local = [
+        (
+            {"name": places.local_volume(number), **_local_source(launch, volume)},
+            {"name": places.local_volume(number), "mountPath": places.local_dir(number)},
+        )
+        for number, volume in enumerate(launch.spec.spark.local_volumes, start=1)
+    ]
+    return [*secrets, *local]
+
+
+def _secret(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    name = places.secret_volume(position)
+    mount = {"name": name, "mountPath": places.secret_dir(secret), "readOnly": True}
+    return {"name": name, "secret": {"secretName": secret}}, mount
+
+
+def _local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
+    if volume.host_path is not None:
+        # Made by us, a directory that is missing because its disk is not mounted would fill the
+        # root disk of the node, and would not be writable anyway.
+        return {"hostPath": {"path": volume.host_path.path, "type": "Directory"}}
+    claim: dict[str, Any] = {"accessModes": ["ReadWriteOnce"]}
+    if volume.ephemeral is not None:
+        if volume.ephemeral.storage_class_name is not None:
+            claim["storageClassName"] = volume.ephemeral.storage_class_name
+        claim["resources"] = {"requests": {"storage": volume.ephemeral.size}}
+    template = {"metadata": {"labels": metadata.labels(launch)}, "spec": claim}
+    return {"ephemeral": {"volumeClaimTemplate": template}}

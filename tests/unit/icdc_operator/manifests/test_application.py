@@ -1,0 +1,124 @@
+"""The parts of a SparkApplication that hang on something."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icdc_api import naming
+from icdc_operator.manifests import application, metadata, places
+from icdc_operator.manifests.application import spark_application
+from icdc_operator.manifests.launch import Launch, Settings
+from icdc_operator.manifests.templates import driver_template
+from support_pipelines import run_record
+
+pytestmark = pytest.mark.unit
+Make = Callable[..., Launch]
+ROOT = Path(__file__).parents[4]
+
+
+def test_the_spark_version_is_the_one_that_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"pyspark=={application.SPARK_VERSION}" in project["optional-dependencies"]["spark"]
+
+
+def test_it_is_named_labelled_and_owned(launch: Make) -> None:
+    made = launch(run=run_record(run_id=None))
+    found = spark_application(made)["metadata"]
+    assert found["name"] == "shop-e1-1"
+    assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", found["name"])
+    assert found["labels"] == {
+        "app.kubernetes.io/managed-by": "iceberg-cdc-operator",
+        "icebergcdc.dev/pipeline": "shop",
+        "icebergcdc.dev/run": "shop-e1-1",
+    }
+    # A record without a run id is known by its name, as in local runs.
+    assert found["annotations"] == {
+        "icebergcdc.dev/epoch": "1000",
+        "icebergcdc.dev/run-id": "shop-e1-1",
+    }
+    (owner,) = found["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == (naming.KIND, made.owner.uid)
+    assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, False)
+
+
+def test_its_pods_can_be_told_without_it(launch: Make) -> None:
+    made = launch()
+    spec = spark_application(made)["spec"]
+    for role in ("driver", "executor"):
+        found = spec[role]["template"]["metadata"]
+        assert metadata.labels(made).items() <= found["labels"].items()
+        assert metadata.annotations(made).items() <= found["annotations"].items()
+
+
+def test_it_never_restarts_or_goes_away_by_itself(launch: Make) -> None:
+    spec = spark_application(launch())["spec"]
+    assert spec["restartPolicy"] == {"type": "Never"}
+    assert "timeToLiveSeconds" not in spec
+
+
+def test_its_only_argument_is_where_the_request_is_mounted(launch: Make) -> None:
+    spec = spark_application(launch())["spec"]
+    (argument,) = spec["arguments"]
+    pod = spec["driver"]["template"]["spec"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+    volume = next(
+        each for each in pod["volumes"] if each["name"] == mounts[str(Path(argument).parent)]
+    )
+    assert volume["configMap"] == {"name": "shop-e12-3"}
+    assert Path(argument).name == places.REQUEST_KEY
+
+
+@pytest.mark.parametrize(
+    ("instances", "least", "most", "first"),
+    [(2, 0, 8, 2), (9, 0, 8, 8), (1, 3, 8, 3), (2, 2, 2, 2)],
+)
+def test_dynamic_allocation_starts_between_its_bounds(
+    instances: int, least: int, most: int, first: int, launch: Make
+) -> None:
+    spark = {
+        "executor": {"instances": instances},
+        "dynamicAllocation": {"minExecutors": least, "maxExecutors": most},
+    }
+    spec = spark_application(launch(spark=spark))["spec"]
+    assert spec["dynamicAllocation"]["initialExecutors"] == first
+    # Spark takes the larger of the two.
+    assert "instances" not in spec["executor"]
+
+
+def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
+    conf = {"spark.decommission.enabled": "false", "spark.network.timeout": "300s"}
+    found = spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
+    assert found == application.BASE_CONF | conf
+
+
+@pytest.mark.parametrize(
+    ("conf", "port"),
+    [({}, "4040"), ({"spark.ui.port": "4050"}, "4050"), ({"spark.ui.enabled": "False"}, None)],
+)
+def test_prometheus_is_sent_to_where_the_driver_answers(
+    conf: dict[str, str], port: str | None, launch: Make
+) -> None:
+    found = driver_template(launch(spark={"conf": conf}))["metadata"]["annotations"]
+    assert found.get("prometheus.io/port") == port
+    assert ("prometheus.io/scrape" in found) == (port is not None)
+
+
+def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
+    bare = Settings(image="default:1")
+    assert _image(launch(settings=bare)) == {"image": "default:1"}
+    assert _image(launch(settings=bare, spark={"image": "own:2"})) == {"image": "own:2"}
+    settings = Settings("default:1", "Always", ("one", "two"))
+    assert _image(launch(settings=settings)) == {
+        "image": "default:1",
+        "imagePullPolicy": "Always",
+        "imagePullSecrets": ["one", "two"],
+    }
+
+
+def _image(launch: Launch) -> dict[str, Any]:
+    spec = spark_application(launch)["spec"]
+    return {key: value for key, value in spec.items() if key.startswith("image")}

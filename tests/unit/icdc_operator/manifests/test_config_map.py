@@ -1,0 +1,77 @@
+"""The request in its ConfigMap is what the application reads."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icdc_api import loading
+from icdc_api.errors import BadSpec
+from icdc_api.job import RunMode, RunRequest
+from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, run_config_map, run_request
+from icdc_operator.manifests.launch import Launch
+
+pytestmark = pytest.mark.unit
+LoadLaunch = Callable[[Path], tuple[Launch, dict[str, Any]]]
+FULL = Path(__file__).parent / "pipelines" / "full.yaml"
+
+
+def test_the_application_reads_the_request_that_was_made(
+    launch_of: LoadLaunch, tmp_path: Path
+) -> None:
+    launch, resource = launch_of(FULL)
+    request = run_request(launch, resource, continuous=True)
+    mounted = tmp_path / "request.json"
+    mounted.write_text(run_config_map(launch, request)["data"]["request.json"])
+    read = RunRequest.read(mounted)
+    assert read == request
+    assert loading.parse_pipeline(read.pipeline, source="request").spec == launch.spec
+    assert (read.owner, read.epoch, read.run_id) == (
+        "retail/shop",
+        1772366400000,
+        "shop-e12-3.1772366400000",
+    )
+    assert (read.continuous, read.poll_seconds, read.end_with_stdin) == (True, 30, False)
+
+
+def test_no_variable_is_replaced_in_a_cluster(launch_of: LoadLaunch) -> None:
+    launch, resource = launch_of(FULL)
+    request = run_request(launch, resource, continuous=False)
+    properties = request.pipeline["spec"]["catalog"]["properties"]
+    assert properties["s3.secret-access-key"] == "${SECRET_KEY}"
+
+
+def test_only_the_name_of_the_metadata_and_no_status_is_passed_on(launch_of: LoadLaunch) -> None:
+    launch, resource = launch_of(FULL)
+    resource["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    resource["status"] = {"phase": "Streaming"}
+    request = run_request(launch, resource, continuous=False)
+    assert request.pipeline["metadata"] == {"name": "shop", "namespace": "retail"}
+    assert "status" not in request.pipeline
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_request_knows_a_directory_of_secrets_only_where_there_is_one(
+    named: bool, launch: Callable[..., Launch]
+) -> None:
+    source = {"secretRef": {"name": "lake"}}
+    catalog = {"properties": {"type": "rest"}, "propertiesFrom": [source] if named else []}
+    made = launch(catalog=catalog)
+    request = run_request(made, {"spec": {}}, continuous=False, mode=RunMode.VERIFY)
+    assert request.secrets_dir == ("/etc/icdc/secrets" if named else None)
+    assert request.mode == RunMode.VERIFY
+
+
+def test_the_map_cannot_be_changed(launch: Callable[..., Launch]) -> None:
+    made = launch()
+    assert run_config_map(made, run_request(made, {"spec": {}}, continuous=False))["immutable"]
+
+
+def test_a_pipeline_that_does_not_fit_is_refused(launch: Callable[..., Launch]) -> None:
+    made = launch()
+    request = run_request(made, {"spec": {"x": "ä" * MAX_REQUEST_BYTES}}, continuous=False)
+    with pytest.raises(
+        BadSpec, match=r"^spec: the run's request has [0-9]+ bytes; at most 1024000"
+    ):
+        run_config_map(made, request)

@@ -1,0 +1,225 @@
+"""A user's template over ours: what they say holds, and what a run needs stays."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icdc_operator.manifests import refusals
+from icdc_operator.manifests.launch import Launch, Owner, Settings
+from icdc_operator.manifests.merge import LIST_KEYS, merged
+from icdc_operator.manifests.templates import driver_template, executor_template
+from support_pipelines import make_spec, run_record
+
+pytestmark = pytest.mark.unit
+
+
+def launch(role: str = "driver", template: dict[str, Any] | None = None) -> Launch:
+    secret = {"secretRef": {"name": "search"}}
+    spec = make_spec(
+        sink={"opensearch": {"hosts": ["http://search:9200"], "credentialsFrom": secret}},
+        spark={"localVolumes": [{"hostPath": {"path": "/mnt"}}], role: {"template": template}},
+    )
+    return Launch(Owner("retail", "shop", "uid"), run_record(), spec, Settings("spark:1"))
+
+
+OURS = {"driver": driver_template(launch()), "executor": executor_template(launch())}
+
+
+def items(
+    fields: dict[str, st.SearchStrategy[Any]], key: str, least: int = 0
+) -> st.SearchStrategy[Any]:
+    """Lists as a user writes them: each item named, no name twice."""
+    named = {key: fields.pop(key)}
+    item = st.fixed_dictionaries({**named, **fields}) | st.fixed_dictionaries(named)
+    return st.lists(item, min_size=least, max_size=2, unique_by=lambda item: item[key])
+
+
+FLAGS = st.none() | st.booleans()
+SECURITY = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "runAsNonRoot": FLAGS,
+        "runAsUser": st.none() | st.integers(0, 9999),
+        "seccompProfile": st.none() | st.just({"type": "Unconfined"}),
+        "capabilities": st.none() | st.just({"add": ["NET_ADMIN"]}),
+    },
+)
+RESERVED_VOLUMES = ["spark-local-dir-1", "icdc-run"]
+RESERVED_PATHS = ["/etc/icdc/run", "/var/run/icdc/x"]
+
+
+def containers(reserved: bool) -> st.SearchStrategy[Any]:
+    """Main containers and sidecars; `reserved`: also with names that belong to us.
+
+    Without these they are never empty, since most of what is drawn at random says little.
+    """
+    least = 0 if reserved else 1
+    volumes = ["data", "spark-local-dir-9", *(RESERVED_VOLUMES if reserved else [])]
+    paths = ["/data", "/data/x", *(RESERVED_PATHS if reserved else [])]
+    mount = {
+        "mountPath": st.sampled_from(paths),
+        "name": st.sampled_from(volumes),
+        "readOnly": FLAGS,
+    }
+    variable = {
+        "name": st.sampled_from(["A", "B", *(["POD_NAME"] if reserved else [])]),
+        "value": st.none() | st.just("x"),
+    }
+    return items(
+        {
+            "name": st.sampled_from(["main", "other"]),
+            "env": items(variable, "name", least) | st.none(),
+            "volumeMounts": items(mount, "mountPath", least) | st.none(),
+            "securityContext": SECURITY,
+        },
+        "name",
+        least,
+    )
+
+
+def templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """Templates as users write them; without `reserved` all of them are accepted."""
+    keys = ["team", "prometheus.io/port", *(["icebergcdc.dev/run"] if reserved else [])]
+    texts = st.none() | st.dictionaries(st.sampled_from(keys), st.just("x"), max_size=2)
+    names = ["data", "spark-local-dir-9", *(RESERVED_VOLUMES if reserved else [])]
+    volume = {"name": st.sampled_from(names), "emptyDir": st.just({})}
+    spec = {
+        "containers": containers(reserved) | st.none() if reserved else containers(reserved),
+        "initContainers": st.none() | containers(reserved),
+        "volumes": st.none() | items(volume, "name"),
+        "securityContext": SECURITY,
+        "automountServiceAccountToken": FLAGS if reserved else st.just(True),
+        "tolerations": st.just([{"operator": "Exists"}]),
+        "hostNetwork": FLAGS if reserved else st.just(False),
+    }
+    metadata = {"labels": texts, "annotations": texts}
+    whole = st.fixed_dictionaries(
+        {"metadata": st.fixed_dictionaries(metadata), "spec": st.fixed_dictionaries(spec)}
+    )
+    parts = st.fixed_dictionaries(
+        {},
+        optional={
+            "metadata": st.none() | st.fixed_dictionaries({}, optional=metadata),
+            "spec": st.none() | st.fixed_dictionaries({}, optional=spec),
+        },
+    )
+    return (whole | parts if reserved else whole).map(lambda made: _of_role(made, role))
+
+
+def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
+    """The template with its main container called as that of the role, and images for the rest."""
+    for container in (template.get("spec") or {}).get("containers") or []:
+        if container["name"] == "main":
+            container["name"] = f"spark-kubernetes-{role}"
+        else:
+            container["image"] = "other:1"
+    return template
+
+
+@st.composite
+def said(draw: st.DrawFn, *, reserved: bool) -> tuple[str, dict[str, Any]]:
+    """A role and what a user says of it."""
+    role = draw(st.sampled_from(["driver", "executor"]))
+    return role, draw(templates(role, reserved=reserved))
+
+
+@given(said(reserved=True))
+def test_merging_twice_is_merging_once_and_changes_neither_side(
+    case: tuple[str, dict[str, Any]],
+) -> None:
+    role, theirs = case
+    before = copy.deepcopy((OURS[role], theirs))
+    once = merged(OURS[role], theirs)
+    assert merged(OURS[role], once) == once
+    assert (OURS[role], theirs) == before
+
+
+@given(said(reserved=True))
+def test_whatever_the_user_says_holds(case: tuple[str, dict[str, Any]]) -> None:
+    role, theirs = case
+    assert list(_not_held(merged(OURS[role], theirs), theirs)) == []
+
+
+@given(said(reserved=False))
+def test_a_template_that_is_accepted_takes_nothing_from_the_run(
+    case: tuple[str, dict[str, Any]],
+) -> None:
+    role, theirs = case
+    made = launch(role, theirs)
+    assert list(refusals.problems(made.spec.spark)) == []
+    result = driver_template(made) if role == "driver" else executor_template(made)
+    ours = OURS[role]
+    assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
+    main, found = _named(ours, role), _named(result, role)
+    for field in ("env", "volumeMounts"):
+        assert [each for each in main.get(field, []) if each not in found[field]] == []
+    assert [each for each in ours["spec"]["volumes"] if each not in result["spec"]["volumes"]] == []
+    if role == "driver":
+        assert result["spec"]["automountServiceAccountToken"] is True
+
+
+def test_nothing_said_is_our_template() -> None:
+    assert merged(OURS["driver"], None) == merged(OURS["driver"], {}) == OURS["driver"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ({"a": 1}, {"a": None}, {"a": None}),
+        ({"a": {"b": 1}}, {"a": None}, {"a": {"b": 1}}),
+        ({"env": [{"name": "A"}]}, {"env": None}, {"env": [{"name": "A"}]}),
+        ({"drop": ["ALL"]}, {"drop": ["X"]}, {"drop": ["X"]}),
+        (
+            {"env": [{"name": "A", "value": "1"}]},
+            {"env": [{"name": "B"}, {"name": "A", "value": "2"}]},
+            {"env": [{"name": "A", "value": "2"}, {"name": "B"}]},
+        ),
+        (
+            {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
+            {"volumeMounts": [{"name": "v", "mountPath": "/b"}]},
+            {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]},
+        ),
+    ],
+    ids=[
+        "a null takes a value away",
+        "a null for a mapping says nothing",
+        "a null for a list says nothing",
+        "a list without keys is the user's",
+        "ours come first, changed by theirs",
+        "mounts are told apart by path",
+    ],
+)
+def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) -> None:
+    assert merged(ours, theirs) == expected
+
+
+def _named(template: dict[str, Any], role: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        each
+        for each in template["spec"]["containers"]
+        if each["name"] == f"spark-kubernetes-{role}"
+    )
+    return found
+
+
+def _not_held(result: Any, theirs: Any, field: str = "") -> Iterator[str]:
+    """Paths at which the result does not hold what the user said."""
+    if isinstance(theirs, dict) and isinstance(result, dict):
+        for name, value in theirs.items():
+            if name not in result:
+                yield name
+            else:
+                yield from (f"{name}.{each}" for each in _not_held(result[name], value, name))
+    elif isinstance(theirs, list) and field in LIST_KEYS:
+        key = LIST_KEYS[field]
+        by_key = {each[key]: each for each in result}
+        for each in theirs:
+            yield from _not_held(by_key.get(each[key]), each)
+    elif theirs is None and isinstance(result, dict | list):
+        return  # says nothing
+    elif result != theirs:
+        yield f"{theirs!r} became {result!r}"

@@ -1,0 +1,226 @@
+"""What a pod template may not say, and the message that says so."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import BadSpec
+from icdc_api.spark import Spark
+from icdc_operator.manifests import refusals
+from icdc_operator.manifests.application import spark_application
+from icdc_operator.manifests.launch import Launch, Owner, Settings
+from support_pipelines import make_spec, run_record
+
+pytestmark = pytest.mark.unit
+
+
+def spark(role: str, template: dict[str, Any]) -> Spark:
+    document = {"localVolumes": [{"hostPath": {"path": "/mnt"}}], role: {"template": template}}
+    return Spark.model_validate(document)
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"spec": spec}
+
+
+def driver(**container: Any) -> dict[str, Any]:
+    return pod(containers=[{"name": "spark-kubernetes-driver", **container}])
+
+
+def executor(**container: Any) -> dict[str, Any]:
+    return pod(containers=[{"name": "spark-kubernetes-executor", **container}])
+
+
+ACCOUNT = "use spec.spark.driver.serviceAccount"
+OWN = "a run has a network, processes and memory of its own; leave it out"
+SETS = "Spark sets it in every pod; leave it out"
+OUTCOME = "the driver tells its outcome there; leave it out"
+STARTS = "the image starts the run; leave it out"
+FOUND = "runs and their pods are found by it; use a key of your own"
+FILES = "runs keep their files there; use another path"
+PREFIX = "names that begin with icdc- belong to the run; use another name"
+LOCAL = "the volume is made from spec.spark.localVolumes; use another name"
+
+POD_CASES = [
+    (pod(restartPolicy="Always"), f"spec.restartPolicy: 'Always' is not allowed: {SETS}"),
+    (pod(serviceAccountName="a"), f"spec.serviceAccountName: 'a' is not allowed: {ACCOUNT}"),
+    (pod(serviceAccount="a"), f"spec.serviceAccount: 'a' is not allowed: {ACCOUNT}"),
+    (pod(hostNetwork=True), f"spec.hostNetwork: True is not allowed: {OWN}"),
+    (pod(hostPID=True), f"spec.hostPID: True is not allowed: {OWN}"),
+    (pod(hostIPC=True), f"spec.hostIPC: True is not allowed: {OWN}"),
+    (
+        pod(activeDeadlineSeconds=0),
+        "spec.activeDeadlineSeconds: 0 is not allowed: use spec.timeouts.runSeconds",
+    ),
+    ({"status": {}}, "status: not allowed; allowed: metadata, spec"),
+    (
+        {"metadata": {"name": "x"}},
+        "metadata.name: not allowed; allowed: labels, annotations",
+    ),
+    (
+        {"metadata": {"labels": {"icebergcdc.dev/run": None}}},
+        f"metadata.labels: the key 'icebergcdc.dev/run' is not allowed: {FOUND}",
+    ),
+    (
+        {"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}},
+        f"metadata.labels: the key 'app.kubernetes.io/managed-by' is not allowed: {FOUND}",
+    ),
+    (
+        {"metadata": {"annotations": {"icebergcdc.dev/epoch": "9"}}},
+        f"metadata.annotations: the key 'icebergcdc.dev/epoch' is not allowed: {FOUND}",
+    ),
+    (
+        {"metadata": {"labels": {"sparkoperator.k8s.io/mutated-by-spark-operator": "true"}}},
+        "metadata.labels: the key 'sparkoperator.k8s.io/mutated-by-spark-operator' is not "
+        f"allowed: {FOUND}",
+    ),
+    (
+        pod(volumes=[{"name": "icdc-run", "emptyDir": {}}]),
+        f"spec.volumes[0].name: 'icdc-run' is not allowed: {PREFIX}",
+    ),
+    (
+        pod(volumes=[{"name": "a"}, {"name": "spark-local-dir-1", "emptyDir": {}}]),
+        f"spec.volumes[1].name: 'spark-local-dir-1' is not allowed: {LOCAL}",
+    ),
+    (
+        pod(
+            initContainers=[{"name": "i", "volumeMounts": [{"name": "icdc-x", "mountPath": "/a"}]}]
+        ),
+        "spec.initContainers[0].volumeMounts[0].name: 'icdc-x' is not allowed: " + PREFIX,
+    ),
+]
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+@pytest.mark.parametrize(("template", "message"), POD_CASES)
+def test_a_pod_of_either_role_is_refused(role: str, template: dict[str, Any], message: str) -> None:
+    assert found(role, template) == [f"spec.spark.{role}.template.{message}"]
+
+
+MAIN = "spec.containers[0]"
+DRIVER_CASES = [
+    (
+        pod(automountServiceAccountToken=False),
+        "spec.automountServiceAccountToken: False is not allowed: "
+        "the driver creates the executors with it",
+    ),
+    (
+        pod(automountServiceAccountToken=None),
+        "spec.automountServiceAccountToken: None is not allowed: "
+        "the driver creates the executors with it",
+    ),
+    (driver(image="x:1"), f"{MAIN}.image: 'x:1' is not allowed: use spec.spark.image"),
+    (driver(imagePullPolicy="Never"), f"{MAIN}.imagePullPolicy: 'Never' is not allowed: {SETS}"),
+    (driver(command=["sh"]), f"{MAIN}.command: a list is not allowed: {STARTS}"),
+    (driver(args=["secret"]), f"{MAIN}.args: a list is not allowed: {STARTS}"),
+    (
+        driver(terminationMessagePath="/x"),
+        f"{MAIN}.terminationMessagePath: '/x' is not allowed: {OUTCOME}",
+    ),
+    (
+        driver(terminationMessagePolicy="FallbackToLogsOnError"),
+        f"{MAIN}.terminationMessagePolicy: 'FallbackToLogsOnError' is not allowed: {OUTCOME}",
+    ),
+    (
+        driver(env=[{"name": "A"}, {"name": "POD_NAME", "value": "x"}]),
+        f"{MAIN}.env[1].name: 'POD_NAME' is not allowed: it is set for every run; use another name",
+    ),
+    (
+        driver(volumeMounts=[{"name": "spark-local-dir-1", "mountPath": "/x"}]),
+        f"{MAIN}.volumeMounts[0].name: 'spark-local-dir-1' is not allowed: {LOCAL}",
+    ),
+    *(
+        (
+            driver(volumeMounts=[{"name": "v", "mountPath": path}]),
+            f"{MAIN}.volumeMounts[0].mountPath: {path!r} is not allowed: {FILES}",
+        )
+        for path in (
+            "/etc/icdc",
+            "/etc/icdc/secrets/x",
+            "/etc/x/../icdc/",
+            "//etc/icdc",
+            "/var/run/icdc/report.json",
+            "/run/icdc",
+            "/var/lib/icdc/local-1",
+            "/opt/iceberg-cdc-operator",
+            "/opt",
+            "/",
+            "/dev/termination-log",
+        )
+    ),
+    (
+        driver(resources={"requests": {"cpu": 2, "memory": "2Gi"}, "limits": {"memory": "2Gi"}}),
+        f"{MAIN}.resources.requests.cpu: 2 is not allowed: use spec.spark.driver.cores",
+        f"{MAIN}.resources.requests.memory: '2Gi' is not allowed: use spec.spark.driver.memory",
+        f"{MAIN}.resources.limits.memory: '2Gi' is not allowed: use spec.spark.driver.memory",
+    ),
+    (
+        pod(containers=[{"name": "spark-kubernetes-executor"}]),
+        f"{MAIN}.image: missing; only spark-kubernetes-driver, the main container, has that of "
+        "the run",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", DRIVER_CASES)
+def test_a_driver_is_refused(case: tuple[Any, ...]) -> None:
+    template, *messages = case
+    assert found("driver", template) == [f"spec.spark.driver.template.{m}" for m in messages]
+
+
+def test_an_executor_is_refused_where_spark_would_not_obey() -> None:
+    assert found("executor", pod(terminationGracePeriodSeconds=90)) == [
+        "spec.spark.executor.template.spec.terminationGracePeriodSeconds: 90 is not allowed: use "
+        "the property spark.kubernetes.executor.terminationGracePeriodSeconds in spec.spark.conf"
+    ]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {},
+        {"metadata": None, "spec": None},
+        pod(containers=None, volumes=None, restartPolicy=None, hostNetwork=False),
+        pod(aFieldOfALaterVersion=[1]),
+        pod(volumes=[{"name": "spark-local-dir-2", "emptyDir": {"medium": "Memory"}}]),
+        pod(
+            initContainers=[
+                {"name": "i", "volumeMounts": [{"name": "spark-local-dir-1", "mountPath": "/x"}]}
+            ]
+        ),
+        driver(image=None, resources={"limits": {"cpu": "2", "example.com/gpu": 1}}),
+        driver(volumeMounts=[{"name": "a", "mountPath": "/opt/spark/jars/x.jar"}]),
+        driver(volumeMounts=[{"name": "a", "mountPath": "/etc/icdc-extra"}]),
+        pod(containers=[{"name": "sidecar", "image": "a", "env": [{"name": "POD_NAME"}]}]),
+    ],
+)
+def test_the_rest_is_the_users_business(template: dict[str, Any]) -> None:
+    assert found("driver", template) == []
+
+
+def test_an_executor_may_say_what_only_a_driver_needs() -> None:
+    template = executor(terminationMessagePolicy="File", env=[{"name": "POD_NAME", "value": "x"}])
+    template["spec"]["automountServiceAccountToken"] = False
+    assert found("executor", template) == []
+
+
+def test_no_application_is_made_and_every_problem_is_named() -> None:
+    broken = spark("driver", pod(hostPID=True, hostIPC=True))
+    spec = make_spec(spark=broken.to_resource())
+    launch = Launch(Owner("a", "b", "c"), run_record(), spec, Settings("spark:1"))
+    with pytest.raises(BadSpec) as refused:
+        spark_application(launch)
+    assert refused.value.message == "\n".join(refusals.problems(broken))
+    assert refused.value.message.count("\n") == 1
+
+
+def test_problems_beyond_ten_are_counted() -> None:
+    volumes = [{"name": f"icdc-{number}", "emptyDir": {}} for number in range(13)]
+    with pytest.raises(BadSpec) as refused:
+        refusals.check(spark("driver", pod(volumes=volumes)))
+    lines = refused.value.message.splitlines()
+    assert (len(lines), lines[-1]) == (11, "and 3 more problems")
+
+
+def found(role: str, template: dict[str, Any]) -> list[str]:
+    return list(refusals.problems(spark(role, template)))
