@@ -52,6 +52,7 @@ REFUSED_KEYS = {
     "spark.sql.ansi.enabled": Refusal.DOCUMENTS,
     "spark.sql.caseSensitive": Refusal.DOCUMENTS,
     "spark.sql.jsonGenerator.ignoreNullFields": Refusal.DOCUMENTS,
+    "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": Refusal.DOCUMENTS,
     "spark.sql.session.timeZone": Refusal.DOCUMENTS,
 }
 REFUSED_PREFIXES = {

@@ -12,17 +12,18 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import Bug
 from icdc_spark import duplicates, pins
 from icdc_spark.context import TableContext, instant
-from icdc_spark.diff import changed_ids, changes
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.changes import changed_ids, changes
+from icdc_spark.diff.plan import ChangePlan, plan_appends, plan_changes
+from icdc_spark.diff.resolve import resolve
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.mapping import index_mapping
 from icdc_spark.duplicates import Twins
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
-from icdc_spark.mapping import index_mapping
 from icdc_spark.opensearch import indices
 from icdc_spark.opensearch.sink import BatchResult
 from icdc_spark.opensearch.state_store import Stored
-from icdc_spark.plan import ChangePlan, plan_appends, plan_changes
-from icdc_spark.reader import Reader, StagedReader
-from icdc_spark.resolve import resolve
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.reader import Reader
 from icdc_spark.state import Applied, Intent, IntentKind, StateDocument, Totals, base_version
 from icdc_spark.steps import Step, StepKind
 
@@ -75,7 +76,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
     plan = plan_between(batch, intent)
     if plan.is_empty:
         return NOTHING
-    with StagedReader(batch.session, batch.table, int(intent.to or 0)) as reader:
+    with open_reader(batch.session, batch.table, int(intent.to or 0), spec) as reader:
         if spec.append_only:
             lines = changes(reader, plan, spec, version=base_version(intent.ordinal))
             result = context.write(lines.frame, intent, base_version(intent.ordinal))

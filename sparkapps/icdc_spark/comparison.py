@@ -18,16 +18,17 @@ from icdc_api.errors import Gap
 from icdc_spark import duplicates
 from icdc_spark.changelog import Batch, applied_state
 from icdc_spark.context import TableContext, instant
-from icdc_spark.diff import export_lines
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.changes import export_lines
+from icdc_spark.diff.plan import Chunk
+from icdc_spark.diff.resolve import resolve
+from icdc_spark.diff.rows import ID
+from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.opensearch import indices
 from icdc_spark.opensearch.scan import Scan, close_scan, open_scan, read_slice
 from icdc_spark.opensearch.state_store import Stored
-from icdc_spark.plan import Chunk
-from icdc_spark.reader import Reader, StagedReader
-from icdc_spark.resolve import resolve
-from icdc_spark.rows import ID
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.reader import Reader
 from icdc_spark.state import Intent, IntentKind, Totals, base_version
 from icdc_spark.table_run import TableRun
 
@@ -70,7 +71,7 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     if applied is None:
         return entry | _against_nothing(documents)
     spec = run.documents_at(look, applied)
-    with StagedReader(run.session, look.table, int(applied)) as reader:
+    with open_reader(run.session, look.table, int(applied), spec) as reader:
         differing = _difference(context, reader, spec, stored)
         entry |= _findings(reader, differing)
         if repair and not entry["equal"] and not under_way:

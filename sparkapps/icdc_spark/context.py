@@ -16,7 +16,7 @@ from icdc_api.job import RunRequest
 from icdc_api.sink import OpenSearch
 from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.tables import Table
-from icdc_spark.document_spec import DocumentWishes
+from icdc_spark.documents.document_spec import DocumentWishes
 from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.indices import Ownership
 from icdc_spark.opensearch.sink import BatchResult, write

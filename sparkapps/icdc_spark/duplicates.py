@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.context import TableContext, instant
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.resolve import resolve
+from icdc_spark.diff.rows import ID, keys
+from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.opensearch.state_store import Stored
-from icdc_spark.reader import Reader
-from icdc_spark.resolve import resolve
-from icdc_spark.rows import ID, keys
+from icdc_spark.readers.reader import Reader
 from icdc_spark.state import FIXUP_OFFSET, Intent, base_version
 from icdc_spark.state_parts import MAX_SAMPLES
 

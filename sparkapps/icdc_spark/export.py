@@ -15,15 +15,15 @@ from icdc_api.status import ExportProgress
 from icdc_spark import duplicates, pins
 from icdc_spark.changelog import applied_state
 from icdc_spark.context import TableContext, instant
-from icdc_spark.diff import export_lines
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.changes import export_lines
+from icdc_spark.diff.plan import Chunk, plan_export
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.mapping import index_mapping
 from icdc_spark.iceberg.planning import merged
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.mapping import index_mapping
 from icdc_spark.opensearch import aliases, dead_letters, indices
 from icdc_spark.opensearch.state_store import Stored
-from icdc_spark.plan import Chunk, plan_export
-from icdc_spark.reader import StagedReader
+from icdc_spark.readers.choose import open_reader
 from icdc_spark.state import Intent, IntentKind, Phase, StateDocument, Totals, base_version
 from icdc_spark.steps import Step, StepKind
 
@@ -118,7 +118,8 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
             # What is done is recorded: the next run goes on from here.
             break
         wave = chunks[first : first + slots]
-        with StagedReader(work.session, work.table, int(intent.to or 0)) as reader:
+        to_id = int(intent.to or 0)
+        with open_reader(work.session, work.table, to_id, work.documents) as reader:
             group = merged(work.table, [each.group for each in wave])
             chunk = Chunk(number=first, group=group)
             lines = export_lines(reader, chunk, work.documents, version=version)
@@ -141,7 +142,8 @@ def _complete(work: ExportWork, stored: Stored) -> Stored:
     refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
     missing = intent.rows - refused - documents
     if missing and intent.to is not None:
-        with StagedReader(work.session, work.table, int(intent.to)) as reader:
+        to_id = int(intent.to)
+        with open_reader(work.session, work.table, to_id, work.documents) as reader:
             twins = duplicates.settle(context, reader, work.documents, intent)
         if not twins.count:
             raise Bug(

@@ -7,8 +7,8 @@ from icdc_api.errors import PassingError, TableError
 from icdc_api.job import RunMode
 from icdc_spark import comparison, export, steps
 from icdc_spark.context import TableContext
+from icdc_spark.diff.plan import plan_appends, plan_changes
 from icdc_spark.iceberg.planning import FileGroup
-from icdc_spark.plan import plan_appends, plan_changes
 from icdc_spark.table_run import Look, TableRun
 
 Entry = dict[str, Any]

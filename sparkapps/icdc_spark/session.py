@@ -15,6 +15,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Documents write timestamps as UTC and decimals in plain notation: both hang on these two.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Otherwise a null would be written, not left out, where its column has a default value.
+    "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": "false",
     # Planning would take minutes, and all memory, for a table with nested columns: constraints of
     # whole documents are rewritten under every alias, and none of them is of use here.
     "spark.sql.constraintPropagation.enabled": "false",

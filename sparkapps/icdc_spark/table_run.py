@@ -11,14 +11,14 @@ from icdc_api.status import Duplicates, TableState
 from icdc_api.tables import Position
 from icdc_spark import changelog, export, pins, steps
 from icdc_spark.context import TableContext, instant
-from icdc_spark.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.diff.rows import check_filter
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import utc_now
-from icdc_spark.reader import StagedReader
-from icdc_spark.rows import check_filter
+from icdc_spark.readers.choose import open_reader
 from icdc_spark.state import IntentKind, StateDocument
 from icdc_spark.steps import Step, StepKind, View
 
@@ -125,7 +125,8 @@ class TableRun:
         """Raises FilterInvalid before anything is made that only a valid filter could fill."""
         if documents.row_filter is None or look.step.to_id is None:
             return
-        with StagedReader(self.session, look.table, int(look.step.to_id)) as reader:
+        to_id = int(look.step.to_id)
+        with open_reader(self.session, look.table, to_id, documents) as reader:
             check_filter(reader, documents)
 
     def load(self) -> Stored | None:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_spark.diff import Strategy, changes, choose, export_lines
-from icdc_spark.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.diff.changes import Strategy, changes, choose, export_lines
+from icdc_spark.diff.lines import LineCounts, Lines
+from icdc_spark.diff.plan import ChangePlan, plan_appends, plan_changes, plan_export
+from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.lines import LineCounts, Lines
-from icdc_spark.plan import ChangePlan, plan_appends, plan_changes, plan_export
-from icdc_spark.reader import StagedReader
+from icdc_spark.readers.choose import open_reader
 
 CATALOG = "lake"
 VERSION = 7 << 20
@@ -63,7 +63,7 @@ class Lake:
         properties: str = "",
     ) -> str:
         """A new table `db.tN`; answers its name below the catalog."""
-        name = f"db.t{next(self._numbers)}"
+        name = self.new_name()
         clause = f"partitioned by ({partitioned})" if partitioned else ""
         modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
         self.sql(
@@ -71,6 +71,11 @@ class Lake:
             f"'format-version'='{version}', {modes}, 'write.distribution-mode'='none'{properties})"
         )
         return name
+
+    def new_name(self) -> str:
+        """A name that no table has."""
+        self.sql(f"create namespace if not exists {CATALOG}.db")
+        return f"db.t{next(self._numbers)}"
 
     def table(self, name: str) -> IcebergTable:
         """The table as the application loads it."""
@@ -93,7 +98,7 @@ class Lake:
         at, table = self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
         chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
-        with StagedReader(self.session, table, at) as reader:
+        with open_reader(self.session, table, at, spec) as reader:
             return [parsed(export_lines(reader, c, spec, version=VERSION)) for c in chunks]
 
     def changes(
@@ -110,7 +115,7 @@ class Lake:
         spec = self.spec(name, at, **wishes)
         planned = plan_appends if spec.append_only else plan_changes
         plan = planned(table, since, at)
-        with StagedReader(self.session, table, at) as reader:
+        with open_reader(self.session, table, at, spec) as reader:
             return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
 
 

@@ -14,12 +14,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, Lines, to_lines, with_expect
+from icdc_spark.diff.plan import ChangePlan, Chunk
+from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE, compared, keys, metadata_of, whole
+from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.lines import CREATED, DELETED, EXPECT, UPDATED, Lines, to_lines, with_expect
-from icdc_spark.plan import ChangePlan, Chunk
-from icdc_spark.reader import Reader
-from icdc_spark.rows import FINGERPRINT, ID, PLACE, compared, keys, metadata_of, whole
+from icdc_spark.readers.reader import Reader
 
 ONE_READ_BYTES = 64 * 1024 * 1024
 """Compressed bytes of added files up to which whole rows go through the join at once."""
@@ -108,14 +108,6 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
         sides = _sides(reader, plan)
         found = [sides.added, sides.removed, sides.gone, sides.undone]
         return _union([keys(rows, spec) for rows in found]).distinct()
-
-
-def duplicate_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
-    """The ids (column `id`) that occur more than once among the rows added."""
-    with source_errors(reader.table_name):
-        sides = _sides(reader, plan)
-        found = _union([keys(rows, spec) for rows in (sides.added, sides.undone)])
-        return found.groupBy(ID).count().where(F.col("count") > 1).select(ID)
 
 
 def winners(rows: DataFrame) -> DataFrame:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.document_spec import DocumentSpec
-from icdc_spark.documents import delete_line, index_line
-from icdc_spark.rows import ID, non_finite_of, source_of
+from icdc_spark.diff.rows import ID, non_finite_of, source_of
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.serialise import delete_line, index_line
 
 CREATED, UPDATED, DELETED = "c", "u", "d"
 """Values of `expect`: index with no old row seen, index with one seen, delete."""

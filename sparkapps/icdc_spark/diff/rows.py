@@ -6,12 +6,12 @@ Cells travel under names of our own, because a table may have columns called any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.document_spec import DocumentSpec
-from icdc_spark.documents import Cells, document, non_finite
-from icdc_spark.fingerprint import fingerprint
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.fingerprint import fingerprint
+from icdc_spark.documents.ids import cell, document_id
+from icdc_spark.documents.serialise import Cells, document, non_finite
 from icdc_spark.iceberg.errors import filter_errors
-from icdc_spark.ids import cell, document_id
-from icdc_spark.reader import Reader
+from icdc_spark.readers.reader import Reader
 
 ID, FINGERPRINT = "id", "fingerprint"
 

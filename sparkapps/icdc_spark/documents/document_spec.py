@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_api.errors import ColumnNotFound, NoIdentifier, UnsupportedType
-from icdc_spark.forms import form, refuse_bad_name, refuse_undocumentable
-from icdc_spark.schema import Field, Primitive, Schema, walk
+from icdc_spark.documents.forms import form, refuse_bad_name, refuse_undocumentable
+from icdc_spark.documents.schema import Field, Primitive, Schema, walk
 
 CONTRACT_VERSION = 1
 """Raised when the same row would give another document than before."""

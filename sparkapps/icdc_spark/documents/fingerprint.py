@@ -9,8 +9,8 @@ refuses maps.
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.documents import Cells, canonical, canonical_json
-from icdc_spark.schema import Primitive
+from icdc_spark.documents.schema import Primitive
+from icdc_spark.documents.serialise import Cells, canonical, canonical_json
 
 
 def fingerprint(cells: Cells) -> Column:

@@ -5,10 +5,10 @@ The *form* of a type is what a reader of the index can tell apart: two types of 
 same text and the same mapping for every value that both can hold. Pure; knows no Spark.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
 
 EXACT_SCALED_FLOAT_DIGITS = 15
 """Up to so many decimal digits survive the double that OpenSearch keeps of a scaled_float."""
@@ -22,6 +22,9 @@ _FORMS: Mapping[str, str] = {
     "date": "date",
     "timestamp": "timestamp",
     "timestamptz": "timestamptz",
+    "time": "time",
+    "timestamp_ns": "timestamp_ns",
+    "timestamptz_ns": "timestamptz_ns",
     "string": "string",
     "uuid": "uuid",
     "binary": "binary",
@@ -29,10 +32,11 @@ _FORMS: Mapping[str, str] = {
     "variant": "variant",
 }
 
-UNLOADABLE = frozenset(
-    {"time", "timestamp_ns", "timestamptz_ns", "geometry", "geography", "unknown"}
-)
-"""Types without a document form here: Spark has no type for them, or no text is agreed upon."""
+READ_AS_TEXT = frozenset({"time", "timestamp_ns", "timestamptz_ns"})
+"""Types that Spark has no word for; readers give the text that documents hold."""
+
+WITHOUT_FORM = frozenset({"geometry", "geography", "unknown"})
+"""Types without a document form: no text of them is agreed upon."""
 
 _RESERVED = frozenset(
     {
@@ -77,11 +81,10 @@ def form(kind: Type) -> str:
             return "map"
 
 
-def is_loadable(column: Field) -> bool:
-    """Whether Spark can read the column; False also for one field deep inside it."""
-    return not any(
-        isinstance(entry.type, Primitive) and entry.type.name in UNLOADABLE
-        for _, entry in walk(column)
+def holds(column: Field, names: Set[str]) -> bool:
+    """Whether the column, or a field inside it, is of a primitive type of one of these names."""
+    return any(
+        isinstance(entry.type, Primitive) and entry.type.name in names for _, entry in walk(column)
     )
 
 

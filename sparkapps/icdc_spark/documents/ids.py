@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.document_spec import DocumentSpec
-from icdc_spark.documents import text
-from icdc_spark.schema import Field, Primitive
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.schema import Field, Primitive
+from icdc_spark.documents.serialise import text
 
 MAX_ID_BYTES = 512
 """What OpenSearch takes as `_id`, in bytes of UTF-8."""

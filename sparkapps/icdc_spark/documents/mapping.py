@@ -5,9 +5,9 @@ Pure. It knows what OpenSearch calls its field types, and nothing about indices 
 
 from typing import Any
 
-from icdc_spark.document_spec import CONTRACT_VERSION, DocumentSpec
-from icdc_spark.forms import EXACT_SCALED_FLOAT_DIGITS
-from icdc_spark.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
+from icdc_spark.documents.document_spec import CONTRACT_VERSION, DocumentSpec
+from icdc_spark.documents.forms import EXACT_SCALED_FLOAT_DIGITS
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
 
 KEYWORD_IGNORE_ABOVE = 8191
 """Characters; Lucene refuses terms above 32766 bytes, and a character takes up to four."""
@@ -21,6 +21,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "date": {"type": "date"},
     "timestamp": {"type": "date"},
     "timestamptz": {"type": "date"},
+    "time": {"type": "keyword"},
+    "timestamp_ns": {"type": "date_nanos"},
+    "timestamptz_ns": {"type": "date_nanos"},
     "string": {
         "type": "keyword",
         "ignore_above": KEYWORD_IGNORE_ABOVE,

@@ -1,8 +1,9 @@
 """Documents as Spark expressions: the one serialiser, in the JVM, for export and changelog alike.
 
 Two paths that built documents in two ways would sooner or later disagree about a digit. Needs the
-session settings of `session.APPLICATION_CONF`: UTC, and ANSI casts (a decimal's text is plain
-only under ANSI). This module knows neither where rows come from nor where documents go.
+session settings of `session.APPLICATION_CONF`: UTC, ANSI casts (a decimal's text is plain only
+under ANSI), and nulls left out also where a column has a default. This module knows neither where
+rows come from nor where documents go.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.schema import Field, ListOf, MapOf, Primitive, Struct, Type
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type
 
 _FORMATS = {
     "timestamptz": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",

@@ -28,12 +28,20 @@ FOREIGN_ERRORS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What Spark and Iceberg raise in Python; the last two when the JVM does not answer any more."""
 
 _CLASS_NAME = re.compile(r"\b(?:[a-z_][\w]*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
+_PYTHON_ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): .*$", re.MULTILINE)
 _STATUS_DENIED = re.compile(r"Status Code: (?:401|403)\b|Access Denied|AccessDenied")
 
 # The first line that matches wins: a refused login can surface as a failed connection too.
 _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
     (
-        frozenset({"ForbiddenException", "NotAuthorizedException", "AccessDeniedException"}),
+        frozenset(
+            {
+                "ForbiddenException",
+                "NotAuthorizedException",
+                "AccessDeniedException",
+                "PermissionError",
+            }
+        ),
         Unauthorized,
         "the catalog or the storage refuses the credentials; see catalog.properties and the "
         "Secrets of catalog.propertiesFrom",
@@ -46,7 +54,14 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
         "the catalog has no such table",
     ),
     (
-        frozenset({"NotFoundException", "FileNotFoundException", "NoSuchKeyException"}),
+        frozenset(
+            {
+                "NotFoundException",
+                "FileNotFoundException",
+                "FileNotFoundError",
+                "NoSuchKeyException",
+            }
+        ),
         DataFileMissing,
         "a file that the snapshot refers to is gone",
     ),
@@ -157,8 +172,11 @@ def _lineage(throwable: Any) -> set[str]:
 
 
 def _class_names(text: str) -> set[str]:
-    return {re.split(r"[.$]", found)[-1] for found in _CLASS_NAME.findall(text)}
+    raised = {found.split(":", 1)[0] for found in _PYTHON_ERROR.findall(text)}
+    return {re.split(r"[.$]", found)[-1] for found in {*_CLASS_NAME.findall(text), *raised}}
 
 
 def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0][:400]
+    """The line that says what happened; of a Python traceback that is the last one."""
+    raised = _PYTHON_ERROR.findall(text) if "Traceback (most recent call last)" in text else []
+    return (raised[-1] if raised else text.strip().split("\n", 1)[0])[:400]

@@ -4,6 +4,7 @@ Loaded through the Iceberg catalog and not through Spark's SQL layer, which cann
 a column of a type that Spark does not know, even when that column is not wanted.
 """
 
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +13,10 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import BadSpec, BranchNotFound, Gap
-from icdc_spark.forms import is_loadable
+from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
+from icdc_spark.documents.schema import Schema, parse_schema, walk
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.schema import Schema, parse_schema, walk
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
@@ -158,7 +159,7 @@ class IcebergTable:
         A staged read takes the columns of its table's current schema, which may be newer.
         """
         iceberg, metadata = self.bridge.iceberg, self._metadata()
-        schema = self._without_unloadable(self._schema(snapshot_id))
+        schema = self.columns(snapshot_id, without=WITHOUT_FORM | READ_AS_TEXT)
         builder = iceberg.TableMetadata.buildFrom(metadata)
         # The location lets executors find what the serialised table leaves out.
         static = (
@@ -170,16 +171,18 @@ class IcebergTable:
         operations = iceberg.StaticTableOperations(static, self.java.io())
         return iceberg.BaseTable(operations, self.java.name())
 
-    def _without_unloadable(self, schema: Any) -> Any:
+    def columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
+        """The Java schema of a snapshot without the columns that hold a type of these names."""
+        schema = self._schema(snapshot_id)
         parsed = parse_schema(self.bridge.iceberg.SchemaParser.toJson(schema))
-        unloadable = self.bridge.jvm.java.util.HashSet()
+        unwanted = self.bridge.jvm.java.util.HashSet()
         for column in parsed.fields:
-            if not is_loadable(column):
+            if holds(column, without):
                 for _, entry in walk(column):
-                    unloadable.add(entry.id)
-        if unloadable.isEmpty():
+                    unwanted.add(entry.id)
+        if unwanted.isEmpty():
             return schema
-        return self.bridge.iceberg.types.TypeUtil.selectNot(schema, unloadable)
+        return self.bridge.iceberg.types.TypeUtil.selectNot(schema, unwanted)
 
     def _schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)

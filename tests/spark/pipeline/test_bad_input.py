@@ -131,12 +131,6 @@ UNUSABLE_COLUMNS = [
     bad_key("list", "array<int>", "list"),
     bad_key("map", "map<string,int>", "map"),
     made(
-        "t",
-        "time",
-        "UnsupportedType",
-        f"{{n}}: column `t` has the type time, {NO_TYPE}",
-    ),
-    made(
         "g",
         "geometry",
         "UnsupportedType",

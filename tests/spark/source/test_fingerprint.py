@@ -7,11 +7,11 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.document_spec import DocumentSpec
+from icdc_spark.diff.plan import plan_export
+from icdc_spark.diff.rows import FINGERPRINT, source_of, whole
+from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.plan import plan_export
-from icdc_spark.reader import StagedReader
-from icdc_spark.rows import FINGERPRINT, source_of, whole
+from icdc_spark.readers.choose import open_reader
 from support_lake import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
@@ -82,7 +82,7 @@ def _rows(rng: random.Random) -> list[str]:
 
 def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list[tuple[str, int]]:
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30)
-    with StagedReader(lake.session, table, at) as reader:
+    with open_reader(lake.session, table, at, spec) as reader:
         rows = whole(reader.read(chunk.group), spec)
         found = rows.select(source_of(spec).alias("document"), F.col(FINGERPRINT)).collect()
     return [(row["document"], row[FINGERPRINT]) for row in found]

@@ -10,8 +10,8 @@ import sys
 import pytest
 from pyspark.errors import PySparkException
 
-from icdc_spark.diff import Strategy
-from icdc_spark.plan import plan_changes
+from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.plan import plan_changes
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, applied, other_strategies
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.plan import plan_changes
+from icdc_spark.diff.plan import plan_changes
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op, other_strategies
 
 pytestmark = pytest.mark.spark

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.document_spec import DocumentWishes, resolve_spec
-from icdc_spark.mapping import index_mapping
-from icdc_spark.schema import parse_schema
+from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.documents.mapping import index_mapping
+from icdc_spark.documents.schema import parse_schema
 
 pytestmark = pytest.mark.unit
 
@@ -26,6 +26,9 @@ MAPPINGS: list[tuple[object, dict[str, Any]]] = [
     ("date", {"type": "date"}),
     ("timestamp", {"type": "date"}),
     ("timestamptz", {"type": "date"}),
+    ("time", {"type": "keyword"}),
+    ("timestamp_ns", {"type": "date_nanos"}),
+    ("timestamptz_ns", {"type": "date_nanos"}),
     ("string", KEYWORD),
     ("uuid", {"type": "keyword"}),
     ("binary", {"type": "binary"}),

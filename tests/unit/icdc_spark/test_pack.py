@@ -2,8 +2,8 @@
 
 import pytest
 
+from icdc_spark.diff.plan import pack
 from icdc_spark.iceberg.planning import PlannedFile
-from icdc_spark.plan import pack
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,106 @@
+"""Reads Parquet files with pyarrow in Spark's Python workers, one partition per few files.
+
+For tables whose documents need a column that Spark has no type for, which Spark's own reader
+refuses as a whole. Slower than that one, and it reads all columns; what it cannot read it refuses
+by name instead of guessing. The work on a file is in `parquet_files`, so that it is shown to
+workers as plain data.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from icdc_api.errors import UnsupportedType
+from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.file_tasks import FileTask, file_tasks
+from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.iceberg.shapes import shape_of
+from icdc_spark.iceberg.staging import METADATA_TYPES
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.readers.parquet_files import Columns, read_file
+from icdc_spark.readers.reader import SnapshotReader
+
+NOT_BY_ARROW = frozenset({"variant"})
+"""Types that Spark's reader reads and this one does not."""
+
+PARTITION_BYTES = 128 * 1024 * 1024
+"""Compressed bytes of files up to which several of them are read by one task."""
+
+
+class ArrowReader(SnapshotReader):
+    """A `Reader` of all columns but variants, of Parquet files without equality deletes."""
+
+    def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
+        super().__init__(session, table, snapshot_id)
+        self._shape = shape_of(table, snapshot_id, without=NOT_BY_ARROW)
+
+    def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
+        """See `Reader.read`. Raises UnsupportedType for what only Spark's reader could read."""
+        schema = T.StructType(list(self._shape.spark_schema.fields))
+        for column in metadata:
+            schema = schema.add(column, METADATA_TYPES[column])
+        with source_errors(self._table.name):
+            tasks = file_tasks(self._table, group.tasks)
+            for task in tasks:
+                self._refuse_unreadable(task)
+            if not tasks:
+                return self._session.createDataFrame([], schema)
+            columns = Columns(
+                schema=self._shape.iceberg_schema,
+                name_mapping=self._shape.name_mapping,
+                metadata=tuple(metadata),
+            )
+            parts = _packed(tasks)
+            work = _work(parts, columns, self._shape.io_properties)
+            numbers = self._session.range(0, len(parts), 1, len(parts))
+            return numbers.mapInArrow(work, schema)
+
+    def _refuse_unreadable(self, task: FileTask) -> None:
+        names = ", ".join(f"`{name}`" for name in self._shape.text_columns)
+        if task.file_format != "parquet":
+            raise UnsupportedType(
+                f"{self._table.name}: {task.location} is of the format {task.file_format}; beside "
+                f"columns of the kind of {names} only parquet can be read: rewrite the data files, "
+                "or leave these columns out by naming the other ones in `columns`"
+            )
+        for delete in task.deletes:
+            if delete.content == "equality-deletes":
+                raise UnsupportedType(
+                    f"{self._table.name}: {task.location} has equality deletes; beside columns of "
+                    f"the kind of {names} they cannot be read: compact the table, or leave these "
+                    "columns out by naming the other ones in `columns`"
+                )
+
+
+def _work(
+    parts: Sequence[Sequence[FileTask]], columns: Columns, properties: dict[str, str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    return functools.partial(_read_parts, parts, columns, properties)
+
+
+def _read_parts(
+    parts: Sequence[Sequence[FileTask]],
+    columns: Columns,
+    properties: dict[str, str],
+    numbers: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            for task in parts[number]:
+                yield from read_file(task, columns, properties)
+
+
+def _packed(tasks: Sequence[FileTask]) -> list[list[FileTask]]:
+    """Neighbouring files together up to PARTITION_BYTES; a larger file alone."""
+    parts: list[list[FileTask]] = []
+    filled = PARTITION_BYTES
+    for task in tasks:
+        if filled + task.bytes > PARTITION_BYTES:
+            parts.append([])
+            filled = 0
+        parts[-1].append(task)
+        filled += task.bytes
+    return parts

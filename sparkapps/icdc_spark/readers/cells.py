@@ -1,0 +1,156 @@
+"""From the columns of a Parquet file to columns in a snapshot's schema, as Spark takes them.
+
+Fields are found by id, at every depth; one that the file lacks is its default or null. Values of
+types that Spark has no word for become the text that documents hold. pyiceberg's own projection is
+not used: it takes a null list or map that holds structs for an empty one.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg import types as I  # noqa: N812
+from pyiceberg.conversions import from_json
+from pyiceberg.schema import Schema
+
+_PLAIN: Mapping[type[I.IcebergType], pa.DataType] = {
+    I.BooleanType: pa.bool_(),
+    I.IntegerType: pa.int32(),
+    I.LongType: pa.int64(),
+    I.FloatType: pa.float32(),
+    I.DoubleType: pa.float64(),
+    I.DateType: pa.date32(),
+    I.TimestampType: pa.timestamp("us"),
+    I.TimestamptzType: pa.timestamp("us", "UTC"),
+    I.StringType: pa.string(),
+    I.BinaryType: pa.binary(),
+    I.FixedType: pa.binary(),
+    I.UUIDType: pa.string(),
+    I.TimeType: pa.string(),
+    I.TimestampNanoType: pa.string(),
+    I.TimestamptzNanoType: pa.string(),
+}
+
+
+def project_rows(
+    schema: Schema, file: Schema, batch: pa.RecordBatch, constants: Mapping[int, Any]
+) -> list[pa.Array]:
+    """One array per column of `schema`; `constants` are values, in JSON, of columns by field id."""
+    names = {field.field_id: field for field in file.fields}
+    made = []
+    for field in schema.fields:
+        own = names.get(field.field_id)
+        if own is not None:
+            made.append(_projected(field.field_type, own.field_type, batch.column(own.name)))
+        elif field.field_id in constants and isinstance(field.field_type, I.PrimitiveType):
+            value = _scalar(field.field_type, constants[field.field_id])
+            made.append(pa.repeat(value, batch.num_rows))
+        else:
+            made.append(_missing(field, batch.num_rows))
+    return made
+
+
+def arrow_type(kind: I.IcebergType) -> pa.DataType:
+    """The type of the arrays that are made of an Iceberg type."""
+    match kind:
+        case I.DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case I.StructType():
+            return pa.struct([pa.field(f.name, arrow_type(f.field_type)) for f in kind.fields])
+        case I.ListType():
+            return pa.list_(pa.field("element", arrow_type(kind.element_type)))
+        case I.MapType():
+            return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
+        case _:
+            return _PLAIN[type(kind)]
+
+
+def _projected(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Array:
+    if cells.offset and isinstance(cells, pa.ListArray | pa.LargeListArray | pa.MapArray):
+        cells = cells.take(pa.array(range(len(cells))))  # a mask is refused for a slice
+    match kind, own:
+        case I.StructType(), I.StructType():
+            return _struct(kind, own, cells)
+        case I.ListType(), I.ListType():
+            values = _projected(kind.element_type, own.element_type, cells.values)
+            offsets = cells.offsets.cast(pa.int32())
+            return pa.ListArray.from_arrays(
+                offsets, values, type=arrow_type(kind), mask=cells.is_null()
+            )
+        case I.MapType(), I.MapType():
+            keys = _projected(kind.key_type, own.key_type, cells.keys)
+            items = _projected(kind.value_type, own.value_type, cells.items)
+            return pa.MapArray.from_arrays(
+                cells.offsets, keys, items, type=arrow_type(kind), mask=cells.is_null()
+            )
+        case _:
+            return _primitive(kind, cells)
+
+
+def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.Array:
+    found = {field.field_id: field for field in own.fields}
+    children = []
+    for field in kind.fields:
+        mine = found.get(field.field_id)
+        if mine is None:
+            children.append(_missing(field, len(cells)))
+        else:
+            children.append(_projected(field.field_type, mine.field_type, cells.field(mine.name)))
+    if not children:
+        # Nothing says how many rows a struct without fields has.
+        nulls = cells.is_null().to_pylist()
+        return pa.array([None if null else {} for null in nulls], arrow_type(kind))
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type(kind)), mask=cells.is_null())
+
+
+def _primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
+    match kind:
+        case I.TimeType():
+            return cells.cast(pa.time64("us")).cast(pa.string())
+        case I.TimestampNanoType():
+            return _moment(cells)
+        case I.TimestamptzNanoType():
+            return pc.binary_join_element_wise(_moment(cells), "Z", "")
+        case I.UUIDType():
+            return _uuid_text(cells)
+        case _:
+            return cells.cast(arrow_type(kind))
+
+
+def _moment(cells: pa.Array) -> pa.Array:
+    """Nanoseconds as text with nine digits; a moment with a zone is shown in UTC."""
+    plain = cells.cast(pa.timestamp("ns", cells.type.tz)).cast(pa.timestamp("ns"))
+    return pc.replace_substring(plain.cast(pa.string()), " ", "T", max_replacements=1)
+
+
+def _uuid_text(cells: pa.Array) -> pa.Array:
+    plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
+    texts = [None if raw is None else str(uuid.UUID(bytes=raw)) for raw in plain.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _missing(field: I.NestedField, rows: int) -> pa.Array:
+    """A column that the file was written without."""
+    kind, default = field.field_type, field.initial_default
+    if default is None or not isinstance(kind, I.PrimitiveType):
+        return pa.nulls(rows, arrow_type(kind))
+    return pa.repeat(_scalar(kind, default), rows)
+
+
+def _scalar(kind: I.PrimitiveType, value: Any) -> pa.Scalar:
+    """A value in Iceberg's JSON form, or as Python has it."""
+    match kind:
+        case I.TimestampNanoType():
+            return _primitive(kind, pa.array([value]).cast(pa.timestamp("ns")))[0]
+        case I.TimestamptzNanoType():
+            return _primitive(kind, pa.array([value]).cast(pa.timestamp("ns", "UTC")))[0]
+    plain = from_json(kind, value) if isinstance(value, str) else value
+    match kind:
+        case I.TimeType():
+            return _primitive(kind, pa.array([plain]))[0]
+        case I.UUIDType():
+            return pa.scalar(str(plain), pa.string())
+        case _:
+            return pa.scalar(plain, arrow_type(kind))

@@ -1,0 +1,46 @@
+"""Which reader a table needs: Spark's own wherever it reads all that documents are made of."""
+
+import re
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import UnsupportedType
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.forms import READ_AS_TEXT, holds
+from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
+from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.staged import StagedReader
+
+
+def open_reader(
+    session: SparkSession, table: IcebergTable, snapshot_id: int, spec: DocumentSpec
+) -> Reader:
+    """A reader of one snapshot for these documents; raises UnsupportedType where none fits."""
+    needed = list(_needed(table.schema(snapshot_id), spec))
+    texts = [column for column in needed if holds(column, READ_AS_TEXT)]
+    if not texts:
+        return StagedReader(session, table, snapshot_id)
+    for column in needed:
+        if holds(column, NOT_BY_ARROW):
+            raise UnsupportedType(
+                f"{table.name}: column `{column.name}` holds a {column.type} and column "
+                f"`{texts[0].name}` a {texts[0].type}, and no reader can read both; leave one of "
+                "them out by naming the other columns in `columns`"
+            )
+    return ArrowReader(session, table, snapshot_id)
+
+
+def _needed(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:
+    """The top-level columns that documents, ids and the filter are made of."""
+    wanted = {column.id for column in spec.columns} | {path[0].id for path in spec.identifiers}
+    for column in schema.fields:
+        if column.id in wanted or _mentions(spec.row_filter or "", column.name):
+            yield column
+
+
+def _mentions(row_filter: str, name: str) -> bool:
+    """Whether the filter may speak of the column; a word too many costs speed, never a row."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row_filter, re.IGNORECASE) is not None

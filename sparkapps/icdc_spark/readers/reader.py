@@ -1,0 +1,110 @@
+"""All that the diff knows of reading, and what every reader has in common."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from icdc_spark.iceberg.planning import FileGroup, list_files
+from icdc_spark.iceberg.tables import IcebergTable
+
+
+class Reader(Protocol):
+    """Rows of groups of files, all in the schema of one snapshot; a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    @property
+    def table_name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that the frames belong to."""
+        ...
+
+    def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
+        """The rows of a group, columns by field id and named as in the schema.
+
+        Types that Spark has no word for come as the text that documents hold. `metadata` names
+        columns among `_file`, `_pos` and `_deleted`. Deleted rows are left out, unless `_deleted`
+        is asked for: then they are there, marked.
+        """
+        ...
+
+    @property
+    def nothing(self) -> FileGroup:
+        """A group of no file; reading it gives the columns without rows."""
+        ...
+
+    def everything(self, *, within: Any = None) -> FileGroup:
+        """All files of the snapshot; `within` may leave out files that hold no matching row."""
+        ...
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Persists an intermediate result until the reader is closed."""
+        ...
+
+
+class SnapshotReader:
+    """What the readers share: the snapshot's files, and results that are kept for a while."""
+
+    def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
+        self._session = session
+        self._table = table
+        self._snapshot_id = snapshot_id
+        self._kept: list[DataFrame] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            while self._kept:
+                self._kept.pop().unpersist()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Gives back what the reader holds besides kept results."""
+
+    @property
+    def table_name(self) -> str:
+        """The table as the pipeline names it."""
+        return self._table.name
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that the frames belong to."""
+        return self._session
+
+    @property
+    def nothing(self) -> FileGroup:
+        """See `Reader.nothing`."""
+        return list_files(self._table, None).group(())
+
+    def everything(self, *, within: Any = None) -> FileGroup:
+        """See `Reader.everything`; `within` is an Iceberg expression."""
+        listing = list_files(self._table, self._snapshot_id, within=within)
+        return listing.group(sorted(listing.files, key=lambda file: file.location))
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """See `Reader.keep`; what does not fit into memory goes to local disk."""
+        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self._kept.append(kept)
+        return kept

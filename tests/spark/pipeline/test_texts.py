@@ -1,0 +1,101 @@
+"""Times of day and timestamps of nanoseconds, all the way into an index.
+
+Neither Spark nor its SQL knows these types, so the rows are written by Iceberg's Java writers and
+the documents are stated here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icdc_spark.iceberg.tables import IcebergTable
+from support_generics import JavaWriter
+from support_schemas import fields_json
+from support_stories import MOR2, MOR3, Document, Stage, Step, Story, gone, put
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+KINDS = {"t": "time", "n": "timestamp_ns", "z": "timestamptz_ns"}
+NOON = {"t": "12:00", "n": "2024-03-15T12:00:00.000000001", "z": "2024-03-15T12:00:00+02:00"}
+NOON_TEXT = {
+    "t": "12:00:00.000000",
+    "n": "2024-03-15T12:00:00.000000001",
+    "z": "2024-03-15T10:00:00.000000000Z",
+}
+LATER = {"t": "12:00:00.000001", "n": "2262-04-11T23:47:16.854775807", "z": "1970-01-01T00:00:00Z"}
+LATER_TEXT = {
+    "t": "12:00:00.000001",
+    "n": "2262-04-11T23:47:16.854775807",
+    "z": "1970-01-01T00:00:00.000000000Z",
+}
+
+Files = dict[str, Any]
+"""The Java data files that a story has written, by a name of its own."""
+
+
+def writing(stage: Stage) -> JavaWriter:
+    return JavaWriter(IcebergTable.load(stage.spark, stage.story.catalog, stage.name))
+
+
+def cells(java: JavaWriter, kinds: dict[str, str], values: dict[str, str]) -> dict[str, Any]:
+    return {name: java.value(kind, values[name]) for name, kind in kinds.items()}
+
+
+def story(version: int) -> Story:
+    """Rows are appended, rewritten, deleted by position, and compared after each step."""
+    kinds = KINDS if version == 3 else {"t": KINDS["t"]}
+    files: Files = {}
+
+    def text(values: dict[str, str]) -> dict[str, str]:
+        return {name: values[name] for name in kinds}
+
+    def append(stage: Stage) -> None:
+        java = writing(stage)
+        noon = cells(java, kinds, NOON)
+        files["first"] = java.append([{"id": 1, **noon}, {"id": 2, **noon}, {"id": 3}])
+
+    def rewrite(stage: Stage) -> None:
+        java = writing(stage)
+        noon, later = cells(java, kinds, NOON), cells(java, kinds, LATER)
+        rewritten = [{"id": 1, **noon}, {"id": 2, **later}, {"id": 3}]
+        files["second"] = java.replace(files["first"], rewritten)
+
+    def delete(stage: Stage) -> None:
+        writing(stage).delete_positions(files["second"], [0, 2])
+
+    def searched(stage: Stage) -> None:
+        query = {"query": {"term": {"t": "12:00:00.000001"}}}
+        assert stage.call("POST", f"{stage.story.alias}/_count", query)["count"] == 1
+
+    first: dict[str, Document] = {
+        "1": {"id": 1, **text(NOON_TEXT)},
+        "2": {"id": 2, **text(NOON_TEXT)},
+        "3": {"id": 3},
+    }
+    second = {**first, "2": {"id": 2, **text(LATER_TEXT)}}
+    third = {"2": second["2"]}
+    return Story(
+        name="texts",
+        format=MOR3 if version == 3 else MOR2,
+        columns=fields_json({"id": "int", **kinds}),
+        steps=[
+            Step(do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first),
+            Step(do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=searched),
+            Step(do=[delete], writes=[gone("1"), gone("3")], documents=third),
+        ],
+    )
+
+
+STORIES = [story(2), story(3)]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told]) -> Told:
+    return teller(STORIES)
+
+
+@pytest.mark.parametrize("alias", [each.alias for each in STORIES])
+def test_a_table_with_types_that_spark_does_not_know_is_followed(told: Told, alias: str) -> None:
+    assert_told(told[alias])

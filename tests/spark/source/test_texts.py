@@ -1,0 +1,287 @@
+"""Columns that Spark has no type for: times of day, and timestamps of nanoseconds.
+
+They are read by another reader than everything else, so both readers must agree on all they share.
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import DataFileMissing, UnsupportedType
+from icdc_spark.diff.changes import Strategy
+from icdc_spark.readers.arrow import ArrowReader
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.staged import StagedReader
+from support_generics import JavaWriter, Row
+from support_lake import CATALOG, Lake, Op
+from support_schemas import create_from_json, fields_json
+from support_types import VALUES
+
+pytestmark = pytest.mark.spark
+
+# Iceberg type, the value in ISO, its text in documents and ids
+CELLS = [
+    ("time", "14:30", "14:30:00.000000"),
+    ("time", "00:00", "00:00:00.000000"),
+    ("time", "23:59:59.999999", "23:59:59.999999"),
+    ("timestamp_ns", "2024-03-15T14:30:00", "2024-03-15T14:30:00.000000000"),
+    ("timestamp_ns", "1969-12-31T23:59:59.999999999", "1969-12-31T23:59:59.999999999"),
+    ("timestamp_ns", "1677-09-21T00:12:43.145224193", "1677-09-21T00:12:43.145224193"),
+    ("timestamp_ns", "2262-04-11T23:47:16.854775807", "2262-04-11T23:47:16.854775807"),
+    ("timestamptz_ns", "2024-03-15T14:30:00.5+02:00", "2024-03-15T12:30:00.500000000Z"),
+    ("timestamptz_ns", "1969-12-31T23:59:59.999999999Z", "1969-12-31T23:59:59.999999999Z"),
+]
+KINDS = ["time", "timestamp_ns", "timestamptz_ns"]
+
+
+def create(lake: Lake, columns: dict[str, Any], *, version: int = 3) -> str:
+    """A table with an `id` and these Iceberg types."""
+    name = lake.new_name()
+    described = fields_json({"id": "int", **columns})
+    properties = {"format-version": str(version)}
+    create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
+    return name
+
+
+def writer(lake: Lake, name: str) -> JavaWriter:
+    return JavaWriter(lake.table(name))
+
+
+def test_every_value_has_its_text_by_export_and_by_changelog(lake: Lake) -> None:
+    name = create(lake, {f"c{at}": kind for at, (kind, _, _) in enumerate(CELLS)})
+    java = writer(lake, name)
+    some = {f"c{at}": java.value(kind, iso) for at, (kind, iso, _) in enumerate(CELLS)}
+    file = java.append([{"id": 1}, {"id": 2}])
+    since = lake.head(name)
+    writer(lake, name).replace(file, [{"id": 1, **some}, {"id": 2}])
+
+    (exported,) = lake.export(name)
+
+    fields = "".join(f',"c{at}":"{text}"' for at, (_, _, text) in enumerate(CELLS))
+    assert [op.doc for op in exported.ops] == [f'{{"id":1{fields}}}', '{"id":2}']
+    for strategy in (Strategy.ONE_READ, Strategy.TWO_READS):
+        changed = lake.changes(name, since, strategy=strategy)
+        assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
+    assert [op.doc for op in lake.changes(name, None).ops] == [op.doc for op in exported.ops]
+
+
+@pytest.mark.parametrize(("kind", "iso", "text"), CELLS[::2])
+def test_a_value_is_found_at_every_depth(lake: Lake, kind: str, iso: str, text: str) -> None:
+    field = {"id": 20, "name": "at", "type": kind, "required": False}
+    structs = {"type": "struct", "fields": [field]}
+    name = create(
+        lake,
+        {
+            "s": structs,
+            "l": {"type": "list", "element-id": 30, "element": kind, "element-required": False},
+            "m": {
+                "type": "map",
+                "key-id": 40,
+                "key": kind,
+                "value-id": 41,
+                "value": kind,
+                "value-required": False,
+            },
+        },
+    )
+    java = writer(lake, name)
+    value = java.value(kind, iso)
+    java.append(
+        [
+            {"id": 1, "s": java.struct("s", {"at": value}), "l": [value, None], "m": {value: None}},
+            {"id": 2, "s": java.struct("s", {}), "l": [], "m": {}},
+            {"id": 3},
+            {"id": 4, "s": java.struct("s", {"at": value}), "l": None, "m": {value: value}},
+        ]
+    )
+
+    (exported,) = lake.export(name)
+
+    assert [json.loads(op.doc or "") for op in exported.ops] == [
+        {"id": 1, "s": {"at": text}, "l": [text, None], "m": {text: None}},
+        {"id": 2, "s": {}, "l": [], "m": {}},
+        {"id": 3},
+        {"id": 4, "s": {"at": text}, "m": {text: text}},
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_may_be_made_of_them(lake: Lake, kind: str) -> None:
+    name = create(lake, {"k": kind})
+    java = writer(lake, name)
+    iso, text = next((iso, text) for each, iso, text in CELLS if each == kind)
+    java.append([{"id": 1, "k": java.value(kind, iso)}, {"id": 2}])
+
+    (exported,) = lake.export(name, identifier_columns=("k", "id"))
+
+    assert exported.short == [("c", f"{text}|1"), ("c", r"\N|2")]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version: int) -> None:
+    name = create(lake, {"t": "time"}, version=version)
+    java = writer(lake, name)
+    at = java.value("time", "10:00")
+    first = java.append([{"id": n, "t": at} for n in range(6)])
+    other = java.append([{"id": n, "t": at} for n in range(6, 9)])
+    start = lake.head(name)
+    writer(lake, name).delete_positions(first, [0, 2, 5])
+    middle = lake.head(name)
+    writer(lake, name).delete_positions(other, [1])
+
+    (exported,) = lake.export(name)
+
+    assert [op.id for op in exported.ops] == ["1", "3", "4", "6", "8"]
+    deleted = lake.changes(name, start, until=middle)
+    assert deleted.ops == [Op("d", key, None) for key in ("0", "2", "5")]
+    assert lake.changes(name, middle).short == [("d", "7")]
+    # Back again: what was deleted is written anew.
+    undone = lake.changes(name, lake.head(name), until=start)
+    assert [op.id for op in undone.ops] == ["0", "2", "5", "7"]
+
+
+def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> None:
+    values = [each for each in VALUES if "variant" not in each[0]]
+    columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(values))
+    name = lake.create(f"id int, {columns}, n int, f float, old string, gone string", version=3)
+    some = ", ".join(f"{sql} c{at}" for at, (_, sql, _) in enumerate(values))
+    none = ", ".join(f"cast(null as {kind}) c{at}" for at, (kind, _, _) in enumerate(values))
+    rest = "7 n, float('1.5') f, 'kept' old, 'x' gone"
+    lake.sql(f"insert into lake.{name} select 1 id, {some}, {rest} union all select 2, {none}, "
+             "null, null, null, null")  # fmt: skip
+    lake.sql(f"alter table lake.{name} alter column n type bigint")
+    lake.sql(f"alter table lake.{name} alter column f type double")
+    lake.sql(f"alter table lake.{name} rename column old to fresh")
+    lake.sql(f"alter table lake.{name} drop column gone")
+    lake.sql(f"alter table lake.{name} add column gone int first")
+    lake.sql(f"insert into lake.{name} (id, gone) values (3, 5)")
+    # A new snapshot with the new schema, which Spark can still load.
+    (staged,) = lake.export(name)
+    staged_places = lake.export(name, append_only=True)
+    change = lake.table(name).java.updateSchema()
+    iceberg = lake.table(name).bridge.iceberg
+    change.addColumn("t", iceberg.types.Types.TimeType.get()).commit()
+    writer(lake, name).append([{"id": 4}])
+
+    (arrow,) = lake.export(name)
+
+    assert [op for op in arrow.ops if op.id != "4"] == staged.ops
+    assert arrow.counts.non_finite == staged.counts.non_finite
+    both = {op for batch in staged_places for op in batch.ops}
+    assert both < {op for batch in lake.export(name, append_only=True) for op in batch.ops}
+
+
+def test_rows_of_before_show_the_default_of_a_column_added_later(lake: Lake) -> None:
+    name = create(lake, {"t": "time"})
+    writer(lake, name).append([{"id": 1}])
+    table = lake.table(name)
+    literals, types = table.bridge.iceberg.expressions.Literal, table.bridge.iceberg.types.Types
+    change = table.java.updateSchema()
+    change = change.addColumn("n", types.IntegerType.get(), None, literals.of(5))
+    at = literals.of("10:00:00.000001").to(types.TimeType.get())
+    change.addColumn("at", types.TimeType.get(), None, at).commit()
+    writer(lake, name).append([{"id": 2}])
+
+    (exported,) = lake.export(name)
+
+    assert [op.doc for op in exported.ops] == [
+        '{"id":1,"n":5,"at":"10:00:00.000001"}',
+        '{"id":2}',
+    ]
+    (staged,) = lake.export(name, columns=("id", "n"))
+    assert [op.doc for op in staged.ops] == ['{"id":1,"n":5}', '{"id":2}']
+
+
+def test_a_filter_may_speak_of_them_by_their_text(lake: Lake) -> None:
+    name = create(lake, {"t": "time", "a": "string"})
+    java = writer(lake, name)
+    java.append([{"id": n, "t": java.value("time", f"{n:02d}:30")} for n in range(4)])
+
+    (exported,) = lake.export(name, columns=("id", "a"), row_filter="T >= '02:00' and id < 3")
+
+    assert exported.ops == [Op("c", "2", '{"id":2}')]
+
+
+def test_the_slower_reader_is_taken_only_where_it_is_needed(lake: Lake) -> None:
+    name = create(lake, {"t": "time", "a": "string"})
+    writer(lake, name).append([{"id": 1}])
+    table, at = lake.table(name), lake.head(name)
+
+    def chosen(**wishes: Any) -> type:
+        with open_reader(lake.session, table, at, lake.spec(name, **wishes)) as reader:
+            return type(reader)
+
+    assert chosen() is ArrowReader
+    assert chosen(columns=("id", "a")) is StagedReader
+    assert chosen(columns=("a",), identifier_columns=("id", "t")) is ArrowReader
+    assert chosen(columns=("id",), row_filter="t is null") is ArrowReader
+    assert chosen(columns=("id",), row_filter="a is null") is StagedReader
+
+
+def test_a_variant_beside_them_is_refused_and_may_be_left_out(lake: Lake) -> None:
+    name = create(lake, {"t": "time", "v": "variant"})
+    writer(lake, name).append([{"id": 1}])
+
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name)
+
+    assert str(caught.value) == (
+        f"{name}: column `v` holds a variant and column `t` a time, and no reader can read both; "
+        "leave one of them out by naming the other columns in `columns`"
+    )
+    for column in ("t", "v"):
+        (exported,) = lake.export(name, columns=("id", column))
+        assert exported.short == [("c", "1")]
+
+
+@pytest.mark.parametrize("file_format", ["avro", "orc"])
+def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str) -> None:
+    name = create(lake, {"t": "time"})
+    file = writer(lake, name).append([{"id": 1}], file_format=file_format)
+
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name)
+
+    assert str(caught.value) == (
+        f"{name}: {file.location()} is of the format {file_format}; beside columns of the kind of "
+        "`t` only parquet can be read: rewrite the data files, or leave these columns out by "
+        "naming the other ones in `columns`"
+    )
+
+
+def test_equality_deletes_are_refused_by_name(lake: Lake) -> None:
+    name = create(lake, {"t": "time"}, version=2)
+    file = writer(lake, name).append([{"id": 1}, {"id": 2}])
+    writer(lake, name).delete_equal("id", [1])
+
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name)
+
+    assert str(caught.value) == (
+        f"{name}: {file.location()} has equality deletes; beside columns of the kind of `t` they "
+        "cannot be read: compact the table, or leave these columns out by naming the other ones "
+        "in `columns`"
+    )
+    (exported,) = lake.export(name, columns=("id",))
+    assert exported.short == [("c", "2")]
+
+
+def test_a_missing_data_file_is_named(lake: Lake) -> None:
+    name = create(lake, {"t": "time"})
+    file = writer(lake, name).append([{"id": 1}])
+    lake.table(name).java.io().deleteFile(file.location())
+
+    with pytest.raises(DataFileMissing, match=file.location()):
+        lake.export(name)
+
+
+def test_a_file_is_read_in_small_parts_whatever_its_size(lake: Lake) -> None:
+    name = create(lake, {"t": "time", "pad": "string"})
+    rows: list[Row] = [{"id": n, "pad": f"{n:06d}" * 500} for n in range(5_000)]
+    file = writer(lake, name).append(rows)
+    writer(lake, name).delete_positions(file, [0, 2_499, 2_500, 4_999])
+
+    (exported,) = lake.export(name, columns=("id", "t"))
+
+    assert {int(op.id) for op in exported.ops} == set(range(5_000)) - {0, 2_499, 2_500, 4_999}

@@ -1,0 +1,136 @@
+"""Writes tables by Iceberg's own Java writers, one file at a time.
+
+For columns that neither Spark nor pyiceberg can write, and for files whose layout matters.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from icdc_spark.iceberg.tables import IcebergTable
+
+Row = Mapping[str, Any]
+"""Values by column, as py4j passes them: Java objects where Python has no like."""
+
+
+class JavaWriter:
+    """Writes to one table; every method makes one snapshot."""
+
+    def __init__(self, table: IcebergTable) -> None:
+        table.refresh()
+        self._table = table
+        self._iceberg = table.bridge.iceberg
+        self._jvm = table.bridge.jvm
+
+    def value(self, kind: str, text: str) -> Any:
+        """A Java value out of its ISO text: time, timestamp(tz) and their nanoseconds."""
+        time = self._jvm.java.time
+        parsers = {
+            "time": time.LocalTime,
+            "timestamp": time.LocalDateTime,
+            "timestamp_ns": time.LocalDateTime,
+            "timestamptz": time.OffsetDateTime,
+            "timestamptz_ns": time.OffsetDateTime,
+        }
+        return parsers[kind].parse(text)
+
+    def struct(self, column: str, values: Row) -> Any:
+        """A value of a struct column."""
+        return self._record(self._table.java.schema().findType(column).asStructType(), values)
+
+    def append(self, rows: Sequence[Row], *, file_format: str = "parquet") -> Any:
+        """Appends the rows as one file; the Java data file."""
+        file = self._write(rows, file_format)
+        self._table.java.newAppend().appendFile(file).commit()
+        return file
+
+    def replace(self, old: Any, rows: Sequence[Row]) -> Any:
+        """Rewrites a data file, as copy-on-write does; the new Java data file."""
+        file = self._write(rows)
+        self._table.java.newOverwrite().deleteFile(old).addFile(file).commit()
+        return file
+
+    def delete_positions(self, file: Any, positions: Sequence[int]) -> None:
+        """Deletes rows of a data file: by a deletion vector in v3, by position deletes before."""
+        if self._table.format_version >= 3:
+            deletes = self._vectors(file, positions)
+        else:
+            deletes = [self._position_deletes(file, positions)]
+        change = self._table.java.newRowDelta()
+        for each in deletes:
+            change = change.addDeletes(each)
+        change.commit()
+
+    def delete_equal(self, column: str, values: Sequence[Any]) -> None:
+        """Deletes the rows whose column has one of these values, by an equality delete file."""
+        field = self._table.java.schema().findField(column)
+        ids = self._table.bridge._gateway.new_array(self._jvm.int, 1)
+        ids[0] = field.fieldId()
+        chosen = self._table.java.schema().select(self._table.bridge.strings([column]))
+        builder = self._builder().equalityFieldIds(ids).equalityDeleteRowSchema(chosen)
+        spec = self._table.java.spec()
+        writer = builder.build().newEqualityDeleteWriter(self._output(), spec, None)
+        for value in values:
+            writer.write(self._record(chosen.asStruct(), {column: value}))
+        writer.close()
+        self._table.java.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+    def _write(self, rows: Sequence[Row], file_format: str = "parquet") -> Any:
+        kind = self._iceberg.FileFormat.fromString(file_format)
+        factory = self._builder().dataFileFormat(kind).build()
+        output = self._output(file_format)
+        writer = factory.newDataWriter(output, self._table.java.spec(), None)
+        for row in rows:
+            writer.write(self._record(self._table.java.schema().asStruct(), row))
+        writer.close()
+        return writer.toDataFile()
+
+    def _record(self, kind: Any, values: Row) -> Any:
+        record = self._iceberg.data.GenericRecord.create(kind)
+        for name, value in values.items():
+            record.setField(name, self._java(value))
+        return record
+
+    def _java(self, value: Any) -> Any:
+        """Lists and maps as Java's own, which may be kept after the call."""
+        if isinstance(value, list):
+            made = self._jvm.java.util.ArrayList()
+            for each in value:
+                made.add(each)
+            return made
+        if isinstance(value, dict):
+            made = self._jvm.java.util.HashMap()
+            for key, each in value.items():
+                made.put(key, each)
+            return made
+        return value
+
+    def _position_deletes(self, file: Any, positions: Sequence[int]) -> Any:
+        spec = self._table.java.spec()
+        writer = self._builder().build().newPositionDeleteWriter(self._output(), spec, None)
+        for position in positions:
+            entry = self._iceberg.deletes.PositionDelete.create()
+            writer.write(entry.set(file.location(), position))
+        writer.close()
+        return writer.toDeleteFile()
+
+    def _vectors(self, file: Any, positions: Sequence[int]) -> list[Any]:
+        factory = self._iceberg.io.OutputFileFactory.builderFor(self._table.java, 1, 1)
+        files = factory.format(self._iceberg.FileFormat.PUFFIN).build()
+        bridge, handles = self._table.bridge, self._jvm.java.lang.invoke.MethodHandles
+        nothing = handles.constant(bridge._class("java.lang.Object"), None)
+        anything = bridge._classes("java.lang.Object")
+        none_before = bridge._function(handles.dropArguments(nothing, 0, anything))
+        writer = self._iceberg.deletes.BaseDVFileWriter(files, none_before)
+        for position in positions:
+            writer.delete(file.location(), position, self._table.java.spec(), None)
+        writer.close()
+        return list(writer.result().deleteFiles())
+
+    def _builder(self) -> Any:
+        return getattr(self._iceberg.data, "GenericFileWriterFactory$Builder")(self._table.java)
+
+    def _output(self, suffix: str = "parquet") -> Any:
+        java = self._table.java
+        place = java.io().newOutputFile(f"{java.location()}/data/{uuid.uuid4()}.{suffix}")
+        return self._iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
