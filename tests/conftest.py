@@ -1,11 +1,19 @@
-"""What every test gets: a check that nothing is left running."""
+"""What every test gets: a check that nothing is left running, and a seed for random choices.
 
+Kills and seeds travel with the reports of tests, so that they are printed at the end of the run
+also when its tests were spread over several processes.
+"""
+
+import random
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from support_seeds import seeded
 
 _GRACE_SECONDS = 5.0
 
@@ -43,3 +51,36 @@ def nothing_left_running() -> Iterator[None]:
         time.sleep(0.05)
     commands = [f"{pid} {_command(pid)}" for pid in sorted(left)]
     pytest.fail(f"left running: processes {commands}, threads {sorted(t.name for t in alive)}")
+
+
+@pytest.fixture
+def rng(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> random.Random:
+    """Random choices of this test; ICDC_TEST_SEED repeats those of another run."""
+    seed, choices = seeded(request.node.nodeid)
+    record_property("seed", seed)
+    return choices
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints every kill, and the seeds that random tests ran with."""
+    kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
+    if kills:
+        terminalreporter.section(f"{len(kills)} kills")
+        for number, kill in enumerate(kills, 1):
+            terminalreporter.write_line(f"{number:3} {kill}")
+    for seed, count in Counter(seeds).items():
+        terminalreporter.write_line(f"seed {seed}: {count} random tests (ICDC_TEST_SEED={seed})")
+
+
+def _properties(reporter: pytest.TerminalReporter, wanted: str) -> list[object]:
+    """The values of a property over all tests that have ended."""
+    return [
+        value
+        for outcome in ("passed", "failed")
+        for report in reporter.stats.get(outcome, [])
+        if report.when == "call"
+        for name, value in report.user_properties
+        if name == wanted
+    ]

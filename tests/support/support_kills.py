@@ -5,13 +5,9 @@ fast the machine is. Knows no process.
 """
 
 import itertools
-import os
-import random
 import re
-import sys
-import time
 import urllib.error
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypedDict
@@ -27,7 +23,6 @@ from support_wait import until
 VERSIONS_PER_ORDINAL = 1 << 20
 BULK_BYTES = 65536
 """The smallest that a pipeline may ask for: a batch of some hundred rows is several requests."""
-SEED_VARIABLE = "ICDC_TEST_SEED"
 
 
 class Kind(StrEnum):
@@ -260,15 +255,6 @@ def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> i
     return repeated
 
 
-def seeded(purpose: str) -> tuple[int, random.Random]:
-    """The seed of this test run (ICDC_TEST_SEED repeats one), and choices made from it."""
-    seed = int(os.environ.get(SEED_VARIABLE) or _FRESH_SEED)
-    return seed, random.Random(f"{seed} {purpose}")
-
-
-_FRESH_SEED = time.time_ns() % 1_000_000
-
-
 @dataclass(frozen=True)
 class Kill:
     """One SIGKILL that was sent, for the list at the end of the test run."""
@@ -282,14 +268,13 @@ class Kill:
 
 
 class KillList:
-    """The kills of a test run, counted."""
+    """Notes the kills of one test; `record` takes each of them as text."""
 
-    def __init__(self) -> None:
-        self.kills: list[Kill] = []
+    def __init__(self, record: Callable[[str], object]) -> None:
+        self._record = record
 
     def add(self, seed: int, victim: str, *places: tuple[Kind, Step]) -> Kill:
         """Notes a kill, and the batches that it hit."""
         made = Kill(seed, victim, tuple(f"{kind} {step}" for kind, step in places))
-        sys.stderr.write(f"kill: {made}\n")
-        self.kills.append(made)
+        self._record(str(made))
         return made

@@ -30,9 +30,9 @@ from support_kills import (
     hold,
     let_go,
     plot,
-    seeded,
 )
 from support_runs import END_SECONDS, ChildRun, ChildRuns, Victim
+from support_seeds import seeded
 from support_wait import until
 
 pytestmark = pytest.mark.spark

@@ -24,9 +24,9 @@ from support_kills import (
     assert_written_once,
     hold,
     plot,
-    seeded,
 )
 from support_runs import END_SECONDS
+from support_seeds import seeded
 from support_wait import until
 
 pytestmark = pytest.mark.spark

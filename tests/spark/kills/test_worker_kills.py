@@ -24,9 +24,9 @@ from support_kills import (
     hold,
     let_go,
     plot,
-    seeded,
 )
 from support_runs import connected_to, kill, python_workers
+from support_seeds import seeded
 
 pytestmark = pytest.mark.spark
 

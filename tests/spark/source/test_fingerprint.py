@@ -1,7 +1,6 @@
 """Two rows have one fingerprint exactly when they have one document."""
 
 import random
-import sys
 from collections import defaultdict
 
 import pytest
@@ -45,11 +44,11 @@ VALUES = {
 ROWS = 600
 
 
-def test_equal_fingerprints_and_equal_documents_come_together(lake: Lake) -> None:
-    seed = random.randrange(1 << 32)
-    sys.stdout.write(f"seed {seed}\n")
+def test_equal_fingerprints_and_equal_documents_come_together(
+    lake: Lake, rng: random.Random
+) -> None:
     name = lake.create(f"{', '.join(VALUES)}, id int", version=3)
-    lake.sql(f"insert into lake.{name} values {', '.join(_rows(random.Random(seed)))}")
+    lake.sql(f"insert into lake.{name} values {', '.join(_rows(rng))}")
     table, at = lake.table(name), lake.head(name)
     columns = tuple(column.split()[0] for column in VALUES)
 

@@ -5,7 +5,6 @@ The oracle is independent of the diff: both snapshots are collected and compared
 
 import json
 import random
-import sys
 
 import pytest
 from pyspark.errors import PySparkException
@@ -33,11 +32,9 @@ Rows = dict[str, str]
 )
 @pytest.mark.parametrize("number", range(HISTORIES_PER_TABLE))
 def test_any_history_leads_from_one_snapshot_to_the_other(
-    lake: Lake, mode: str, version: int, number: int
+    lake: Lake, rng: random.Random, mode: str, version: int, number: int
 ) -> None:
-    seed = random.randrange(1 << 32)
-    sys.stdout.write(f"seed {seed}\n")
-    history = History(lake, random.Random(seed), mode, version)
+    history = History(lake, rng, mode, version)
     for _ in range(STEPS):
         history.step()
     until = lake.head(history.name)
