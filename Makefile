@@ -6,10 +6,14 @@ STAMP := $(VENV)/.installed
 # The cache of jars lies outside the checkout, keyed by the lock's content; ICDC_CACHE_DIR moves it.
 JAR_SETS := spark opensearch-2.19.6 opensearch-3.8.0
 PYTEST := $(BIN)/python -m pytest
+# Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
+# file stays in one process, for what its tests share; files start in their order, slow ones first.
+WORKERS ?= 2
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes crds crds-check docs-check lock \
-        test test-unit test-spark demo clean
+        test test-unit test-api test-spark demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -52,13 +56,17 @@ docs-check:
 	$(BIN)/python tools/check_links.py
 
 test: setup ## every test that CI runs, all levels
-	$(PYTEST) tests
+	$(PYTEST) $(PARALLEL) tests
 
 test-unit: setup ## the pure level: seconds
 	$(PYTEST) tests/unit
 
+test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
+	@$(BIN)/python tests/support/support_kube_binaries.py
+	$(PYTEST) tests/api
+
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
-	$(PYTEST) tests/spark
+	$(PYTEST) $(PARALLEL) tests/spark
 
 ##@ Maintain
 crds: setup ## regenerate the CRD from the models

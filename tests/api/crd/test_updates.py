@@ -1,0 +1,147 @@
+"""What an update may change, and what writes of users and of the operator leave alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from support_kube_pipelines import SAMPLES, Pipelines, condition, minimal
+
+pytestmark = pytest.mark.api
+
+STATUS = {
+    "phase": "Streaming",
+    "observedGeneration": 1,
+    "observedTriggers": {"restartNonce": 1, "resyncNonce": 1},
+    "conditions": [condition("Ready", "True")],
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            {"restartNonce": 2},
+            {"restartNonce": 1},
+            "spec.restartNonce never shrinks",
+        ),
+        (
+            {"resync": {"nonce": 2}},
+            {"resync": {"nonce": 1}},
+            "spec.resync.nonce never shrinks",
+        ),
+        # An absent field is its default, which is 0.
+        ({"restartNonce": 2}, {}, "spec.restartNonce never shrinks"),
+        ({"resync": {"nonce": 2}}, {}, "spec.resync.nonce never shrinks"),
+        ({"resync": {"nonce": 2}}, {"resync": {}}, "spec.resync.nonce never shrinks"),
+    ],
+)
+def test_a_nonce_that_shrinks_is_refused(
+    pipelines: Pipelines, before: dict[str, Any], after: dict[str, Any], message: str
+) -> None:
+    stored = pipelines.apply(minimal(**before))
+    ran = pipelines.try_to_apply(minimal(**after))
+    assert ran.code != 0
+    assert message in ran.err
+    assert pipelines.get() == stored
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"restartNonce": 2}, {"restartNonce": 3}),
+        ({"restartNonce": 2}, {"restartNonce": 2, "suspend": True}),
+        ({}, {"restartNonce": 1}),
+        ({"resync": {"nonce": 2}}, {"resync": {"nonce": 3, "mode": "Repair"}}),
+        ({}, {"resync": {"nonce": 1, "tables": ["shop.orders"]}}),
+    ],
+)
+def test_a_nonce_may_grow_or_stay(
+    pipelines: Pipelines, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    first = pipelines.apply(minimal(**before))
+    second = pipelines.apply(minimal(**after))
+    assert second["metadata"]["generation"] == first["metadata"]["generation"] + 1
+
+
+@pytest.mark.parametrize("spec", [{}, {"suspend": True, "restartNonce": 4}])
+def test_applying_the_same_again_changes_nothing(
+    pipelines: Pipelines, spec: dict[str, Any]
+) -> None:
+    first = pipelines.apply(minimal(**spec))
+    assert pipelines.apply(minimal(**spec)) == first
+
+
+def test_applying_a_file_again_as_users_do_changes_nothing(pipelines: Pipelines) -> None:
+    path = str(SAMPLES / "full.yaml")
+    assert pipelines.ok("apply", "-f", path).endswith("created\n")
+    first = pipelines.get()
+    assert pipelines.ok("apply", "-f", path).endswith("unchanged\n")
+    assert pipelines.get() == first
+
+
+def test_a_write_of_the_spec_leaves_the_status_alone(pipelines: Pipelines) -> None:
+    pipelines.apply(minimal())
+    pipelines.patch_status(STATUS)
+    resource = minimal(suspend=True) | {"status": {"phase": "Stalled"}}
+    written = pipelines.apply(resource)
+    assert written["spec"]["suspend"] is True
+    assert written["metadata"]["generation"] == 2
+    assert written["status"] == STATUS
+
+
+def test_a_write_of_the_status_leaves_the_spec_and_its_generation_alone(
+    pipelines: Pipelines,
+) -> None:
+    before = pipelines.apply(minimal())
+    patch = '{"spec": {"suspend": true}, "status": {"phase": "Streaming"}}'
+    how = ("--subresource=status", "--type=merge", "-p", patch)
+    pipelines.ok("patch", "icdc", "shop", *how)
+    after = pipelines.get()
+    assert after["status"]["phase"] == "Streaming"
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"phase": "Well"}, 'status.phase: Unsupported value: "Well"'),
+        ({"conditions": [{"type": "Ready"}]}, "status.conditions[0].status: Required value"),
+        (
+            {"conditions": [condition("Ready", "True"), condition("Ready", "False")]},
+            'status.conditions[1]: Duplicate value: {"type":"Ready"}',
+        ),
+    ],
+)
+def test_a_status_that_is_not_one_is_refused(
+    pipelines: Pipelines, status: dict[str, Any], message: str
+) -> None:
+    pipelines.apply(minimal())
+    with pytest.raises(AssertionError) as caught:
+        pipelines.patch_status(status)
+    assert message in str(caught.value)
+
+
+def _wait_for_ready(pipelines: Pipelines, timeout: str) -> int:
+    how = ("--for=condition=Ready", f"--timeout={timeout}", "icdc/shop")
+    return pipelines.run("wait", *how).code
+
+
+def test_kubectl_wait_returns_once_the_pipeline_is_ready(pipelines: Pipelines) -> None:
+    pipelines.apply(minimal())
+    assert _wait_for_ready(pipelines, "0s") != 0
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        waiting = pool.submit(_wait_for_ready, pipelines, "60s")
+        pipelines.patch_status({"conditions": [condition("Ready", "False")]})
+        assert not waiting.done()
+        pipelines.patch_status({"conditions": [condition("Ready", "True")]})
+        assert waiting.result() == 0
+
+
+def test_kubectl_wait_does_not_take_the_word_of_an_older_generation(pipelines: Pipelines) -> None:
+    pipelines.apply(minimal())
+    pipelines.patch_status({"conditions": [condition("Ready", "True", observedGeneration=1)]})
+    assert _wait_for_ready(pipelines, "0s") == 0
+    pipelines.apply(minimal(suspend=True))
+    assert _wait_for_ready(pipelines, "0s") != 0

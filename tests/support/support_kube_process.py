@@ -1,0 +1,130 @@
+"""Starts and ends one program of a control plane, and holds the ports that it listens on.
+
+Knows nothing of what the programs do.
+"""
+
+import http.client
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from icdc_api.errors import StartTimeout, Submission
+
+LOOPBACK = "127.0.0.1"
+_POLL_SECONDS = 0.05
+_SHOWN_LINES = 25
+
+
+class HeldPort:
+    """A free port of the loopback address that stays ours until `release`.
+
+    Asking for a free port and closing it again would let another process take it. This one stays
+    bound, and a program of the same user that shares ports (SO_REUSEPORT) listens on it.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._socket.bind((LOOPBACK, 0))
+        self.number: int = self._socket.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        """Host and port, as in a URL."""
+        return f"{LOOPBACK}:{self.number}"
+
+    def release(self) -> None:
+        """Gives the port back."""
+        self._socket.close()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A GET that tells whether a server is there; with a certificate authority it is HTTPS."""
+
+    port: HeldPort
+    path: str
+    token: str = ""
+    ca: Path | None = None
+
+    def answers(self) -> bool:
+        """Whether the answer is 200."""
+        where = (LOOPBACK, self.port.number)
+        connection = (
+            http.client.HTTPSConnection(
+                *where, timeout=10, context=ssl.create_default_context(cafile=self.ca)
+            )
+            if self.ca
+            else http.client.HTTPConnection(*where, timeout=10)
+        )
+        try:
+            connection.request("GET", self.path, headers={"authorization": f"Bearer {self.token}"})
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+class Program:
+    """A running program whose output goes to a log file."""
+
+    def __init__(self, name: str, log: Path, process: "subprocess.Popen[bytes]") -> None:
+        self.name = name
+        self.log = log
+        self._process = process
+
+    @classmethod
+    def start(cls, path: Path, arguments: Sequence[str], folder: Path) -> Self:
+        """Starts it; its log is in the folder. Submission where it cannot be started."""
+        log = folder / f"{path.name}.log"
+        with log.open("wb") as output:
+            try:
+                # In a process group of its own: Ctrl-C reaches the tests, which then end it.
+                process = subprocess.Popen(
+                    [*_with_parent(), str(path), *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder,
+                    start_new_session=True,
+                )
+            except OSError as exc:
+                raise Submission(f"{path} could not be started: {exc.strerror}") from exc
+        return cls(path.name, log, process)
+
+    def wait_until(self, reached: Callable[[], bool], what: str, *, seconds: float) -> None:
+        """Returns once `reached` is true. Submission: the program ended; StartTimeout: too late.
+
+        Both show the end of its log.
+        """
+        deadline = time.monotonic() + seconds
+        while not reached():
+            if self._process.poll() is not None:
+                raise Submission(self._failure(f"ended with {self._process.returncode}"))
+            if time.monotonic() > deadline:
+                raise StartTimeout(
+                    self._failure(f"did not come to this in {seconds:.0f} s: {what}")
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def kill(self) -> None:
+        """Ends it and returns when it is gone. At once: what it holds is thrown away anyway."""
+        self._process.kill()
+        self._process.wait()
+
+    def _failure(self, what: str) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return f"{self.name} {what}; the end of its log:\n" + "\n".join(lines[-_SHOWN_LINES:])
+
+
+def _with_parent() -> list[str]:
+    """What makes the kernel end the program when the tests are killed; nothing where it cannot."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

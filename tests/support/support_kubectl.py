@@ -1,0 +1,81 @@
+"""Runs kubectl, and writes the kubeconfigs that it is run with. Starts no server."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_COMMAND_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl as one user, without anything of the person who runs the tests."""
+
+    program: Path
+    kubeconfig: Path
+    cache: Path
+
+    def run(self, *arguments: str, stdin: str = "") -> Ran:
+        """Runs to the end, whichever it is."""
+        done = subprocess.run(
+            [
+                *(str(self.program), "--kubeconfig", str(self.kubeconfig)),
+                *("--cache-dir", str(self.cache), *arguments),
+            ],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "KUBERC": "off"},
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        """What it printed; AssertionError with its complaint where it failed."""
+        ran = self.run(*arguments, stdin=stdin)
+        assert ran.code == 0, f"kubectl {' '.join(arguments)}: {ran.err}"
+        return ran.out
+
+    def object(self, *arguments: str, stdin: str = "") -> dict[str, Any]:
+        """The object or list that it printed."""
+        found: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
+        return found
+
+
+def write_kubeconfig(path: Path, cluster: dict[str, Any], token: str, namespace: str) -> Path:
+    """A kubeconfig of one user; `cluster` is an entry as kubeconfigs have it."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "tests", "cluster": cluster}],
+        "users": [{"name": "tests", "user": {"token": token}}],
+        "contexts": [
+            {
+                "name": "tests",
+                "context": {"cluster": "tests", "user": "tests", "namespace": namespace},
+            }
+        ],
+        "current-context": "tests",
+    }
+    return write_private(path, json.dumps(config))
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Writes a file with a secret, which nobody else may read."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return path
