@@ -7,7 +7,7 @@ import pytest
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.status import TableReason, TableState, TableStatus
-from icdc_spark.progress import Reporter
+from icdc_spark.progress import Reporter, sink_of
 
 pytestmark = pytest.mark.unit
 
@@ -71,3 +71,70 @@ def test_a_passing_error_keeps_the_state_and_names_its_reason(
     reporter.table("a.b").failed(TargetUnavailable("down"))
     found = table(path)
     assert (found.state, found.reason) == (TableState.STREAMING, TableReason.TARGET_UNAVAILABLE)
+
+
+class Sink:
+    """Keeps what it is handed."""
+
+    def __init__(self) -> None:
+        self.offered: list[tuple[RunReport, bool]] = []
+        self.delivered: list[RunReport] = []
+
+    def offer(self, report: RunReport, *, urgent: bool) -> None:
+        self.offered.append((as_read(report), urgent))
+
+    def deliver(self, report: RunReport) -> None:
+        self.delivered.append(as_read(report))
+
+
+def as_read(report: RunReport) -> RunReport:
+    """The report as a file of it is read: its times are cut to milliseconds."""
+    return RunReport.model_validate(report.to_resource())
+
+
+def reporter_with(sink: Sink, path: Path) -> Reporter:
+    request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
+    return Reporter(request, [TableStatus(name="a.b", index="b")], sink)
+
+
+def test_a_sink_is_handed_every_report_that_is_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Sink()
+    reporter = reporter_with(sink, path)
+    assert sink.offered == [(RunReport.read(path), True)]
+    reporter.table("a.b").set(rows_upserted=1)
+    assert len(sink.offered) == 1
+    monkeypatch.setattr("icdc_spark.progress.MIN_INTERVAL_SECONDS", 0.0)
+    reporter.table("a.b").set(rows_upserted=2)
+    assert sink.offered[1:] == [(RunReport.read(path), False)]
+    reporter.flush()
+    assert sink.offered[2:] == [(RunReport.read(path), False)]
+    assert sink.delivered == []
+
+
+def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
+    sink = Sink()
+    reporter = reporter_with(sink, path)
+    reporter.table("a.b").working(TableState.EXPORTING)
+    reporter.table("a.b").failed(TargetUnavailable("down"))
+    assert [urgent for _, urgent in sink.offered] == [True, True, True]
+
+
+def test_a_sink_delivers_the_last_report_alone(path: Path) -> None:
+    sink = Sink()
+    reporter = reporter_with(sink, path)
+    reporter.finish(outcome=AliasTaken("taken"))
+    assert sink.delivered == [RunReport.read(path)]
+    assert sink.delivered[0].finished
+    assert len(sink.offered) == 1
+
+
+def test_a_run_that_ends_with_its_starter_does_not_speak_for_the_pod_it_is_in(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Sink()
+    monkeypatch.setattr("icdc_spark.pod.own_sink", lambda: sink)
+    request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
+    assert sink_of(request) is sink
+    assert sink_of(request.model_copy(update={"end_with_stdin": True})) is None

@@ -1,0 +1,83 @@
+"""The only module of the application that speaks to the Kubernetes API: one patch of one pod.
+
+The border for errors of the client library: they become text, since none of them ends a run.
+Imported in pods alone.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException, load_incluster_config
+from urllib3.exceptions import HTTPError
+
+from icdc_api.report_text import ANNOTATION_REPORT
+
+MAX_SHOWN_TEXT = 300
+"""Characters of an answer that go into a log line."""
+
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+def own_account() -> Configuration:
+    """How the pod's service account reaches the API server; raises ConfigException or OSError."""
+    configuration = Configuration()
+    load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    return configuration
+
+
+class OwnPod:
+    """The pod that this process runs in. Not for two threads."""
+
+    def __init__(
+        self, namespace: str, name: str, configure: Callable[[], Configuration] = own_account
+    ) -> None:
+        self._namespace = namespace
+        self._name = name
+        self._configure = configure
+        self._api: CoreV1Api | None = None
+
+    def annotate(self, text: str, seconds: float) -> str | None:
+        """Writes the report's annotation within `seconds`; None when it did, else why not."""
+        patch = {"metadata": {"annotations": {ANNOTATION_REPORT: text}}}
+        try:
+            answer: Any = self._client().patch_namespaced_pod(
+                self._name,
+                self._namespace,
+                patch,
+                _content_type=_MERGE_PATCH,
+                _request_timeout=seconds,
+                _preload_content=False,  # the pod in the answer is not looked at
+            )
+            answer.drain_conn()
+            answer.release_conn()
+        except ApiException as error:
+            return _shown(f"{error.status} {error.reason or ''} {_message(error.body)}")
+        except (ConfigException, HTTPError, OSError) as error:
+            return _shown(f"{type(error).__name__}: {error}")
+        return None
+
+    def _client(self) -> CoreV1Api:
+        """Made at first use, so that a file that is not there yet is tried again."""
+        if self._api is None:
+            configuration = self._configure()
+            # Whoever calls tries again; hidden retries would multiply the seconds.
+            configuration.retries = False
+            self._api = CoreV1Api(ApiClient(configuration))
+        return self._api
+
+
+def _message(body: object) -> str:
+    """The sentence in an answer of the API server; empty where it is none of its answers."""
+    try:
+        document = json.loads(body) if isinstance(body, str) else None
+    except ValueError:
+        return ""
+    message = document.get("message") if isinstance(document, dict) else None
+    return message if isinstance(message, str) else ""
+
+
+def _shown(text: str) -> str:
+    return " ".join(text.split())[:MAX_SHOWN_TEXT]

@@ -1,0 +1,82 @@
+"""The driver's report on its own pod, as the API server takes it from the driver's account."""
+
+import base64
+import json
+import random
+
+import pytest
+from kubernetes.client import Configuration
+from kubernetes.config import load_kube_config
+
+from icdc_api import report_text
+from icdc_spark.pod_api import OwnPod
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+
+pytestmark = pytest.mark.api
+
+SECONDS = 20.0
+
+
+@pytest.fixture
+def driver(kube: KubeApi, pipelines: Pipelines) -> OwnPod:
+    """A driver that may patch pods; its pod waits for a node, as there is none."""
+    for account, verb in (("spark", "patch"), ("weak", "get")):
+        pipelines.ok("create", "serviceaccount", account)
+        pipelines.ok("create", "role", account, f"--verb={verb}", "--resource=pods")
+        binding = f"--serviceaccount={pipelines.namespace}:{account}"
+        pipelines.ok("create", "rolebinding", account, f"--role={account}", binding)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "driver", "annotations": {"theirs": "x" * 60_000}},
+        "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "none"}]},
+    }
+    pipelines.ok("create", "-f", "-", stdin=json.dumps(pod))
+    return own_pod(kube, pipelines, "spark")
+
+
+def own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
+    """The pod as that account reaches it."""
+    path = str(kube.kubeconfig_for(pipelines.namespace, account))
+
+    def configure() -> Configuration:
+        configuration = Configuration()
+        load_kube_config(config_file=path, client_configuration=configuration)  # type: ignore[no-untyped-call]
+        return configuration
+
+    return OwnPod(pipelines.namespace, "driver", configure)
+
+
+def annotations(pipelines: Pipelines) -> dict[str, str]:
+    pod = json.loads(pipelines.ok("get", "pod", "driver", "-o", "json"))
+    found: dict[str, str] = pod["metadata"]["annotations"]
+    return found
+
+
+def test_the_largest_report_fits_beside_the_annotations_of_others(
+    driver: OwnPod, pipelines: Pipelines
+) -> None:
+    data = random.Random(1).randbytes(report_text.MAX_ANNOTATION_BYTES * 3 // 4)
+    largest = base64.b64encode(data).decode()
+    assert len(largest) == report_text.MAX_ANNOTATION_BYTES
+    for text in ("first", largest):
+        assert driver.annotate(text, SECONDS) is None
+        found = annotations(pipelines)
+        assert found[report_text.ANNOTATION_REPORT] == text
+        assert len(found["theirs"]) == 60_000
+
+
+def test_an_account_without_the_right_is_told_so(
+    kube: KubeApi, driver: OwnPod, pipelines: Pipelines
+) -> None:
+    told = own_pod(kube, pipelines, "weak").annotate("text", SECONDS)
+    assert told is not None
+    assert told.startswith('403 Forbidden pods "driver" is forbidden')
+    assert report_text.ANNOTATION_REPORT not in annotations(pipelines)
+
+
+def test_a_pod_that_is_gone_is_said_to_be(driver: OwnPod, pipelines: Pipelines) -> None:
+    pipelines.ok("delete", "pod", "driver", "--grace-period=0", "--force")
+    told = driver.annotate("text", SECONDS)
+    assert told == '404 Not Found pods "driver" not found'

@@ -1,0 +1,169 @@
+"""An API server of a few objects on loopback, for commands that ask it a question or two.
+
+Has merge patches with their check of resourceVersion, label selectors and logs; no schema, no
+watches. What only a real API server can show is tested against one, at the level `api`.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from icdc_api import naming
+
+Object = dict[str, Any]
+
+
+class ApiStub:
+    """What the server holds, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.pipelines: dict[tuple[str, str], Object] = {}
+        self.pods: list[Object] = []
+        self.logs: dict[str, list[str]] = {}
+        self.failure: tuple[int, str] | None = None
+        """Status and message of every answer, when set."""
+        self.log_failure: tuple[int, str] | None = None
+        self.before_patch: Callable[[Object], None] = lambda _: None
+        """Somebody else, who is faster."""
+        self.asked: list[str] = []
+        """Method and target of every request."""
+        self.url = ""
+
+    def add_pipeline(self, document: Object, namespace: str = "default") -> Object:
+        """Puts a pipeline there, as if applied."""
+        defaults = {
+            "namespace": namespace,
+            "uid": "u-1",
+            "resourceVersion": "1",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [{"manager": "kubectl"}],
+        }
+        pipeline = {
+            "apiVersion": naming.API_VERSION,
+            "kind": naming.KIND,
+            **document,
+            "metadata": {**defaults, **document["metadata"]},
+        }
+        self.pipelines[namespace, pipeline["metadata"]["name"]] = pipeline
+        return pipeline
+
+    def answer(self, method: str, target: str, body: Object | None) -> tuple[int, Any]:
+        """Status and document, or status and lines of text."""
+        self.asked.append(f"{method} {target}")
+        if self.failure is not None:
+            return _failed(*self.failure)
+        url = urlsplit(target)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        match url.path.strip("/").split("/"):
+            case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL, name]:
+                return self._pipeline(self.pipelines.get((ns, name)), method, body)
+            case ["api", "v1", "namespaces", ns, "pods"]:
+                wanted = dict(each.split("=") for each in query["labelSelector"].split(","))
+                pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
+                return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
+            case ["api", "v1", "namespaces", _, "pods", name, "log"]:
+                if self.log_failure is not None:
+                    return _failed(*self.log_failure)
+                lines, tail = self.logs[name], int(query["tailLines"])
+                return 200, lines[len(lines) - tail :] if tail else []
+        return _failed(404, f"no such path: {target}")
+
+    def _pipeline(
+        self, pipeline: Object | None, method: str, patch: Object | None
+    ) -> tuple[int, Any]:
+        if pipeline is None:
+            return _failed(404, "not found")
+        if method == "PATCH":
+            self.before_patch(pipeline)
+            version = (patch or {}).get("metadata", {}).get("resourceVersion")
+            if version not in (None, pipeline["metadata"]["resourceVersion"]):
+                return _failed(409, "the object has been modified")
+            _merge(pipeline, patch or {})
+            touch(pipeline)
+        return 200, pipeline
+
+
+def touch(pipeline: Object) -> None:
+    """The pipeline was written: it has another version."""
+    metadata = pipeline["metadata"]
+    metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+
+
+def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> Object:
+    """The driver's pod of a run."""
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "creationTimestamp": created,
+            "labels": {
+                "app.kubernetes.io/managed-by": naming.MANAGED_BY,
+                naming.LABEL_PIPELINE: pipeline,
+                naming.LABEL_RUN: run,
+                "spark-role": "driver",
+            },
+        }
+    }
+
+
+@contextmanager
+def serving(stub: ApiStub) -> Iterator[None]:
+    """Answers on a free port of loopback, which is then in `stub.url`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer(None)
+
+        def do_PATCH(self) -> None:
+            assert self.headers["content-type"] == "application/merge-patch+json"
+            self._answer(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+
+        def _answer(self, body: Object | None) -> None:
+            status, answer = stub.answer(self.command, self.path, body)
+            lines = isinstance(answer, list)
+            text = "".join(answer) if lines else json.dumps(answer)
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", "text/plain" if lines else "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    stub.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _has(pod: Object, labels: Mapping[str, str]) -> bool:
+    return all(pod["metadata"]["labels"].get(key) == value for key, value in labels.items())
+
+
+def _failed(status: int, message: str) -> tuple[int, Object]:
+    return status, {"kind": "Status", "code": status, "message": message}
+
+
+def _merge(target: Object, patch: Object) -> None:
+    for key, value in patch.items():
+        if isinstance(value, dict) and isinstance(target.get(key), dict):
+            _merge(target[key], value)
+        else:
+            target[key] = value

@@ -1,0 +1,149 @@
+"""Reports larger than Kubernetes allows: what is kept, what is lost first, what is said."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from icdc_api import report_text
+from icdc_api.base import MAX_TABLES, MAX_TEXT
+from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure
+from icdc_api.status import Duplicates, TableReason, TableState, TableStatus
+
+pytestmark = pytest.mark.unit
+
+NOW = datetime(2026, 11, 21, 13, 53, 59, 123000, tzinfo=UTC)
+
+
+def incompressible(seed: int, length: int) -> str:
+    """Text that zlib cannot make smaller than its information."""
+    state, out = seed + 1, []
+    for _ in range(length):
+        state = state * 6364136223846793005 + 1442695040888963407 & (2**64 - 1)
+        out.append(chr(0x10000 + (state >> 33) % 0x40000))
+    return "".join(out)
+
+
+def large_report(tables: int, **more: Any) -> RunReport:
+    entries = tuple(
+        TableStatus(
+            name=f"shop.t{number}",
+            index=f"t{number}",
+            state=TableState.STALLED,
+            rows_upserted=number,
+            reason=TableReason.GAP,
+            message=incompressible(number, MAX_TEXT),
+        )
+        for number in range(tables)
+    )
+    return RunReport(run_id="r", started_at=NOW, updated_at=NOW, tables=entries, **more)
+
+
+def with_samples(report: RunReport, index: int = 0) -> RunReport:
+    """The report with names and samples that are as large as they may be."""
+    tables = tuple(
+        table.model_copy(
+            update={
+                "index": incompressible(number + index, 253) if index else table.index,
+                "duplicates": Duplicates(
+                    count=20,
+                    samples=tuple(incompressible(number * 20 + each, 253) for each in range(20)),
+                ),
+            }
+        )
+        for number, table in enumerate(report.tables)
+    )
+    return report.model_copy(update={"tables": tables})
+
+
+@pytest.mark.parametrize("character", ["\x00", "\U0001f40b", '"', "x"])
+@pytest.mark.parametrize("run_id", ["r", "\U0001f40b" * 253, "\x01" * 253])
+def test_a_termination_message_fits_whatever_its_characters_cost(
+    character: str, run_id: str
+) -> None:
+    failure = Failure(
+        failure_class=FailureClass.BUG,
+        reason="B" * 128,
+        message=character * MAX_TEXT,
+        retryable=False,
+        who_acts=WhoActs.MAINTAINER,
+    )
+    report = RunReport(run_id=run_id, started_at=NOW, updated_at=NOW, outcome=failure)
+    text = report_text.to_termination_message(report)
+    assert len(text.encode()) <= report_text.MAX_MESSAGE_BYTES
+    ending, _ = report_text.from_termination_message(text)
+    assert ending is not None
+    assert ending.outcome is not None
+    assert ending.run_id == run_id
+    # Most of what there is room for is used.
+    whole = ending.outcome.message == failure.message
+    assert whole or len(text.encode()) > report_text.MAX_MESSAGE_BYTES * 2 // 3
+
+
+def test_a_large_report_loses_the_messages_first() -> None:
+    report = large_report(MAX_TABLES)
+    text = report_text.to_annotation(report)
+    assert len(text) <= report_text.MAX_ANNOTATION_BYTES
+    read, problem = report_text.from_annotation(text)
+    assert read is not None
+    assert problem is not None
+    assert "too large: messages of tables" in problem
+    assert {table.message for table in read.tables} == {report_text.MESSAGE_OMITTED}
+    assert [t.rows_upserted for t in read.tables] == list(range(MAX_TABLES))
+
+
+def test_a_message_that_was_never_there_is_not_said_to_be_left_out() -> None:
+    report = large_report(MAX_TABLES)
+    first = report.tables[0].model_copy(update={"message": None})
+    report = report.model_copy(update={"tables": (first, *report.tables[1:])})
+    read, _ = report_text.from_annotation(report_text.to_annotation(report))
+    assert read is not None
+    assert read.tables[0].message is None
+
+
+def test_a_larger_report_loses_samples_then_the_result_and_keeps_every_table() -> None:
+    result = {"tables": [{"missing": incompressible(n, 1000)} for n in range(MAX_TABLES)]}
+    report = with_samples(large_report(MAX_TABLES, result=result, finished=True))
+    read, problem = report_text.from_annotation(report_text.to_annotation(report))
+    assert read is not None
+    assert problem is not None
+    assert problem.endswith("messages of tables, samples of duplicates, the result")
+    assert len(read.tables) == MAX_TABLES
+    assert {t.duplicates for t in read.tables} == {Duplicates(count=20)}
+    assert (read.result, read.finished) == (None, True)
+
+
+def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
+    report = large_report(MAX_TABLES, result={"tables": [{"equal": True}]})
+    read, _ = report_text.from_annotation(report_text.to_annotation(report))
+    assert read is not None
+    assert read.result == report.result
+
+
+def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody() -> None:
+    report = with_samples(large_report(MAX_TABLES), index=7)
+    well = {0, 5, 64}
+    tables = tuple(
+        table.model_copy(
+            update={
+                "name": incompressible(number + 1000, 253),
+                "table_uuid": incompressible(number + 2000, 253),
+                "reason": None if number in well else TableReason.GAP,
+            }
+        )
+        for number, table in enumerate(report.tables)
+    )
+    report = report.model_copy(update={"tables": tables})
+    text = report_text.to_annotation(report)
+    read, problem = report_text.from_annotation(text)
+    assert read is not None
+    assert problem is not None
+    lost = MAX_TABLES - len(read.tables)
+    assert problem.endswith(f", {lost} of {MAX_TABLES} tables")
+    assert 0 < lost < MAX_TABLES
+    assert len(text) > report_text.MAX_ANNOTATION_BYTES * 0.97
+    positions = [table.rows_upserted for table in read.tables]
+    assert positions == sorted(positions)
+    assert not well & set(positions)
