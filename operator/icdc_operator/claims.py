@@ -68,6 +68,16 @@ class View:
         return passing
 
     @property
+    def held_up(self) -> Failure | None:
+        """What keeps the run at work from starting, or from going on, as far as is known."""
+        run = self.status.current_run
+        if run is None:
+            return None
+        one = (run.name, run.epoch)
+        seen = next((each for each in self.observed.runs if (each.name, each.epoch) == one), None)
+        return None if seen is None else seen.failure
+
+    @property
     def _healed(self) -> bool:
         """Whether the run at work has got over the failure of the one before; once so, it stays."""
         run, before = self.status.current_run, self.observed.status
@@ -107,10 +117,12 @@ def _reconciling(view: View) -> Claim:
         return Claim(True, "Suspending", "the current batch is finished first")
     if _stalled(view).holds:
         return Claim(False, "Stalled")
+    held = "" if view.held_up is None else f": {view.held_up.message}"
     if not view.exported:
-        return Claim(True, "Exporting", "not every table has been exported yet")
+        return Claim(True, "Exporting", f"not every table has been exported yet{held}")
     if not _in_effect(view):
-        return Claim(True, "NewGeneration", "the spec was changed and is not yet in effect")
+        text = f"the spec was changed and is not yet in effect{held}"
+        return Claim(True, "NewGeneration", text)
     return Claim(False, "UpToDate")
 
 
@@ -168,7 +180,8 @@ def _run_active(view: View) -> Claim:
     run = view.status.current_run
     if run is None:
         return Claim(False, "NoRun")
-    return Claim(run.state != RunState.PLANNED, run.state.value, run.name)
+    held = "" if view.held_up is None else f": {view.held_up.message}"
+    return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{held}")
 
 
 def _caught_up(view: View) -> Claim:

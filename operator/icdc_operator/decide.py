@@ -175,7 +175,8 @@ def _stop(
     spec = observed.spec
     wanted = run.state == RunState.STOPPING or wants_stop(observed, run)
     if not wanted and spec is not None:
-        failure = run_log.start_timeout(run, seen, spec, now=now)
+        failure = run_log.hopeless(run, seen, now=now)
+        failure = failure or run_log.start_timeout(run, seen, spec, now=now)
         run = run.model_copy(update={"failure": failure})
         wanted = failure is not None or run_log.overran(run, spec, now=now)
     if not wanted:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from icdc_api import naming
-from icdc_api.errors import NodeLost, StartTimeout
+from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import History, Mode, PipelineSpec
 from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
@@ -18,6 +18,12 @@ from icdc_operator.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
 """A run that reports and lives for so long has got over the failures before it."""
+
+HOPELESS_SECONDS = 120.0
+"""A run whose image or settings keep it from starting for so long is ended: the next one may be
+given what this one lacks, and waiting for `timeouts.startSeconds` helps nobody."""
+
+_HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
 _SEQUENCE = re.compile(r"-[ec](\d+)-\d+$")
 
@@ -86,18 +92,34 @@ def kept(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStat
 def start_timeout(
     run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> Failure | None:
-    """The failure of a run that has not begun to report within `timeouts.startSeconds`."""
+    """The failure of a run that has not begun to report within `timeouts.startSeconds`.
+
+    What is known to keep it from starting says more than the time-out.
+    """
     limit = spec.timeouts.start_seconds
     if seen.report is not None or run.planned_at is None:
         return None
     if now - run.planned_at <= timedelta(seconds=limit):
         return None
-    return Failure.of(
+    return seen.failure or Failure.of(
         StartTimeout(
             f"run {run.name} did not report within timeouts.startSeconds ({limit} s); "
             "read its log, and give it more resources or more time"
         )
     )
+
+
+def hopeless(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
+    """The failure of a live run that cannot go on by itself, and need not be waited for."""
+    if seen.failure is None:
+        return None
+    if seen.failure.failure_class == FailureClass.NODE_LOST:
+        return seen.failure
+    if seen.failure.failure_class not in _HOPELESS or seen.report is not None:
+        return None
+    since = run.planned_at
+    late = since is not None and now - since > timedelta(seconds=HOPELESS_SECONDS)
+    return seen.failure if late else None
 
 
 def overran(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:

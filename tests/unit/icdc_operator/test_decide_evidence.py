@@ -1,0 +1,86 @@
+"""The reconcile core when an adapter knows what holds a live run up, before a time-out says so."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.errors import FailureClass
+from icdc_api.runs import Failure, RunState
+from icdc_operator.decide import decide
+from icdc_operator.observed import Decision, RunPhase, StopRun
+from support_pipelines import NOW, at_work, caught_up, make_spec, report, seen
+
+pytestmark = pytest.mark.unit
+
+IMAGE = errors.ImagePull("pod/x: ErrImagePull; see spec.spark.image")
+SECRET = errors.BadSpec("pod/x: CreateContainerConfigError: no Secret y")
+ROOM = errors.Unschedulable("pod/x: no node has room")
+NODE = errors.NodeLost("pod/x should have ended long ago; its node does not answer")
+
+
+def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
+    """The decision about a run that was planned so many seconds ago and is held up."""
+    run = seen(
+        RunPhase.RUNNING if reports else RunPhase.PENDING,
+        failure=Failure.of(error),
+        report=report(caught_up()) if reports else None,
+    )
+    planned = NOW - timedelta(seconds=waited)
+    return decide(at_work(make_spec(), run, planned_at=planned, started_at=None), NOW)
+
+
+@pytest.mark.parametrize(
+    ("error", "waited", "ends"),
+    [
+        (IMAGE, 60.0, False),
+        (IMAGE, 121.0, True),
+        (SECRET, 60.0, False),
+        (SECRET, 121.0, True),
+        (ROOM, 121.0, False),
+        (ROOM, 601.0, True),
+        (NODE, 1.0, True),
+    ],
+)
+def test_what_will_not_start_is_ended_when_waiting_is_of_no_use(
+    error: errors.IcdcError, waited: float, ends: bool
+) -> None:
+    decision = decided(error, waited=waited)
+
+    run = decision.status.current_run
+    assert run is not None
+    if ends:
+        assert decision.actions == (StopRun(run.name, graceful=False),)
+        assert (run.state, run.failure) == (RunState.STOPPING, Failure.of(error))
+    else:
+        assert decision.actions == ()
+        assert (run.state, run.failure) == (RunState.SUBMITTED, None)
+
+
+@pytest.mark.parametrize(("error", "ends"), [(IMAGE, False), (SECRET, False), (NODE, True)])
+def test_a_run_that_reports_is_ended_only_with_its_node(
+    error: errors.IcdcError, ends: bool
+) -> None:
+    assert bool(decided(error, waited=3600.0, reports=True).actions) is ends
+
+
+def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
+    status = decided(ROOM, waited=60.0).status
+
+    for kind in (ConditionType.RUN_ACTIVE, ConditionType.READY, ConditionType.RECONCILING):
+        condition = status.condition(kind)
+        assert condition is not None
+        assert condition.message.endswith(": pod/x: no node has room")
+    assert not status.holds(ConditionType.STALLED)
+
+
+def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
+    asked = decided(IMAGE, waited=121.0).status
+    gone = at_work(make_spec(), seen(RunPhase.GONE))
+    ended = decide(replace(gone, status=asked), NOW).status
+
+    assert ended.last_run is not None
+    assert ended.last_run.failure is not None
+    assert ended.last_run.failure.failure_class == FailureClass.IMAGE_PULL
