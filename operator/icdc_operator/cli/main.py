@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cli import crd, exits, questions, run
+from icdc_operator.cli.cluster import change, logs, status
 from icdc_operator.cli.demo import command as demo
 from icdc_operator.cli.exits import Exit
 
@@ -17,6 +18,11 @@ _COMMANDS = (
     run.add_parser,
     questions.add_plan_parser,
     questions.add_verify_parser,
+    status.add_parser,
+    change.add_pause_parser,
+    change.add_resume_parser,
+    change.add_resync_parser,
+    logs.add_parser,
     crd.add_parser,
     demo.add_parser,
 )

@@ -1,0 +1,57 @@
+"""Whether two statuses differ in anything but how far the tables are. Pure.
+
+Everything that a person or a script waits for (a state, a condition, a run, a nonce) is written
+at once; counters and snapshots may wait a few seconds, because a write wakes up every watcher.
+"""
+
+from icdc_api.conditions import Condition, ConditionType
+from icdc_api.status import PipelineStatus, Summary, TableStatus
+
+_PROGRESS_OF_TABLE = {
+    "applied_snapshot_id": None,
+    "applied_sequence_number": None,
+    "applied_at": None,
+    "current_snapshot_id": None,
+    "snapshots_behind": None,
+    "lag_seconds": None,
+    "export": None,
+    "rows_upserted": 0,
+    "rows_deleted": 0,
+    "dead_letters": 0,
+    "duplicates": None,
+    "message": None,
+}
+_PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
+
+
+def is_progress_only(before: PipelineStatus, after: PipelineStatus) -> bool:
+    """Whether states, conditions, runs and all else are the same in both."""
+    return _without_progress(before) == _without_progress(after)
+
+
+def _without_progress(status: PipelineStatus) -> PipelineStatus:
+    return status.model_copy(
+        update={
+            "tables": tuple(_table(table) for table in status.tables),
+            "summary": _summary(status.summary),
+            "conditions": tuple(
+                _condition(each)
+                for each in status.conditions
+                # It turns with every batch: it is lag, said with two words.
+                if each.type != ConditionType.CAUGHT_UP
+            ),
+        }
+    )
+
+
+def _table(table: TableStatus) -> TableStatus:
+    return table.model_copy(update=_PROGRESS_OF_TABLE)
+
+
+def _summary(summary: Summary | None) -> Summary | None:
+    return None if summary is None else summary.model_copy(update=_PROGRESS_OF_SUMMARY)
+
+
+def _condition(condition: Condition) -> Condition:
+    """Without the message, which may count what is left to do."""
+    return condition.model_copy(update={"message": ""})

@@ -1,0 +1,58 @@
+"""The kinds of objects that the operator works with: names and paths in the API. Pure text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from icdc_api import naming
+from icdc_api.errors import Bug
+from icdc_operator.manifests import application
+
+Resource = dict[str, Any]
+"""An object as the API has it, in plain JSON values."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of namespaced objects."""
+
+    api_version: str
+    name: str
+    plural: str
+
+    def path(self, namespace: str | None, name: str | None = None, below: str = "") -> str:
+        """The path of an object, of one of its subresources, or of a list; a list may be that of
+        all namespaces, by None."""
+        root = "/apis" if "/" in self.api_version else "/api"
+        parts = [root, self.api_version]
+        if namespace is not None:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(quote(name, safe=""))
+        if below:
+            parts.append(below)
+        return "/".join(parts)
+
+
+PIPELINE = Kind(naming.API_VERSION, naming.KIND, naming.PLURAL)
+APPLICATION = Kind(application.API_VERSION, application.KIND, "sparkapplications")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+POD = Kind("v1", "Pod", "pods")
+EVENT = Kind("events.k8s.io/v1", "Event", "events")
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+
+KINDS: Mapping[tuple[str, str], Kind] = {
+    (kind.api_version, kind.name): kind
+    for kind in (PIPELINE, APPLICATION, CONFIG_MAP, POD, EVENT, LEASE)
+}
+
+
+def of(resource: Resource) -> Kind:
+    """The kind of an object that we made."""
+    key = (resource.get("apiVersion", ""), resource.get("kind", ""))
+    kind = KINDS.get(key)
+    if kind is None:
+        raise Bug(f"no kind of object that the operator knows: {' '.join(key)}")
+    return kind

@@ -1,0 +1,191 @@
+"""Which of several operators works: the one that holds a Lease.
+
+Not `kubernetes.aio.leaderelection`: its requests have no time-out, so that a leader whose request
+hangs goes on leading past its lease; it reads the wall clock, ends by errors other than those of
+HTTP, and does not give the lease back. Here time is the monotonic clock of this process alone: a
+candidate waits until it has seen a lease unchanged for its whole duration, a leader stops itself
+well before that. Safety does not hang on it: runs are fenced by epochs, statuses by versions.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from icdc_api.errors import IcdcError
+from icdc_operator.cluster import kinds
+from icdc_operator.cluster.errors import Conflict
+from icdc_operator.cluster.kinds import Kind, Resource
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds; the defaults are those of Kubernetes' own controllers."""
+
+    lease: float = 15.0
+    """For how long a lease that nobody renews still holds."""
+    renew: float = 10.0
+    """After so long without a renewal the leader gives up; below `lease`."""
+    retry: float = 2.0
+    """Between two tries, of a leader to renew and of a candidate to acquire."""
+
+
+class LeadershipLostError(IcdcError):
+    """Another operator may lead from now on: this process must end at once."""
+
+    retryable = True
+
+
+class LeaseApi(Protocol):
+    """The part of `ClusterApi` that a Lease needs. Raises the errors of `cluster.errors`."""
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
+        """The object; None when there is none."""
+        ...
+
+    async def create(self, resource: Resource) -> Resource:
+        """Makes it; Conflict when there is one."""
+        ...
+
+    async def replace(self, resource: Resource) -> Resource:
+        """Writes it; Conflict when it is not as it was read any more."""
+        ...
+
+
+class Leader:
+    """One candidate. `acquire`, then `hold` for as long as it leads, then `release`."""
+
+    def __init__(
+        self,
+        api: LeaseApi,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._clock = clock
+        self._sleep = sleep
+        self._seen: tuple[str, float] | None = None
+        self._leads = False
+
+    async def acquire(self) -> None:
+        """Returns once this candidate leads. Errors of the API are waited out."""
+        while True:
+            try:
+                async with asyncio.timeout(self._timing.renew):
+                    if await self._try():
+                        _log.info("leading as %s", self._identity)
+                        return
+            except (IcdcError, TimeoutError) as error:
+                _log.warning("the lease cannot be read or written: %s", error or "no answer")
+            await self._sleep(self._timing.retry)
+
+    async def hold(self) -> None:
+        """Renews the lease until it is cancelled; raises LeadershipLostError."""
+        renewed = self._clock()
+        while True:
+            await self._sleep(self._timing.retry)
+            asked = self._clock()
+            left = renewed + self._timing.renew - asked
+            if left <= 0:
+                raise LeadershipLostError(f"not renewed for {self._timing.renew} s")
+            try:
+                async with asyncio.timeout(left):
+                    if not await self._try():
+                        raise LeadershipLostError("another operator holds the lease")
+                # The lease runs from when it was asked for, not from when the answer came.
+                renewed = asked
+            except LeadershipLostError:
+                raise
+            except (IcdcError, TimeoutError) as error:
+                _log.warning("the lease cannot be renewed: %s", error or "no answer")
+
+    async def release(self) -> None:
+        """Gives the lease back, so that the next operator need not wait for its end."""
+        if not self._leads:
+            return
+        self._leads = False
+        try:
+            async with asyncio.timeout(self._timing.retry):
+                lease = await self._read()
+                if lease is not None and _holder(lease) == self._identity:
+                    free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                    lease["spec"] |= free
+                    await self._api.replace(lease)
+        except (IcdcError, TimeoutError) as error:
+            _log.warning("the lease was not given back: %s", error or "no answer")
+
+    async def _try(self) -> bool:
+        """One try to acquire or renew; whether this candidate leads."""
+        lease = await self._read()
+        if lease is not None and not self._may_take(lease):
+            self._leads = False
+            return False
+        try:
+            if lease is None:
+                await self._api.create(self._lease({}))
+            else:
+                await self._api.replace(self._lease(lease))
+        except Conflict:
+            # Somebody was faster, or our own write had arrived although its answer had not.
+            self._leads = _holder(await self._read()) == self._identity
+        else:
+            self._leads = True
+        return self._leads
+
+    async def _read(self) -> Resource | None:
+        return await self._api.get(kinds.LEASE, self._namespace, self._name)
+
+    def _may_take(self, lease: Resource) -> bool:
+        """Whether the lease is ours, nobody's, or has not changed for as long as it holds."""
+        holder = _holder(lease)
+        version = str(lease["metadata"].get("resourceVersion"))
+        if self._seen is None or self._seen[0] != version:
+            self._seen = (version, self._clock())
+        if holder in ("", self._identity):
+            return True
+        spec = lease.get("spec") or {}
+        holds = float(spec.get("leaseDurationSeconds") or self._timing.lease)
+        return self._clock() - self._seen[1] > holds
+
+    def _lease(self, before: Resource) -> Resource:
+        spec = dict(before.get("spec") or {})
+        if spec.get("holderIdentity") != self._identity:
+            spec["acquireTime"] = _now()
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + bool(before)
+        spec |= {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, round(self._timing.lease)),
+            "renewTime": _now(),
+        }
+        return {
+            "apiVersion": kinds.LEASE.api_version,
+            "kind": kinds.LEASE.name,
+            # With the version that was read, so that only one of two who write at once succeeds.
+            "metadata": before.get("metadata")
+            or {"name": self._name, "namespace": self._namespace},
+            "spec": spec,
+        }
+
+
+def _holder(lease: Resource | None) -> str:
+    spec = {} if lease is None else lease.get("spec") or {}
+    return str(spec.get("holderIdentity") or "")
+
+
+def _now() -> str:
+    """MicroTime, as the API wants it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

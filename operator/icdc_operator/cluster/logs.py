@@ -1,0 +1,75 @@
+"""The operator's log lines: JSON for machines, or text for a terminal, with what they are about.
+
+`about` binds pipeline, run and table to every line that is logged below it, whoever logs it, so
+that no message has to repeat them. Holds no row content because no message does.
+"""
+
+import contextvars
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TextIO
+
+FORMATS = ("json", "text")
+LEVELS = ("debug", "info", "warning", "error")
+
+_FIELDS = ("pipeline", "run", "table")
+_about: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-about")
+
+
+@contextmanager
+def about(**fields: str) -> Iterator[None]:
+    """Adds pipeline, run or table to the lines that are logged in this block."""
+    token = _about.set({**_about.get({}), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object in one line: time (RFC 3339), level, logger, message and what it is about."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+class TextFormatter(logging.Formatter):
+    """The same for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line = f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}{fields}"
+        if record.exc_info:
+            line = f"{line}\n{self.formatException(record.exc_info)}"
+        return line
+
+
+def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
+    """Sends every log line of the process to `stream` (standard error) in that format."""
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # They tell of each request and each cycle: noise below a warning, secrets at debug.
+    for noisy in ("kopf", "aiohttp", "asyncio", "kubernetes"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    """What the line is about: bound by `about`, or given by `extra`, which goes first."""
+    given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}
+    return {**_about.get({}), **given}

@@ -1,0 +1,187 @@
+"""The operator's metrics, once: names, labels and what sets each of them.
+
+One registry for each `Metrics`, so that two operators in one process (as in tests) do not meet.
+Labels of a pipeline are its namespace and name alone; they go with the pipeline. Decides nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunStatus
+from icdc_api.status import Phase, PipelineStatus
+from icdc_operator.cluster.queue import Key, WorkQueue
+
+_RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_START_BUCKETS = (5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0)
+_SHOWN_CONDITIONS = (ConditionType.READY, ConditionType.STALLED)
+_OF_PIPELINE = ("namespace", "name")
+
+
+class Metrics:
+    """Everything that `/metrics` shows. Times in seconds, moments in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._work()
+        self._cluster()
+        self._pipelines()
+        self._phases: dict[Key, Phase] = {}
+
+    def _work(self) -> None:
+        self.reconciles = self._counter("icdc_reconciles", "Looks at a pipeline.", "result")
+        self.reconcile_seconds = Histogram(
+            "icdc_reconcile_seconds",
+            "How long one look at a pipeline takes.",
+            registry=self.registry,
+            buckets=_RECONCILE_BUCKETS,
+        )
+        self.status_writes = self._counter("icdc_status_writes", "Statuses that were written.")
+        self.unexpected_errors = self._counter(
+            "icdc_unexpected_errors", "Errors in a worker that nobody foresaw: please report them."
+        )
+        self.events_posted = self._counter(
+            "icdc_events_posted", "Events that were posted, or could not be.", "result"
+        )
+        self.runs = self._counter("icdc_runs", "Runs that ended.", "kind", "result", "class")
+        self.run_start_seconds = Histogram(
+            "icdc_run_start_latency_seconds",
+            "From the record of a run until it is seen running.",
+            registry=self.registry,
+            buckets=_START_BUCKETS,
+        )
+
+    def _cluster(self) -> None:
+        self.api_requests = self._counter(
+            "icdc_api_requests", "Requests to the Kubernetes API.", "verb", "kind", "code"
+        )
+        self.watch_restarts = self._counter(
+            "icdc_watch_restarts", "Watches that ended by an error and were started anew."
+        )
+        self.watch_events = self._counter("icdc_watch_events", "Events of watches.", "kind")
+        self.leader = self._gauge("icdc_leader", "1 while this process leads, else 0.")
+
+    def _pipelines(self) -> None:
+        self.lag = self._gauge(
+            "icdc_lag_seconds", "Greatest lag of a table of the pipeline.", *_OF_PIPELINE
+        )
+        self.snapshots_behind = self._gauge(
+            "icdc_snapshots_behind", "Greatest snapshotsBehind of a table.", *_OF_PIPELINE
+        )
+        self.last_success = self._gauge(
+            "icdc_last_success_timestamp_seconds", "When a run last ended well.", *_OF_PIPELINE
+        )
+        self.failures = self._gauge(
+            "icdc_consecutive_failures", "Attempts that failed in a row.", *_OF_PIPELINE
+        )
+        self.conditions = self._gauge(
+            "icdc_pipeline_condition",
+            "1 while the condition is True, else 0.",
+            *_OF_PIPELINE,
+            "type",
+        )
+        self.pipelines = self._gauge("icdc_pipelines", "Pipelines by phase.", "phase")
+
+    def follow_queue(self, queue: WorkQueue) -> None:
+        """Shows how much work waits in `queue`."""
+        self.follow("icdc_queue_depth", "Pipelines that wait for a worker.", lambda: queue.depth)
+        self.follow(
+            "icdc_queue_oldest_seconds",
+            "For how long the pipeline that waits longest waits for a worker.",
+            lambda: queue.oldest_seconds,
+        )
+        self.follow("icdc_queue_active", "Pipelines that are looked at now.", lambda: queue.active)
+
+    def follow(self, name: str, documentation: str, value: Callable[[], float]) -> None:
+        """Shows what `value` gives at the time of each scrape."""
+        self._gauge(name, documentation).set_function(value)
+
+    def saw_request(self, verb: str, kind: str, code: int | str) -> None:
+        """Counts one request to the API server; fits `ClusterApi`'s observer."""
+        self.api_requests.labels(verb, kind, str(code)).inc()
+
+    def saw_change(self, before: PipelineStatus, after: PipelineStatus) -> None:
+        """Counts what happened between two durable statuses of one pipeline."""
+        self.status_writes.inc()
+        ended = after.last_run
+        if ended is not None and _epoch(before.last_run) != ended.epoch:
+            failure = ended.failure
+            self.runs.labels(
+                ended.kind.value,
+                ended.state.value,
+                "" if failure is None else failure.failure_class.value,
+            ).inc()
+        started = _start_seconds(before, after)
+        if started is not None:
+            self.run_start_seconds.observe(started)
+
+    def show(self, key: Key, status: PipelineStatus) -> None:
+        """Shows where the pipeline stands."""
+        summary = status.summary
+        lag = None if summary is None else summary.lag_seconds
+        behind = None if summary is None else summary.snapshots_behind
+        _set(self.lag, key, lag)
+        _set(self.snapshots_behind, key, behind)
+        succeeded = _last_success(status)
+        if succeeded is not None:  # else it is longer ago than the log of runs goes back
+            _set(self.last_success, key, succeeded.timestamp())
+        _set(self.failures, key, status.consecutive_failures)
+        for kind in _SHOWN_CONDITIONS:
+            self.conditions.labels(*key, kind.value).set(status.holds(kind))
+        self._count_phase(key, status.phase)
+
+    def forget(self, key: Key) -> None:
+        """Shows nothing more of a pipeline that is gone."""
+        for gauge in (self.lag, self.snapshots_behind, self.last_success, self.failures):
+            _set(gauge, key, None)
+        for kind in _SHOWN_CONDITIONS:
+            self.conditions.remove(*key, kind.value)
+        self._count_phase(key, None)
+
+    def text(self) -> bytes:
+        """Everything in the text format of Prometheus."""
+        return generate_latest(self.registry)
+
+    def _count_phase(self, key: Key, phase: Phase | None) -> None:
+        before = self._phases.pop(key, None)
+        if phase is not None:
+            self._phases[key] = phase
+        if before != phase:
+            for each, step in ((before, -1), (phase, 1)):
+                if each is not None:
+                    self.pipelines.labels(each.value).inc(step)
+
+    def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+        return Counter(name, documentation, labels, registry=self.registry)
+
+    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
+        return Gauge(name, documentation, labels, registry=self.registry)
+
+
+def _set(gauge: Gauge, key: Key, value: float | None) -> None:
+    """Shows `value` for the pipeline; None removes what was shown."""
+    if value is None:
+        gauge.remove(*key)
+    else:
+        gauge.labels(*key).set(value)
+
+
+def _epoch(run: RunStatus | None) -> int | None:
+    return None if run is None else run.epoch
+
+
+def _start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
+    """How long the current run took to start, if it was seen started just now."""
+    run, old = after.current_run, before.current_run
+    if run is None or run.started_at is None or run.planned_at is None:
+        return None
+    if old is not None and old.epoch == run.epoch and old.started_at is not None:
+        return None
+    return max(0.0, (run.started_at - run.planned_at).total_seconds())
+
+
+def _last_success(status: PipelineStatus) -> datetime | None:
+    good = (run.finished_at for run in status.recent_runs if run.failure is None)
+    return next((moment for moment in good if moment is not None), None)

@@ -1,0 +1,160 @@
+"""What the operator's process is started with: flags, each of them also an ICDC_ variable.
+
+A flag goes before its variable. Opens nothing, reads no file.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from icdc_operator.cluster import logs
+from icdc_operator.cluster.informer import Scope
+from icdc_operator.manifests.launch import Settings
+
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """How this process runs."""
+
+    scope: Scope
+    runs: Settings
+    metrics_port: int = 8080
+    """0: a free one, which is logged."""
+    health_port: int = 8081
+    """0: a free one, which is logged."""
+    workers: int = 8
+    """Pipelines that are looked at at the same time."""
+    leader_elect: bool = False
+    lease_name: str = "iceberg-cdc-operator"
+    lease_namespace: str | None = None
+    """None: the pod's own, or that of the kubeconfig."""
+    log_format: str = "json"
+    log_level: str = "info"
+
+
+def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
+    """The options of a command line; ends the process with code 2 where it is wrong."""
+    parser = _parser(os.environ if environ is None else environ)
+    given = parser.parse_args(argv)
+    if given.all_namespaces and given.namespace:
+        parser.error("--all-namespaces and --namespace exclude each other")
+    if not given.all_namespaces and not given.namespace:
+        parser.error("say which pipelines: --namespace NS (repeatable) or --all-namespaces")
+    if not given.image:
+        parser.error("--image (or ICDC_IMAGE) is needed: the image of pipelines that name none")
+    return Options(
+        scope=Scope(tuple(dict.fromkeys(given.namespace))),
+        runs=Settings(
+            image=given.image,
+            image_pull_policy=given.image_pull_policy,
+            image_pull_secrets=tuple(given.image_pull_secret),
+        ),
+        metrics_port=given.metrics_port,
+        health_port=given.health_port,
+        workers=given.workers,
+        leader_elect=given.leader_elect,
+        lease_name=given.lease_name,
+        lease_namespace=given.lease_namespace,
+        log_format=given.log_format,
+        log_level=given.log_level,
+    )
+
+
+def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="icdc-operator",
+        description="Runs the pipelines of a Kubernetes cluster. The cluster is that of the pod, "
+        "or of KUBECONFIG.",
+        epilog="Every flag is also a variable: --metrics-port is ICDC_METRICS_PORT. Where a flag "
+        "may be repeated, the variable holds the values with commas between them.",
+    )
+    add = _Adder(parser, environ)
+    add.repeated("namespace", "NS", "watch the pipelines of this namespace; repeatable")
+    add.switch("all-namespaces", "watch the pipelines of all namespaces; needs a ClusterRole")
+    add.value("metrics-port", "port of /metrics; 0: a free one", _port, 8080)
+    add.value("health-port", "port of /healthz and /readyz; 0: a free one", _port, 8081)
+    add.switch("leader-elect", "work only while holding a Lease; for more than one replica")
+    add.value("lease-name", "name of that Lease", str, Options.lease_name)
+    add.value("lease-namespace", "namespace of that Lease; default: the pod's", str, None)
+    add.value("image", "image of driver and executors of pipelines that name none", str, None)
+    add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
+    add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
+    add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
+    add.value("log-format", "json or text", _one_of(logs.FORMATS), Options.log_format)
+    add.value("log-level", "debug, info, warning or error", _one_of(logs.LEVELS), "info")
+    return parser
+
+
+class _Adder:
+    """Adds flags whose defaults are variables."""
+
+    def __init__(self, parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+        self._parser = parser
+        self._environ = environ
+
+    def value(self, name: str, text: str, convert: Any, default: Any) -> None:
+        # A default that is text is converted by argparse, with the same errors as a flag.
+        given = self._environ.get(_variable(name)) or default
+        self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)
+
+    def repeated(self, name: str, metavar: str, text: str) -> None:
+        given = [each for each in self._environ.get(_variable(name), "").split(",") if each]
+        self._parser.add_argument(
+            f"--{name}", metavar=metavar, action=_Append, default=given, help=text
+        )
+
+    def switch(self, name: str, text: str) -> None:
+        given = self._environ.get(_variable(name), "").lower()
+        if given not in _TRUE | _FALSE:
+            self._parser.error(f"{_variable(name)} is true or false, not {given!r}")
+        self._parser.add_argument(
+            f"--{name}", action=argparse.BooleanOptionalAction, default=given in _TRUE, help=text
+        )
+
+
+class _Append(argparse.Action):
+    """As `append`, but the first flag replaces what came from the variable."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        known = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [values] if known is self.default else [*known, values])
+
+
+def _variable(name: str) -> str:
+    return f"ICDC_{name.upper().replace('-', '_')}"
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"a port is 0 to 65535, not {port}")
+    return port
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"at least 1, not {number}")
+    return number
+
+
+def _one_of(allowed: Sequence[str]) -> Any:
+    def convert(text: str) -> str:
+        if text not in allowed:
+            raise argparse.ArgumentTypeError(f"one of {', '.join(allowed)}, not {text!r}")
+        return text
+
+    return convert

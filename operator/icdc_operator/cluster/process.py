@@ -1,0 +1,226 @@
+"""The operator as one process: wires its parts, and starts and ends them in the right order.
+
+Standby until it leads (where a Lease is asked for), then: watch, list, look. Asked to end, it
+takes nothing new, finishes the looks that were begun and gives the lease back, so that another one
+goes on within seconds. Ended in any other way it leaves nothing that the next one does not find.
+"""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from icdc_api import naming
+from icdc_operator.cluster import connect, health, kinds, login, together
+from icdc_operator.cluster.adapter import ClusterAdapter
+from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster.informer import Informer, Told
+from icdc_operator.cluster.leader import Leader
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.options import Options
+from icdc_operator.cluster.posting import Poster
+from icdc_operator.cluster.queue import WorkQueue
+from icdc_operator.cluster.reconciler import Reconciler
+from icdc_operator.cluster.relist import Relist
+from icdc_operator.cluster.watch_age import WatchAge
+from icdc_operator.cluster.watching import Watching
+from icdc_operator.cluster.workers import Workers
+
+DRAIN_SECONDS = 20.0
+"""For looks that were begun when the process is asked to end; a pod has 30 s by default."""
+
+EVERYWHERE = "0.0.0.0"
+"""The kubelet and Prometheus ask the pod's address."""
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_log = logging.getLogger(__name__)
+
+
+async def run(options: Options, environ: Mapping[str, str] | None = None) -> None:
+    """Runs until SIGTERM or SIGINT. Raises LeadershipLostError, and what its parts end with."""
+    environ = os.environ if environ is None else environ
+    stop = asyncio.Event()
+    take_signals = functools.partial(_on_signals, stop.set)
+    take_signals()
+    metrics = Metrics()
+    try:
+        async with connect.connected(environ, observer=metrics.saw_request) as api:
+            operator = Operator(options, api, metrics, environ, take_signals=take_signals)
+            async with operator.served():
+                await operator.run(stop)
+    finally:
+        _give_signals_back()
+
+
+class Operator:
+    """The parts of one operator, and what `/healthz` asks about them."""
+
+    def __init__(
+        self,
+        options: Options,
+        api: ClusterApi,
+        metrics: Metrics,
+        environ: Mapping[str, str],
+        *,
+        take_signals: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._options = options
+        self._metrics = metrics
+        self._queue = WorkQueue(time.monotonic)
+        self._watch_age = WatchAge(time.monotonic)
+        self._adapter = ClusterAdapter(api, options.runs)
+        self._reconciler = Reconciler(
+            self._adapter,
+            now=lambda: datetime.now(UTC),
+            post_events=Poster(api, metrics).post,
+            metrics=metrics,
+        )
+        self._workers = Workers(self._queue, self._reconciler.reconcile, metrics)
+        scope = options.scope
+        self._relist = Relist(api, scope, self._queue, self._watch_age, self._reconciler.looked_at)
+        informer = Informer(scope, lambda: login.connection_info(environ), self._tell)
+        self._watching = Watching(
+            informer, api, scope, self._watch_age, metrics, started=take_signals
+        )
+        self._leader = Leader(
+            api,
+            name=options.lease_name,
+            namespace=options.lease_namespace or _own_namespace(options, environ),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        )
+        self._leads = False
+        self._show()
+
+    @property
+    def oldest_seconds(self) -> float:
+        """See `health.Work`."""
+        return self._queue.oldest_seconds
+
+    @property
+    def finished_seconds(self) -> float:
+        """See `health.Work`."""
+        return time.monotonic() - self._workers.last_finished
+
+    @property
+    def missed_seconds(self) -> float:
+        """See `health.Work`."""
+        return self._watch_age.missed_seconds
+
+    @property
+    def ready(self) -> str | None:
+        """See `health.Work`; standing by for a lease is ready, or a roll-out would never end."""
+        if self._leads and not self._relist.done.is_set():
+            return "the pipelines have not been listed yet"
+        return None
+
+    @contextlib.asynccontextmanager
+    async def served(self) -> AsyncIterator[None]:
+        """Answers probes and scrapes in the block."""
+        apps = (
+            ("health", health.health_app(self), self._options.health_port),
+            ("metrics", health.metrics_app(self._metrics), self._options.metrics_port),
+        )
+        async with AsyncExitStack() as stack:
+            for what, app, port in apps:
+                bound = functools.partial(_log.info, "%s on port %d", what)
+                await stack.enter_async_context(
+                    health.served(app, host=EVERYWHERE, port=port, bound=bound)
+                )
+            yield
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until `stop`; see `run` of this module."""
+        if not self._options.leader_elect:
+            await self._lead(stop)
+            return
+        try:
+            _log.info("standing by for the lease")
+            await together.first_of(self._leader.acquire(), stop.wait())
+            if not stop.is_set():
+                await self._lead(stop, self._leader.hold())
+        finally:
+            await self._leader.release()
+
+    async def _lead(self, stop: asyncio.Event, *more: Coroutine[Any, Any, Any]) -> None:
+        """Looks at pipelines until `stop`; `more` runs until the last look has ended."""
+        self._leads = True
+        self._metrics.leader.set(1)
+        try:
+            await together.first_of(self._work(stop), *more)
+        finally:
+            self._leads = False
+            self._metrics.leader.set(0)
+        _log.info("ended")
+
+    async def _work(self, stop: asyncio.Event) -> None:
+        await together.first_of(
+            self._workers.run(self._options.workers),
+            self._watching.run(),
+            self._relist.run(),
+            self._drained(stop),
+        )
+
+    async def _drained(self, stop: asyncio.Event) -> None:
+        """Returns once the process was asked to end and the looks that were begun have ended."""
+        await stop.wait()
+        self._queue.close()
+        _log.info("ending; %d looks are finished first", self._queue.active)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._queue.drained()
+
+    def _tell(self, told: Told) -> None:
+        self._metrics.watch_events.labels(told.kind).inc()
+        if told.kind == kinds.PIPELINE.plural:
+            self._watch_age.told(told.key, told.version, deleted=told.deleted)
+            if not told.deleted and self._reconciler.knows(told.key, told.version):
+                return  # our own write, most often
+        if told.kind == kinds.POD.plural:
+            self._adapter.note_driver_pod(told.object)
+        self._queue.add(told.key)
+
+    def _show(self) -> None:
+        self._metrics.follow_queue(self._queue)
+        self._metrics.follow(
+            "icdc_watch_last_event_seconds",
+            "How long ago a watch told anything; large in a quiet cluster.",
+            lambda: self._watch_age.last_event_seconds,
+        )
+        self._metrics.follow(
+            "icdc_watch_missed_seconds",
+            "For how long the watch has owed an event that a list has shown.",
+            lambda: self._watch_age.missed_seconds,
+        )
+
+
+def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
+    """Where this process runs: of the pod, else where its first pipelines are."""
+    named = environ.get("POD_NAMESPACE")
+    if not named and NAMESPACE_FILE.is_file():
+        named = NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    return named or next(iter(options.scope.namespaces), naming.DEFAULT_NAMESPACE)
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, stop)
+
+
+def _give_signals_back() -> None:
+    loop = asyncio.get_running_loop()
+    for each in _SIGNALS:
+        loop.remove_signal_handler(each)

@@ -1,0 +1,44 @@
+"""An operator's adapter in a namespace of its own, on a server that knows SparkApplications."""
+
+from pathlib import Path
+
+import pytest
+
+import support_wait
+from support_cluster import Cluster
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+
+HERE = Path(__file__).parent
+ACCOUNT = "icdc-operator"
+
+
+@pytest.fixture(scope="session")
+def spark_applications(kube: KubeApi) -> None:
+    """The kind of SparkApplications, by a stand-in without a schema."""
+    if kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0:
+        return  # a given cluster may have spark-operator's own
+    kube.kubectl.ok("apply", "--server-side", "-f", str(HERE / "sparkapplications.yaml"))
+    support_wait.until(
+        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
+        "the kind is served",
+    )
+
+
+@pytest.fixture
+def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Cluster:
+    """The cluster as an administrator sees it."""
+    account = ("get", "serviceaccount", "default")
+    support_wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    return Cluster(kube.kubeconfig, pipelines)
+
+
+@pytest.fixture
+def cluster(kube: KubeApi, admin: Cluster) -> Cluster:
+    """The cluster as the operator sees it, who may do what its Role grants and no more."""
+    pipelines = admin.pipelines
+    pipelines.ok("create", "serviceaccount", ACCOUNT)
+    pipelines.ok("create", "-f", str(HERE / "role.yaml"))
+    whom = f"--serviceaccount={pipelines.namespace}:{ACCOUNT}"
+    pipelines.ok("create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", whom)
+    return Cluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)

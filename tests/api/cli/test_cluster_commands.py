@@ -1,0 +1,108 @@
+"""`icdc status`, `pause`, `resume`, `resync` and `logs` by a person with few rights."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from icdc_api import naming
+from icdc_operator.cli import main
+from support_api_stub import driver_pod
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines, condition, minimal
+
+pytestmark = pytest.mark.api
+
+
+@pytest.fixture
+def person(kube: KubeApi, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch) -> Pipelines:
+    """Somebody who may read and patch pipelines, and read logs; a pipeline is there."""
+    pipelines.ok("create", "serviceaccount", "jane")
+    for role, verbs, resource in (
+        ("pipelines", "get,patch", naming.CRD_NAME),
+        ("pods", "list", "pods"),
+        ("logs", "get", "pods/log"),
+    ):
+        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        account = f"--serviceaccount={pipelines.namespace}:jane"
+        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))
+    pipelines.apply(minimal())
+    return pipelines
+
+
+def test_pause_and_resume_are_one_new_generation_each(
+    person: Pipelines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = person.get()
+    for command, generations, suspended in (
+        ("pause", 1, True),
+        ("pause", 1, True),
+        ("resume", 2, False),
+        ("resume", 2, False),
+    ):
+        assert main.main([command, "shop"]) == 0, capsys.readouterr().err
+        after = person.get()
+        assert after["spec"] == {**before["spec"], "suspend": suspended}
+        assert after["metadata"]["generation"] == before["metadata"]["generation"] + generations
+
+
+def test_everyone_who_asks_at_once_for_a_resync_raises_the_nonce(person: Pipelines) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(main.main, [["resync", "shop"]] * 4))
+    assert codes == [0] * 4
+    assert person.get()["spec"]["resync"] == {"nonce": 4, "tables": [], "mode": "Export"}
+
+
+def test_status_shows_what_the_operator_wrote(
+    person: Pipelines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conditions = [
+        condition("Stalled", "True", message="shop.orders: Gap: gone"),
+        condition("Ready", "False"),
+    ]
+    person.patch_status({"observedGeneration": 1, "phase": "Stalled", "conditions": conditions})
+    assert main.main(["status", "shop", "-o", "json"]) == 1
+    printed = capsys.readouterr()
+    shown, stored = json.loads(printed.out), person.get()
+    del stored["metadata"]["managedFields"]
+    assert shown == stored
+    assert printed.err == "icdc: shop.orders: Gap: gone\n"
+    assert main.main(["status", "shop"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["shop", "False", "Stalled"]
+
+
+def test_a_driver_that_waits_for_a_node_has_no_log_yet(
+    person: Pipelines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["logs", "shop"]) == 3
+    assert "no run is left" in capsys.readouterr().err
+    labels = driver_pod("d", "shop-e1-1", created="")["metadata"]["labels"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "shop-e1-1-driver", "labels": labels},
+        "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "none"}]},
+    }
+    person.ok("create", "-f", "-", stdin=json.dumps(pod))
+    for arguments in ([], ["--follow"]):
+        assert main.main(["logs", "shop", *arguments]) == 3
+        assert "the driver shop-e1-1-driver has not started yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pause", "nothing"], "there is no IcebergCDCPipeline nothing in the namespace"),
+        (["pause", "shop", "-n", "default"], "cannot get resource"),
+        (["status", "shop", "-n", "default"], "cannot get resource"),
+    ],
+)
+def test_what_cannot_be_done_is_bad_usage(
+    arguments: list[str],
+    message: str,
+    person: Pipelines,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.main(arguments) == 2
+    assert message in capsys.readouterr().err

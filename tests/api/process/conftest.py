@@ -1,0 +1,62 @@
+"""Operators as processes that may do in the test's namespace what their Role says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import support_operator
+import support_wait
+from support_cluster import Cluster
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+from support_operator import OperatorProcess
+
+HERE = Path(__file__).parent
+
+Start = Callable[..., OperatorProcess]
+
+
+@pytest.fixture(scope="session")
+def spark_applications(kube: KubeApi) -> None:
+    """The kind of SparkApplications, by a stand-in without a schema."""
+    path = HERE.parent / "adapter" / "sparkapplications.yaml"
+    kube.kubectl.ok("apply", "--server-side", "-f", str(path))
+    support_wait.until(
+        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
+        "the kind is served",
+    )
+
+
+@pytest.fixture
+def account(kube: KubeApi, pipelines: Pipelines) -> Path:
+    """The kubeconfig of a ServiceAccount with the Role of the operator."""
+    pipelines.ok("create", "serviceaccount", "operator")
+    pipelines.ok("apply", "-f", str(HERE / "role.yaml"))
+    subject = f"--serviceaccount={pipelines.namespace}:operator"
+    pipelines.ok("create", "rolebinding", "operator", "--role=operator", subject)
+    return kube.kubeconfig_for(pipelines.namespace, "operator")
+
+
+@pytest.fixture
+def start(
+    account: Path, pipelines: Pipelines, spark_applications: None, tmp_path: Path
+) -> Iterator[Start]:
+    """Starts an operator for the namespace; further flags are arguments."""
+    with ExitStack() as stack:
+
+        def started(name: str = "operator", *flags: str) -> OperatorProcess:
+            arguments = ["--namespace", pipelines.namespace, *flags]
+            running = support_operator.running(account, tmp_path, name, arguments)
+            return stack.enter_context(running)
+
+        yield started
+
+
+@pytest.fixture
+def cluster(kube: KubeApi, pipelines: Pipelines) -> Cluster:
+    """The namespace, with spark-operator played by hand."""
+    account = ("get", "serviceaccount", "default")
+    support_wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    return Cluster(kube.kubeconfig, pipelines)

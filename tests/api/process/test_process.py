@@ -1,0 +1,149 @@
+"""The whole operator as a process, on a real API server, with no more rights than its Role."""
+
+import json
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import support_wait
+from icdc_api.conditions import ConditionType
+from icdc_api.status import PipelineStatus, parse_status
+from support_cluster import Cluster, report_of
+from support_kube_pipelines import minimal
+from support_operator import OperatorProcess
+from support_pipelines import caught_up
+
+pytestmark = pytest.mark.api
+
+RUN = "shop-e1-1"
+HAND_OVER_SECONDS = 10.0
+
+Start = Callable[..., OperatorProcess]
+
+
+def status(cluster: Cluster, name: str = "shop") -> PipelineStatus:
+    return parse_status(cluster.pipelines.get(name).get("status") or {})
+
+
+def reasons(cluster: Cluster) -> set[str]:
+    events = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
+    return {event["reason"] for event in events["items"]}
+
+
+def holder(cluster: Cluster) -> str:
+    lease: dict[str, Any] = json.loads(cluster.pipelines.ok("get", "lease", "-o", "json"))
+    held = [str(each["spec"].get("holderIdentity", "")) for each in lease["items"]]
+    return held[0] if held else ""
+
+
+def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
+    cluster: Cluster, start: Start
+) -> None:
+    operator = start()
+    cluster.pipelines.apply(minimal())
+    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
+    cluster.start_driver(RUN)
+    run = status(cluster).current_run
+    assert run is not None
+    cluster.report(RUN, report_of(run, caught_up("shop.orders", rows_upserted=5)))
+    operator.until(lambda: status(cluster).holds(ConditionType.CAUGHT_UP), "it is caught up")
+    assert status(cluster).tables[0].rows_upserted == 5
+    operator.until(lambda: "RunStarted" in reasons(cluster), "events are posted")
+    assert {"SpecAccepted", "RunPlanned", "ExportCompleted"} <= reasons(cluster)
+    cluster.report(RUN, report_of(run, caught_up("shop.orders"), finished=True))
+    cluster.pod_state(RUN, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.until(lambda: status(cluster).last_run is not None, "the run has ended")
+    assert status(cluster).holds(ConditionType.READY)
+
+
+def test_the_process_ends_in_order_and_the_next_one_goes_on(cluster: Cluster, start: Start) -> None:
+    first = start("first")
+    cluster.pipelines.apply(minimal())
+    first.until(lambda: bool(cluster.names("sparkapplication")), "the run is created")
+    assert first.end() == 0
+    (before,) = cluster.objects("sparkapplication")
+    second = start("second")
+    second.until(lambda: second.metric('icdc_reconciles_total{result="done"}') > 2, "it looks")
+    assert cluster.objects("sparkapplication") == [before]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_both_signals_end_it_at_any_time(start: Start, number: signal.Signals) -> None:
+    operator = start()
+    operator.says("health on port")
+    assert operator.end(number) == 0
+
+
+def test_probes_and_metrics_tell_how_it_does(cluster: Cluster, start: Start) -> None:
+    operator = start()
+    cluster.pipelines.apply(minimal(suspend=True))
+    operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
+    assert operator.ask("health", "/healthz") == (200, "ok\n")
+    operator.until(lambda: operator.metric('icdc_pipelines{phase="Suspended"}') == 1, "it is seen")
+    ready = f'icdc_pipeline_condition{{name="shop",namespace="{cluster.pipelines.namespace}"'
+    assert operator.metric(f'{ready},type="Ready"}}') == 1
+    assert operator.metric("icdc_leader") == 1
+    assert operator.metric('icdc_watch_events_total{kind="icebergcdcpipelines"}') >= 1
+    cluster.pipelines.ok("delete", "icdc", "shop")
+    operator.until(lambda: operator.metric('icdc_pipelines{phase="Suspended"}') == 0, "it is gone")
+
+
+def test_a_pipeline_at_rest_is_written_once_and_then_left_alone(
+    cluster: Cluster, start: Start
+) -> None:
+    operator = start()
+    cluster.pipelines.apply(minimal(suspend=True))
+    operator.until(lambda: status(cluster).holds(ConditionType.SUSPENDED), "it is suspended")
+
+    def looks() -> float:
+        return operator.metric('icdc_reconciles_total{result="done"}')
+
+    settled = looks()
+    cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
+    operator.until(lambda: looks() > settled, "it looks at a change of others")
+    # One for the change; at most one more where its own write was told of before it was done.
+    assert looks() <= settled + 2
+    assert operator.metric("icdc_status_writes_total") == 1
+
+
+def test_a_lease_given_back_hands_over_within_seconds(cluster: Cluster, start: Start) -> None:
+    first = start("first", "--leader-elect")
+    first.says("leading as")
+    one = holder(cluster)
+    second = start("second", "--leader-elect")
+    second.says("standing by")
+    cluster.pipelines.apply(minimal())
+    first.until(lambda: bool(cluster.names("sparkapplication")), "the first one works")
+    assert second.metric("icdc_leader") == 0
+    assert second.ask("health", "/readyz")[0] == 200
+    assert first.end() == 0
+    second.until(
+        lambda: holder(cluster) not in ("", one), "the other one leads", seconds=HAND_OVER_SECONDS
+    )
+    second.until(lambda: second.metric("icdc_leader") == 1, "it says so")
+    second.until(lambda: second.metric('icdc_reconciles_total{result="done"}') > 0, "it works")
+
+
+def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: Cluster, start: Start) -> None:
+    operator = start("first", "--leader-elect")
+    operator.says("leading as")
+    taken = json.dumps({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}})
+    cluster.pipelines.ok("patch", "lease", "iceberg-cdc-operator", "--type=merge", "-p", taken)
+    operator.says("another operator holds the lease")
+    support_wait.until(lambda: operator.ended == 1, "it has ended with code 1")
+    assert holder(cluster) == "somebody"
+
+
+def test_missing_rights_are_said_and_gotten_over(cluster: Cluster, start: Start) -> None:
+    role = cluster.pipelines.ok("get", "rolebinding", "operator", "-o", "json")
+    cluster.pipelines.ok("delete", "rolebinding", "operator")
+    operator = start()
+    operator.says("forbidden")
+    assert operator.ask("health", "/readyz")[0] == 503
+    binding = json.loads(role)
+    binding["metadata"] = {"name": "operator", "namespace": cluster.pipelines.namespace}
+    cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(binding))
+    cluster.pipelines.apply(minimal())
+    operator.until(lambda: bool(cluster.names("sparkapplication")), "it works")

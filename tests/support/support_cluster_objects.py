@@ -1,0 +1,117 @@
+"""SparkApplications and driver pods as spark-operator and a kubelet leave them, for tests."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from icdc_api import naming, report_text
+from icdc_api.job import RunReport
+from icdc_operator.cluster import seen
+from icdc_operator.manifests import application
+from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID, LABEL_MANAGED_BY
+from icdc_operator.observed import RunSeen
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RUN = "shop-e1-1"
+EPOCH = 1000
+RUN_ID = f"{RUN}.{EPOCH}"
+OWNER = {
+    "apiVersion": naming.API_VERSION,
+    "kind": naming.KIND,
+    "name": "shop",
+    "uid": "pipeline-uid",
+    "controller": True,
+}
+
+Resource = dict[str, Any]
+
+
+def ago(seconds: float) -> str:
+    """The time so long before NOW, as the API writes it."""
+    return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
+    """Metadata of an object of the run."""
+    return {
+        "name": name,
+        "namespace": "default",
+        "uid": f"{name}-uid",
+        "creationTimestamp": ago(10),
+        "labels": {
+            LABEL_MANAGED_BY: naming.MANAGED_BY,
+            naming.LABEL_PIPELINE: "shop",
+            naming.LABEL_RUN: RUN,
+        },
+        "annotations": {ANNOTATION_EPOCH: str(epoch), ANNOTATION_RUN_ID: f"{RUN}.{epoch}"},
+        **more,
+    }
+
+
+def spark_application(state: str = "", message: str = "", **more: Any) -> Resource:
+    """The SparkApplication in that state; `more` goes over its metadata."""
+    status: Resource = {}
+    if state:
+        status = {
+            "applicationState": {"state": state, "errorMessage": message},
+            "lastSubmissionAttemptTime": ago(5),
+        }
+    return {
+        "apiVersion": application.API_VERSION,
+        "kind": application.KIND,
+        "metadata": metadata(RUN, **{"ownerReferences": [OWNER], **more}),
+        "spec": {},
+        "status": status,
+    }
+
+
+def driver_pod(
+    phase: str,
+    *,
+    state: Resource | None = None,
+    report: RunReport | None = None,
+    status: Resource | None = None,
+    **more: Any,
+) -> Resource:
+    """The driver pod; `state` is that of its container, `more` goes over its metadata."""
+    pod: Resource = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(f"{RUN}-driver", **more),
+        "spec": {"restartPolicy": "Never"},
+        "status": {"phase": phase, **(status or {})},
+    }
+    pod["metadata"]["labels"]["spark-role"] = "driver"
+    if report is not None:
+        text = report_text.to_annotation(report)
+        pod["metadata"]["annotations"][report_text.ANNOTATION_REPORT] = text
+    if state is not None:
+        pod["status"]["containerStatuses"] = [{"name": "spark-kubernetes-driver", "state": state}]
+    return pod
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> Resource:
+    """A part of a pod's status."""
+    return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
+
+
+def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
+    """The only run that these objects show, which is RUN."""
+    apps = [each for each in objects if each["kind"] == application.KIND]
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    ended = {} if remembered is None else {RUN_ID: remembered}
+    (run,) = seen.runs_seen(seen.found("shop", apps, pods), now=NOW, ended_pods=ended)
+    assert (run.name, run.epoch) == (RUN, EPOCH)
+    return run
+
+
+def running() -> Resource:
+    return {"running": {"startedAt": ago(8)}}
+
+
+def waiting(reason: str, message: str = "") -> Resource:
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+def terminated(code: int, reason: str = "Error", message: str = "") -> Resource:
+    ended = {"exitCode": code, "reason": reason, "message": message}
+    return {"terminated": {**ended, "startedAt": ago(8), "finishedAt": ago(1)}}

@@ -1,0 +1,134 @@
+"""An API server that holds objects in a dictionary, behind the client library: for unit tests.
+
+It knows just enough of versions, uids, selectors and statuses for the adapter, and does what a
+real one does only when something is wrong: it refuses, is slow, or loses its answer. What a real
+one does otherwise is shown by the suites on a real one.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from kubernetes.aio.client import ApiClient
+
+from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.transport import Observer, unobserved
+
+
+class FakeAnswer:
+    """An answer as the client library has it."""
+
+    def __init__(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
+        self.status = status
+        self.headers = headers or {}
+        self._body = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    async def read(self) -> bytes:
+        return self._body
+
+
+Fault = Callable[[str, str], FakeAnswer | BaseException | None]
+"""Given method and path: what happens in place of the request; None for nothing of that kind."""
+
+
+class FakeServer:
+    """The objects by path. `fault` is asked before each request, `lost` after it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Resource] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.deletions: list[tuple[str, Resource]] = []
+        """Paths and options, in the order in which they were asked for."""
+        self.fault: Fault = lambda method, path: None
+        self.lost: Fault = lambda method, path: None
+        self._versions = 0
+
+    def add(self, path: str, resource: Resource) -> None:
+        """Puts an object where its requests will look for it."""
+        self._versions += 1
+        metadata = {"uid": f"uid-{self._versions}", **resource["metadata"]}
+        metadata["resourceVersion"] = str(self._versions)
+        self.objects[path] = {**resource, "metadata": metadata}
+
+    def api(self, observer: Observer = unobserved) -> ClusterApi:
+        """A client of this server."""
+        return ClusterApi(cast(ApiClient, self), observer=observer)
+
+    async def close(self) -> None:
+        """As the client library has it."""
+
+    async def param_serialize(
+        self, method: str, path: str, *, header_params: Any, body: Any, auth_settings: Any
+    ) -> tuple[str, str, Any, Any, Any]:
+        """As the client library has it."""
+        assert auth_settings == ["BearerToken"]
+        return method, path, header_params, body, None
+
+    async def call_api(
+        self, method: str, url: str, headers: Any, body: Any, _post: Any, _request_timeout: Any
+    ) -> FakeAnswer:
+        """As the client library has it."""
+        assert _request_timeout.total is not None
+        address = urlsplit(url)
+        path = unquote(address.path)
+        self.requests.append((method, path))
+        fault = self.fault(method, path)
+        answer = fault if fault is not None else self._answer(method, path, address.query, body)
+        lost = self.lost(method, path)
+        for each in (answer, lost):
+            if isinstance(each, BaseException):
+                raise each
+        return lost if isinstance(lost, FakeAnswer) else cast(FakeAnswer, answer)
+
+    def _answer(self, method: str, path: str, query: str, body: Any) -> FakeAnswer:
+        if method == "POST":
+            return self._create(f"{path}/{body['metadata']['name']}", body)
+        if method == "GET" and parse_qs(query).get("limit"):
+            return self._list(path, parse_qs(query).get("labelSelector", [""])[0])
+        target = path.removesuffix("/status")
+        present = self.objects.get(target)
+        if present is None:
+            return refusal(404, "not found")
+        if method == "DELETE":
+            self.deletions.append((target, body))
+            if present["metadata"]["uid"] != body["preconditions"]["uid"]:
+                return refusal(409, "another uid")
+            del self.objects[target]
+        if method == "PATCH":
+            return self._patch(target, present, body)
+        return FakeAnswer(200, present)
+
+    def _create(self, path: str, body: Resource) -> FakeAnswer:
+        if path in self.objects:
+            return refusal(409, "already exists")
+        self.add(path, body)
+        return FakeAnswer(201, self.objects[path])
+
+    def _list(self, path: str, selector: str) -> FakeAnswer:
+        wanted = dict(each.split("=") for each in selector.split(",") if each)
+        items = [
+            each
+            for at, each in self.objects.items()
+            if at.rpartition("/")[0] == path
+            and wanted.items() <= (each["metadata"].get("labels") or {}).items()
+        ]
+        return FakeAnswer(200, {"items": items, "metadata": {}})
+
+    def _patch(self, path: str, present: Resource, body: list[Resource]) -> FakeAnswer:
+        version, status = (operation["value"] for operation in body)
+        if version != present["metadata"]["resourceVersion"]:
+            return refusal(409, "the object has been modified")
+        self.add(path, {**present, "status": status})
+        return FakeAnswer(200, self.objects[path])
+
+
+def refusal(status: int, message: str, **headers: str) -> FakeAnswer:
+    """An answer that says no."""
+    return FakeAnswer(status, {"kind": "Status", "message": message}, headers)
+
+
+def on(method: str, part: str, answer: FakeAnswer | BaseException) -> Fault:
+    """A fault of the requests with that method whose path holds that part."""
+    return lambda asked, path: answer if asked == method and part in path else None

@@ -1,0 +1,42 @@
+"""A stub of an API server, and a person whose kubeconfig names it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support_api_stub import ApiStub, Object, serving
+from support_pipelines import make_spec
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiStub]:
+    stub = ApiStub()
+    with serving(stub):
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(kubeconfig(stub.url)), encoding="utf-8")
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        yield stub
+
+
+@pytest.fixture
+def shop(api: ApiStub) -> Object:
+    """A pipeline of two tables in the namespace of the context."""
+    spec = make_spec("shop.orders", "shop.customers").to_resource()
+    return api.add_pipeline({"metadata": {"name": "shop"}, "spec": spec})
+
+
+def kubeconfig(url: str) -> Object:
+    """Two contexts in one cluster; the current one says nothing about a namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u"}},
+            {"name": "there", "context": {"cluster": "c", "user": "u", "namespace": "lake"}},
+        ],
+        "current-context": "here",
+    }

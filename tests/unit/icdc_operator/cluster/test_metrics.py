@@ -1,0 +1,131 @@
+"""What `/metrics` shows of pipelines and runs."""
+
+from datetime import timedelta
+
+import pytest
+
+from icdc_api.errors import OutOfMemory
+from icdc_api.runs import Failure, RunState
+from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.decide import decide
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+
+pytestmark = pytest.mark.unit
+
+SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+OF_SHOP = {"namespace": "default", "name": "shop"}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(sample, labels)
+
+
+def status(**more: object) -> PipelineStatus:
+    known = PipelineStatus(observed_generation=1, tables=(caught_up(lag_seconds=0),))
+    fresh = decide(observed(make_spec(suspend=True), known), NOW).status
+    return fresh.model_copy(update=more)
+
+
+def test_a_pipeline_shows_where_it_stands(metrics: Metrics) -> None:
+    good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+    metrics.show(SHOP, status(recent_runs=(good,), consecutive_failures=2))
+    assert value(metrics, "icdc_lag_seconds", **OF_SHOP) == 0
+    assert value(metrics, "icdc_snapshots_behind", **OF_SHOP) == 0
+    assert value(metrics, "icdc_consecutive_failures", **OF_SHOP) == 2
+    assert value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
+    assert value(metrics, "icdc_pipeline_condition", type="Ready", **OF_SHOP) == 1
+    assert value(metrics, "icdc_pipelines", phase="Suspended") == 1
+
+
+def test_phases_are_counted_once_for_each_pipeline(metrics: Metrics) -> None:
+    for _ in range(3):
+        metrics.show(SHOP, status())
+        metrics.show(TAXI, status())
+    assert value(metrics, "icdc_pipelines", phase="Suspended") == 2
+    metrics.show(SHOP, PipelineStatus())
+    assert value(metrics, "icdc_pipelines", phase="Suspended") == 1
+    assert value(metrics, "icdc_pipelines", phase="Pending") == 1
+
+
+def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
+    metrics.show(SHOP, status())
+    for _ in range(2):
+        metrics.forget(SHOP)
+    assert b'name="shop"' not in metrics.text()
+    assert value(metrics, "icdc_pipelines", phase="Suspended") == 0
+
+
+def test_the_last_success_outlives_the_log_of_runs(metrics: Metrics) -> None:
+    good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+    bad = run_record(state=RunState.FAILED, failure=Failure.of(OutOfMemory("heap")))
+    metrics.show(SHOP, status(recent_runs=(good,)))
+    metrics.show(SHOP, status(recent_runs=(bad,) * 10))
+    assert value(metrics, "icdc_last_success_timestamp_seconds", **OF_SHOP) == NOW.timestamp()
+
+
+@pytest.mark.parametrize(
+    ("failure", "state", "kind"),
+    [
+        (None, RunState.SUCCEEDED, ""),
+        (Failure.of(OutOfMemory("heap")), RunState.FAILED, "OutOfMemory"),
+    ],
+)
+def test_a_run_that_ends_is_counted_once_with_its_class(
+    metrics: Metrics, failure: Failure | None, state: RunState, kind: str
+) -> None:
+    before = PipelineStatus(current_run=run_record())
+    after = PipelineStatus(last_run=run_record(state=state, failure=failure))
+    metrics.saw_change(before, after)
+    metrics.saw_change(after, after.model_copy(update={"consecutive_failures": 1}))
+    labels = {"kind": "Export", "result": state.value, "class": kind}
+    assert value(metrics, "icdc_runs_total", **labels) == 1
+    assert value(metrics, "icdc_status_writes_total") == 2
+
+
+def test_the_time_a_run_took_to_start_is_observed_once(metrics: Metrics) -> None:
+    planned = PipelineStatus(current_run=run_record(planned_at=NOW, started_at=None))
+    started = PipelineStatus(
+        current_run=run_record(planned_at=NOW, started_at=NOW + timedelta(seconds=42))
+    )
+    for before, after in ((planned, planned), (planned, started), (started, started)):
+        metrics.saw_change(before, after)
+    assert value(metrics, "icdc_run_start_latency_seconds_count") == 1
+    assert value(metrics, "icdc_run_start_latency_seconds_sum") == 42
+
+
+def test_the_queue_is_shown_as_it_is_at_each_scrape(metrics: Metrics) -> None:
+    now = [0.0]
+    queue = WorkQueue(lambda: now[0])
+    metrics.follow_queue(queue)
+    queue.add(SHOP)
+    queue.add(TAXI)
+    queue.take()
+    now[0] = 7.0
+    assert value(metrics, "icdc_queue_depth") == 1
+    assert value(metrics, "icdc_queue_oldest_seconds") == 7.0
+    assert value(metrics, "icdc_queue_active") == 1
+
+
+def test_requests_are_counted_by_verb_kind_and_answer(metrics: Metrics) -> None:
+    metrics.saw_request("get", "icebergcdcpipelines", 200)
+    metrics.saw_request("get", "icebergcdcpipelines", 200)
+    labels = {"verb": "get", "kind": "icebergcdcpipelines", "code": "200"}
+    assert value(metrics, "icdc_api_requests_total", **labels) == 2
+
+
+def test_two_operators_in_one_process_do_not_share_metrics(metrics: Metrics) -> None:
+    metrics.watch_restarts.inc()
+    assert value(Metrics(), "icdc_watch_restarts_total") == 0
+
+
+def test_every_metric_has_the_prefix_and_a_text(metrics: Metrics) -> None:
+    for family in metrics.registry.collect():
+        assert family.name.startswith("icdc_")
+        assert family.documentation.endswith((".", "report."))

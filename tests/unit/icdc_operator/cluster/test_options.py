@@ -1,0 +1,91 @@
+"""Flags and variables of the operator's process."""
+
+from typing import Any
+
+import pytest
+
+from icdc_operator.cluster import options
+from icdc_operator.cluster.informer import Scope
+
+pytestmark = pytest.mark.unit
+
+ENOUGH = ["--all-namespaces", "--image", "spark:1"]
+
+
+def test_defaults_are_those_of_a_pod_with_one_replica() -> None:
+    given = options.parse(ENOUGH, {})
+    assert given.scope == Scope()
+    assert given.runs.image == "spark:1"
+    assert (given.metrics_port, given.health_port) == (8080, 8081)
+    assert not given.leader_elect
+    assert given.log_format == "json"
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables"),
+    [
+        (["--namespace", "a", "--namespace", "b", "--image", "i"], {}),
+        (["--image", "i"], {"ICDC_NAMESPACE": "a,b"}),
+        (["--namespace", "a", "--namespace", "b"], {"ICDC_NAMESPACE": "c", "ICDC_IMAGE": "i"}),
+    ],
+)
+def test_a_flag_goes_before_its_variable(flags: list[str], variables: dict[str, str]) -> None:
+    given = options.parse(flags, variables)
+    assert (given.scope.namespaces, given.runs.image) == (("a", "b"), "i")
+
+
+def test_every_flag_is_also_a_variable() -> None:
+    given = options.parse(
+        [],
+        {
+            "ICDC_ALL_NAMESPACES": "true",
+            "ICDC_METRICS_PORT": "0",
+            "ICDC_HEALTH_PORT": "9090",
+            "ICDC_LEADER_ELECT": "True",
+            "ICDC_LEASE_NAME": "other",
+            "ICDC_LEASE_NAMESPACE": "system",
+            "ICDC_IMAGE": "i",
+            "ICDC_IMAGE_PULL_POLICY": "Always",
+            "ICDC_IMAGE_PULL_SECRET": "x,y",
+            "ICDC_WORKERS": "3",
+            "ICDC_LOG_FORMAT": "text",
+            "ICDC_LOG_LEVEL": "debug",
+        },
+    )
+    assert given.leader_elect
+    assert (given.metrics_port, given.health_port, given.workers) == (0, 9090, 3)
+    assert (given.lease_name, given.lease_namespace) == ("other", "system")
+    assert given.runs.image_pull_policy == "Always"
+    assert given.runs.image_pull_secrets == ("x", "y")
+    assert (given.log_format, given.log_level) == ("text", "debug")
+
+
+def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
+    given = options.parse([*ENOUGH, "--no-leader-elect"], {"ICDC_LEADER_ELECT": "1"})
+    assert not given.leader_elect
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "text"),
+    [
+        ([], {}, "--namespace"),
+        (["--all-namespaces"], {}, "--image"),
+        ([*ENOUGH, "--namespace", "a"], {}, "exclude"),
+        ([*ENOUGH, "--metrics-port", "70000"], {}, "0 to 65535"),
+        ([*ENOUGH, "--workers", "0"], {}, "at least 1"),
+        (ENOUGH, {"ICDC_WORKERS": "many"}, "invalid"),
+        (ENOUGH, {"ICDC_LEADER_ELECT": "perhaps"}, "ICDC_LEADER_ELECT"),
+        (ENOUGH, {"ICDC_LOG_FORMAT": "xml"}, "json, text"),
+        (ENOUGH, {"ICDC_IMAGE_PULL_POLICY": "Now"}, "IfNotPresent"),
+    ],
+)
+def test_a_wrong_option_ends_with_code_2_and_says_which(
+    flags: list[str],
+    variables: dict[str, str],
+    text: str,
+    capsys: pytest.CaptureFixture[Any],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options.parse(flags, variables)
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err

@@ -1,0 +1,63 @@
+"""Works that run side by side end together."""
+
+import asyncio
+
+import pytest
+
+from icdc_operator.cluster.together import first_of
+
+pytestmark = pytest.mark.unit
+
+
+class Work:
+    """Waits for ever, and takes a moment to end."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    async def run(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            self.ended = True
+
+
+def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
+    works = [Work(), Work()]
+
+    async def story() -> None:
+        await first_of(*(work.run() for work in works), asyncio.sleep(0))
+
+    asyncio.run(story())
+    assert all(work.ended for work in works)
+
+
+def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
+    work = Work()
+
+    async def broken() -> None:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    async def story() -> None:
+        await first_of(work.run(), broken())
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(story())
+    assert work.ended
+
+
+def test_whoever_is_cancelled_ends_all_first() -> None:
+    work = Work()
+
+    async def story() -> None:
+        task = asyncio.create_task(first_of(work.run()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+
+    asyncio.run(story())
+    assert work.ended
