@@ -13,7 +13,7 @@ PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes crds crds-check docs-check lock \
-        test test-unit test-api test-spark demo clean
+        test test-unit test-api test-spark bench-operator demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -67,6 +67,9 @@ test-api: setup ## a real Kubernetes API server; the first time builds it, with 
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
+
+bench-operator: setup ## the operator with 1,000 pipelines on a real API server: minutes
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
 
 ##@ Maintain
 crds: setup ## regenerate the CRD from the models

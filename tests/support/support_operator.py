@@ -49,6 +49,11 @@ class OperatorProcess:
             raise AssertionError(f"{error}\n{self._tail()}") from error
         assert self._process.poll() is None or reached(), f"it has ended\n{self._tail()}"
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def ask(self, server: str, path: str) -> tuple[int, str]:
         """Status and body of an answer of the server `health` or `metrics`."""
         start = f"{server} on port "

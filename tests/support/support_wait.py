@@ -6,9 +6,18 @@ from collections.abc import Callable
 _POLL_SECONDS = 0.05
 
 
-def until(reached: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
-    """Returns once `reached` is true; AssertionError naming `what` after `seconds`."""
+def until(
+    reached: Callable[[], bool],
+    what: str,
+    *,
+    seconds: float = 60.0,
+    pause: float = _POLL_SECONDS,
+) -> None:
+    """Returns once `reached` is true; AssertionError naming `what` after `seconds`.
+
+    `pause` is the time between two looks, in seconds.
+    """
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause)

@@ -1,0 +1,142 @@
+"""The line from an operator to the API server, counted, and cut or disturbed at one call.
+
+It stands where the client library is. What reaches the server is real and what it answers is real,
+but for refusals, which are played. A cut ends the operator: whatever it does afterwards, nothing
+of it gets through any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from kubernetes.aio.client import ApiClient
+
+from support_fake_api import FakeAnswer, refusal
+from support_leaping_clock import Clock
+
+CALL_SECONDS = 0.004
+"""What a call takes by the clock that leaps."""
+SLOW_SECONDS = 20.0
+"""A slow call arrives so much later: long after the world has moved on, within its time-out."""
+RETRY_AFTER_SECONDS = 2
+
+
+class Fault(StrEnum):
+    """What becomes of one call."""
+
+    KILLED_BEFORE = "killed before the call was sent"
+    KILLED_AFTER = "killed after the call was applied"
+    LOST = "answer lost"
+    CONFLICT = "409"
+    THROTTLED = "429"
+    BROKEN = "500"
+    SLOW = "slow"
+
+
+KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
+DISTURBANCES = tuple(each for each in Fault if each not in KILLS)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """At which call, counted from 1, what happens; at none by 0."""
+
+    at: int = 0
+    fault: Fault = Fault.LOST
+
+    def __str__(self) -> str:
+        return f"call {self.at}: {self.fault}" if self.at else "undisturbed"
+
+
+class CutError(BaseException):
+    """The operator is dead. No code of the operator catches it, as none catches SIGKILL."""
+
+
+@dataclass
+class Journal:
+    """The calls of one pipeline's operators, over all their restarts."""
+
+    cut: Cut
+    calls: list[str] = field(default_factory=list)
+
+    def enter(self, call: str) -> Fault | None:
+        """Notes a call; what becomes of it."""
+        self.calls.append(call)
+        return self.cut.fault if len(self.calls) == self.cut.at else None
+
+
+Applied = Callable[[str, str, Any, bytes], None]
+"""Told of each call that the server has done: method, path, body and answer."""
+
+
+class Line:
+    """A client as `ClusterApi` uses it. Without a journal nothing happens to it."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        clock: Clock,
+        *,
+        journal: Journal | None = None,
+        applied: Applied = lambda method, path, body, answer: None,
+    ) -> None:
+        self._client: Any = client
+        self._clock = clock
+        self._journal = journal
+        self._applied = applied
+        self._dead = False
+
+    async def param_serialize(self, *arguments: Any, **options: Any) -> Any:
+        """As the client library has it."""
+        return await self._client.param_serialize(*arguments, **options)
+
+    async def call_api(
+        self, method: str, url: str, headers: Any, body: Any, _post: Any, _request_timeout: Any
+    ) -> Any:
+        """As the client library has it."""
+        if self._dead:
+            raise CutError
+        path = urlsplit(url).path
+        fault = self._journal.enter(f"{method} {path}") if self._journal else None
+        await asyncio.sleep(CALL_SECONDS)
+        if fault is Fault.KILLED_BEFORE:
+            self.end()
+            raise CutError
+        played = _refused(fault)
+        if played is not None:
+            return played
+        if fault is Fault.SLOW:
+            await asyncio.sleep(SLOW_SECONDS)
+        with self._clock.held():
+            answer = await self._client.call_api(
+                method, url, headers, body, _post, _request_timeout=_request_timeout
+            )
+            data = await answer.read()
+        if 200 <= answer.status <= 299:
+            self._applied(method, path, body, data)
+        if fault is Fault.KILLED_AFTER:
+            self.end()
+            raise CutError
+        if fault is Fault.LOST:
+            raise aiohttp.ServerDisconnectedError
+        return answer
+
+    def end(self) -> None:
+        """Lets nothing through any more."""
+        self._dead = True
+
+
+def _refused(fault: Fault | None) -> FakeAnswer | None:
+    match fault:
+        case Fault.CONFLICT:
+            return refusal(409, "played by the test")
+        case Fault.THROTTLED:
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            return FakeAnswer(429, {"kind": "Status", "message": "played by the test"}, headers)
+        case Fault.BROKEN:
+            return refusal(500, "played by the test")
+    return None

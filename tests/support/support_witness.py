@@ -1,0 +1,108 @@
+"""What must hold of one pipeline at every moment, whoever dies; told of every write, it complains.
+
+A run is open from the creation of its SparkApplication until its driver has ended and none can
+come any more. The statuses are those that the server has made durable, whether or not whoever
+wrote them lived to know it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from icdc_api.conditions import ConditionType
+from icdc_api.job import RunRequest
+from icdc_api.status import PipelineStatus, TableStatus, parse_status
+from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
+
+Resource = dict[str, Any]
+
+
+@dataclass
+class Witness:
+    """Follows one pipeline. `complaints` holds all that went wrong."""
+
+    status: PipelineStatus = field(default_factory=PipelineStatus)
+    """As it was last made durable."""
+    created: list[str] = field(default_factory=list)
+    """Names of the SparkApplications, each time one was created."""
+    started: list[str] = field(default_factory=list)
+    """Run ids of the drivers that were started."""
+    complaints: list[str] = field(default_factory=list)
+    applied: dict[str, int] = field(default_factory=dict)
+    """What the target truly holds: sequence numbers by table."""
+    _open: dict[str, str] = field(default_factory=dict)
+    """Names of the open runs by their ids."""
+    _epochs: dict[str, int] = field(default_factory=dict)
+
+    def saw_status(self, document: Resource) -> None:
+        """A status became durable."""
+        before, after = self.status, parse_status(document)
+        self.status = after
+        run, known = after.current_run, [*before.recent_runs, before.current_run]
+        epochs = [each.epoch for each in known if each is not None]
+        if run is not None and run.epoch < max(epochs, default=0):
+            self._complain(f"the epoch went back to {run.epoch} of {run.name}")
+        log = [(each.name, each.epoch) for each in after.recent_runs]
+        if len(set(log)) < len(log):
+            self._complain(f"a run is logged twice: {log}")
+        if (before.observed_generation or 0) > (after.observed_generation or 0):
+            self._complain("observedGeneration went back")
+        if before.holds(ConditionType.EXPORTED) and not after.holds(ConditionType.EXPORTED):
+            self._complain("Exported was taken back")
+        tables = {table.name: table for table in before.tables}
+        for table in after.tables:
+            self._saw_table(tables.get(table.name), table)
+
+    def saw_creation(self, application: Resource) -> None:
+        """A SparkApplication was created."""
+        name, run_id, epoch = identity(application)
+        run = self.status.current_run
+        if run is None or (run.name, run.run_id, run.epoch) != (name, run_id, epoch):
+            self._complain(f"{run_id} was created, which no durable record asked for")
+        if epoch <= max((e for r, e in self._epochs.items() if r != run_id), default=0):
+            self._complain(f"{run_id} has no higher epoch than the runs before it")
+        self.created.append(name)
+        self._epochs[run_id] = epoch
+        self._opened(run_id, name)
+
+    def saw_driver(self, pod: Resource, request: RunRequest) -> None:
+        """A driver was started, and has read its request."""
+        name, run_id, epoch = identity(pod)
+        if (request.run_id, request.epoch) != (run_id, epoch):
+            self._complain(f"{run_id} was given the request of {request.run_id}")
+        if run_id in self.started:
+            self._complain(f"{run_id} was started twice")
+        self.started.append(run_id)
+        self._opened(run_id, name)
+
+    def saw_end(self, run_id: str) -> None:
+        """Nothing of the run writes any more, or will."""
+        self._open.pop(run_id, None)
+
+    def saw_writers(self, run_ids: set[str]) -> None:
+        """All driver pods that may write, as the server lists them."""
+        if len(run_ids) > 1:
+            self._complain(f"two drivers live: {sorted(run_ids)}")
+
+    def _opened(self, run_id: str, name: str) -> None:
+        others = set(self._open) - {run_id}
+        if others:
+            self._complain(f"{run_id} began while {sorted(others)} was open")
+        self._open[run_id] = name
+
+    def _saw_table(self, before: TableStatus | None, after: TableStatus) -> None:
+        had = before.applied_sequence_number if before is not None else None
+        has = after.applied_sequence_number
+        if had is not None and (has is None or has < had):
+            self._complain(f"{after.name} went back from {had} to {has}")
+        if has is not None and has > self.applied.get(after.name, 0):
+            self._complain(f"{after.name} claims {has}, which is not in the target")
+
+    def _complain(self, text: str) -> None:
+        self.complaints.append(text)
+
+
+def identity(resource: Resource) -> tuple[str, str, int]:
+    """Name, run id and epoch of what belongs to an attempt."""
+    metadata = resource["metadata"]
+    notes = metadata["annotations"]
+    return metadata["name"], notes[ANNOTATION_RUN_ID], int(notes[ANNOTATION_EPOCH])
