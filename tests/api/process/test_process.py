@@ -85,7 +85,8 @@ def test_probes_and_metrics_tell_how_it_does(cluster: Cluster, start: Start) -> 
     ready = f'icdc_pipeline_condition{{name="shop",namespace="{cluster.pipelines.namespace}"'
     assert operator.metric(f'{ready},type="Ready"}}') == 1
     assert operator.metric("icdc_leader") == 1
-    assert operator.metric('icdc_watch_events_total{kind="icebergcdcpipelines"}') >= 1
+    watched = 'icdc_watch_events_total{kind="icebergcdcpipelines"}'
+    operator.until(lambda: operator.metric(watched) >= 1, "the watch has told of it")
     cluster.pipelines.ok("delete", "icdc", "shop")
     operator.until(lambda: operator.metric('icdc_pipelines{phase="Suspended"}') == 0, "it is gone")
 

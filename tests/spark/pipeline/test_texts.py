@@ -66,6 +66,7 @@ def story(version: int) -> Story:
         writing(stage).delete_positions(files["second"], [0, 2])
 
     def searched(stage: Stage) -> None:
+        stage.call("POST", f"{stage.story.alias}/_refresh")
         query = {"query": {"term": {"t": "12:00:00.000001"}}}
         assert stage.call("POST", f"{stage.story.alias}/_count", query)["count"] == 1
 
