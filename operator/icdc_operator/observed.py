@@ -4,7 +4,7 @@ An adapter (a cluster, or one host) fills `Observed` from fresh reads and carrie
 of a `Decision` after the decision's status is durable. These values know neither adapter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -67,7 +67,12 @@ class Observed:
     """Every run of the pipeline that left a trace; one that still writes is never missing."""
     heads: Mapping[str, str | None] | None = None
     """Newest snapshot by table name, None for an empty table; a table that cannot be looked at is
-    left out. None as a whole when only a run can look."""
+    left out, and only a run can look at it. None as a whole when only a run can look at any."""
+    old_heads: Set[str] = frozenset()
+    """Tables whose head was the same when the last run began: it could have taken it in."""
+    heads_told: bool = False
+    """The adapter looks at heads by itself and asks for a decision when they change. None as heads
+    then says that it has not looked since the last run."""
     asked_at: datetime | None = None
     """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
     operator_version: str | None = None

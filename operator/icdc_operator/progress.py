@@ -24,6 +24,8 @@ _APPLIED_FIELDS = (
 )
 """What a report that has not read the state document cannot know."""
 
+_NOT_THERE = (TableReason.TABLE_NOT_FOUND, TableReason.BRANCH_NOT_FOUND)
+
 
 def of_spec(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
     """One entry for each table of the spec, in its order; a table that is new is Pending."""
@@ -64,11 +66,15 @@ def with_heads(
     )
 
 
-def has_news(
+def with_news(
     tables: Iterable[TableStatus], heads: Mapping[str, str | None], spec: PipelineSpec
-) -> bool:
-    """Whether a run would find a snapshot that no run has looked at yet."""
-    return any(table.name in heads and _is_news(table, heads[table.name], spec) for table in tables)
+) -> tuple[TableStatus, ...]:
+    """The tables of which a run would find a snapshot that is not in the index."""
+    return tuple(
+        table
+        for table in tables
+        if table.name in heads and _is_news(table, heads[table.name], spec)
+    )
 
 
 def is_exported(table: TableStatus) -> bool:
@@ -137,7 +143,8 @@ def _with_head(table: TableStatus, head: str | None) -> TableStatus:
 
 def _is_news(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
     if table.state == TableState.STALLED:
-        return table.reason == TableReason.TABLE_NOT_FOUND or head != table.current_snapshot_id
+        # What has a head is there by now.
+        return table.reason in _NOT_THERE or head != table.current_snapshot_id
     if table.state == TableState.COMPLETE:
         return spec.mode != Mode.EXPORT_ONLY
     return not is_looked_at(table) or head != table.applied_snapshot_id

@@ -2,17 +2,27 @@
 
 A table that is stalled is looked at again by every run, and by a run of its own from time to
 time: what stalls it often lies outside of the pipeline, and nobody tells when it is mended.
+
+A table whose head cannot be looked at is looked at by runs, less often the longer it stays as it
+is: after a change the next run comes soon, and each one that finds nothing doubles the wait.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
-from icdc_api.status import PipelineStatus, TableState
+from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator import progress, retry
 from icdc_operator.observed import Observed
+
+BLIND_SECONDS = 600.0
+"""Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""
+
+LOST_SECONDS = 60.0
+"""Until the next look where an adapter tells of new heads, in case that what it told was lost."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,28 @@ def next_due(
     return _after_success(known, last.finished_at, observed, spec, now=now)
 
 
+def may_wait_for_heads(spec: PipelineSpec) -> bool:
+    """Whether a pipeline of that spec ever waits for table heads."""
+    return spec.changelog.trigger == Trigger.ON_COMMIT and not spec.suspend
+
+
+def waits_for_heads(observed: Observed) -> bool:
+    """Whether table heads decide when the next run of the pipeline is due."""
+    known, spec = observed.status, observed.spec
+    if spec is None or observed.closing or not may_wait_for_heads(spec):
+        return False
+    if known.current_run is not None:
+        return False
+    if any(run.live for run in observed.runs):
+        return False
+    last = known.last_run
+    if last is None or last.finished_at is None or _is_asked_for(known, last, observed, spec):
+        return False
+    if known.next_attempt_time is not None or known.consecutive_failures > 0:
+        return False
+    return last.state != RunState.FAILED and not _is_complete(known.tables, spec)
+
+
 def _is_asked_for(
     known: PipelineStatus, last: RunStatus, observed: Observed, spec: PipelineSpec
 ) -> bool:
@@ -70,18 +102,61 @@ def _after_success(
     stalled = any(retry.waits_for_person(table) for table in known.tables)
     recheck = finished + timedelta(seconds=spec.retry.max_seconds) if stalled else None
     poll = float(spec.changelog.poll_interval_seconds)
-    soonest = finished + timedelta(seconds=poll)
-    working = [table for table in known.tables if table.state != TableState.STALLED]
-    if spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in working):
+    if _is_complete(known.tables, spec):
         return Due(at=recheck, settled=True)
-    if observed.heads is not None and spec.changelog.trigger == Trigger.ON_COMMIT:
-        if progress.has_news(known.tables, observed.heads, spec):
-            return Due(at=now)
-        return Due(at=recheck, settled=True, look_after=poll)
-    if not working:
+    if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
+        look_after = max(poll, LOST_SECONDS) if observed.heads_told else poll
+        asked = _by_heads(known, finished, observed.heads, observed, spec, now=now)
+        at = min((each for each in (recheck, asked) if each is not None), default=None)
+        return Due(at, settled=True, look_after=look_after)
+    if observed.heads_told:
+        return Due(at=recheck, settled=True, look_after=max(poll, LOST_SECONDS))
+    if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
     # Only a run can tell whether there is something new, or the spec wants one to run always.
-    return Due(at=soonest, settled=True)
+    return Due(at=finished + timedelta(seconds=poll), settled=True)
+
+
+def _by_heads(
+    known: PipelineStatus,
+    finished: datetime,
+    heads: Mapping[str, str | None],
+    observed: Observed,
+    spec: PipelineSpec,
+    *,
+    now: datetime,
+) -> datetime | None:
+    """When the heads ask for a run; None for not at all."""
+    news = progress.with_news(known.tables, heads, spec)
+    if any(table.name not in observed.old_heads for table in news):
+        return now
+    # A run that had the chance did not take these in, or nobody but a run can look at them.
+    done = TableState.COMPLETE if spec.mode == Mode.EXPORT_ONLY else None
+    unclear = [
+        table
+        for table in known.tables
+        if table.state not in (TableState.STALLED, done)
+        and (table in news or table.name not in heads)
+    ]
+    return finished + _blind_wait(unclear, known, finished, spec) if unclear else None
+
+
+def _blind_wait(
+    tables: Sequence[TableStatus], known: PipelineStatus, finished: datetime, spec: PipelineSpec
+) -> timedelta:
+    """As long as the tables have been without a change when the last run ended, bounded."""
+    poll = timedelta(seconds=spec.changelog.poll_interval_seconds)
+    if any(table.state == TableState.EXPORTING for table in tables):
+        return poll
+    began = min((run.planned_at for run in known.recent_runs if run.planned_at), default=finished)
+    quiet = min(finished - (table.applied_at or began) for table in tables)
+    return max(poll, min(quiet, timedelta(seconds=BLIND_SECONDS)))
+
+
+def _is_complete(tables: Sequence[TableStatus], spec: PipelineSpec) -> bool:
+    """Whether all that is not stalled was exported and shall not be followed."""
+    working = [table for table in tables if table.state != TableState.STALLED]
+    return spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in working)
 
 
 def _waits_for_person(last: RunStatus) -> bool:

@@ -15,10 +15,13 @@ from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.runs import RunStatus
 from icdc_api.status import PipelineStatus
+from icdc_operator import schedule
 from icdc_operator.cluster import creation, kinds, pods, resource, seen
 from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster.head_watch import HeadWatch
 from icdc_operator.cluster.kinds import Resource
 from icdc_operator.cluster.memory import Memory
+from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.seen import Found
 from icdc_operator.manifests.launch import Launch, Owner, Settings
 from icdc_operator.observed import (
@@ -55,17 +58,22 @@ class Observation:
 
 
 class ClusterAdapter:
-    """The pipelines of one cluster. Raises the errors of `cluster.errors`. For one event loop."""
+    """The pipelines of one cluster. Raises the errors of `cluster.errors`. For one event loop.
+
+    Without `heads` only runs look at tables.
+    """
 
     def __init__(
         self,
         api: ClusterApi,
         settings: Settings,
         *,
+        heads: HeadWatch | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api = api
         self._settings = settings
+        self._heads = heads
         self._now = now
         self._memory = Memory()
 
@@ -78,6 +86,8 @@ class ClusterAdapter:
         pipeline = await self._api.get_pipeline(namespace, name)
         if pipeline is None:
             self._memory.forget((namespace, name))
+            if self._heads is not None:
+                self._heads.forget(Key(namespace, name))
             return None
         # In this order: what a pod says is newer than what its SparkApplication says.
         listed = await self._api.list_applications(namespace, name)
@@ -100,7 +110,7 @@ class ClusterAdapter:
             # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
         )
-        return Observation(pipeline, observed, found)
+        return Observation(pipeline, self._with_heads(observed), found)
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
         """Writes the status; Conflict when the pipeline is not as observed any more.
@@ -124,6 +134,19 @@ class ClusterAdapter:
                     await self._stop(observation, found, graceful=graceful)
             case ForgetRun(name):
                 await self._forget(observation, name)
+
+    def _with_heads(self, observed: Observed) -> Observed:
+        """What is known of the table heads, where they decide what comes next; waits for none."""
+        if self._heads is None:
+            return observed
+        key = Key(observed.namespace, observed.name)
+        spec, last = observed.spec, observed.status.last_run
+        if spec is None or last is None or not schedule.waits_for_heads(observed):
+            follows = spec is not None and schedule.may_wait_for_heads(spec)
+            (self._heads.leave if follows else self._heads.forget)(key)
+            return observed
+        known = self._heads.follow(key, spec, after=last.epoch)
+        return replace(observed, heads=known.heads, old_heads=known.old, heads_told=True)
 
     def _runs(
         self, key: tuple[str, str], current: RunStatus | None, found: Sequence[Found]
@@ -156,6 +179,9 @@ class ClusterAdapter:
         is no pod to ask, or no time for it, the SparkApplication goes too, so that none comes."""
         application = found.application
         if application is not None and (not graceful or not found.writers):
+            # The ConfigMap first, as in `_forget`: without the SparkApplication nothing shows it.
+            namespace = observation.owner.namespace
+            await creation.forget_config_map(self._api, namespace, found.name)
             await self._delete(kinds.APPLICATION, application)
         for pod in found.writers:
             if pods.is_overdue(pod, self._now()):

@@ -41,6 +41,7 @@ APPLICATION = Kind(application.API_VERSION, application.KIND, "sparkapplications
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
+SECRET = Kind("v1", "Secret", "secrets")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
 KINDS: Mapping[tuple[str, str], Kind] = {

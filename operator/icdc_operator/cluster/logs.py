@@ -16,6 +16,8 @@ from typing import TextIO
 FORMATS = ("json", "text")
 LEVELS = ("debug", "info", "warning", "error")
 
+_NOISY = ("kopf", "aiohttp", "asyncio", "kubernetes", "urllib3", "pyiceberg", "sqlalchemy")
+
 _FIELDS = ("pipeline", "run", "table")
 _about: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-about")
 
@@ -65,7 +67,7 @@ def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     # They tell of each request and each cycle: noise below a warning, secrets at debug.
-    for noisy in ("kopf", "aiohttp", "asyncio", "kubernetes"):
+    for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

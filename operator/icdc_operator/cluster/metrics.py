@@ -83,6 +83,14 @@ class Metrics:
             "type",
         )
         self.pipelines = self._gauge("icdc_pipelines", "Pipelines by phase.", "phase")
+        self.head_reads = self._counter(
+            "icdc_head_reads", "Looks at the newest snapshot of a table: read or unseen.", "result"
+        )
+        self.unseen_tables = self._gauge(
+            "icdc_tables_without_head",
+            "Tables at whose newest snapshot only a run can look.",
+            *_OF_PIPELINE,
+        )
 
     def follow_queue(self, queue: WorkQueue) -> None:
         """Shows how much work waits in `queue`."""
@@ -139,6 +147,10 @@ class Metrics:
         for kind in _SHOWN_CONDITIONS:
             self.conditions.remove(*key, kind.value)
         self._count_phase(key, None)
+
+    def show_unseen(self, key: Key, tables: int | None) -> None:
+        """Shows at how many tables of a pipeline only a run can look; None removes it."""
+        _set(self.unseen_tables, key, tables)
 
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""

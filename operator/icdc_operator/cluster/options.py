@@ -35,6 +35,8 @@ class Options:
     lease_name: str = "iceberg-cdc-operator"
     lease_namespace: str | None = None
     """None: the pod's own, or that of the kubeconfig."""
+    read_catalog_secrets: bool = False
+    """Whether the Secrets that catalogs name may be read, to look at table heads."""
     log_format: str = "json"
     log_level: str = "info"
 
@@ -62,6 +64,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         leader_elect=given.leader_elect,
         lease_name=given.lease_name,
         lease_namespace=given.lease_namespace,
+        read_catalog_secrets=given.read_catalog_secrets,
         log_format=given.log_format,
         log_level=given.log_level,
     )
@@ -87,6 +90,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
     add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
+    add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
     add.value("log-format", "json or text", _one_of(logs.FORMATS), Options.log_format)
     add.value("log-level", "debug, info, warning or error", _one_of(logs.LEVELS), "info")
     return parser

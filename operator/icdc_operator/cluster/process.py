@@ -24,6 +24,9 @@ from icdc_api import naming
 from icdc_operator.cluster import connect, health, kinds, login, together
 from icdc_operator.cluster.adapter import ClusterAdapter
 from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster.catalog_secrets import CatalogSecrets
+from icdc_operator.cluster.head_watch import HeadWatch
+from icdc_operator.cluster.heads import HeadReader
 from icdc_operator.cluster.informer import Informer, Told
 from icdc_operator.cluster.leader import Leader
 from icdc_operator.cluster.metrics import Metrics
@@ -81,7 +84,10 @@ class Operator:
         self._metrics = metrics
         self._queue = WorkQueue(time.monotonic)
         self._watch_age = WatchAge(time.monotonic)
-        self._adapter = ClusterAdapter(api, options.runs)
+        secrets = CatalogSecrets(api, allowed=options.read_catalog_secrets)
+        self._head_reader = HeadReader(secrets, metrics)
+        self._head_watch = HeadWatch(self._head_reader, self._queue.add, metrics)
+        self._adapter = ClusterAdapter(api, options.runs, heads=self._head_watch)
         self._reconciler = Reconciler(
             self._adapter,
             now=lambda: datetime.now(UTC),
@@ -163,6 +169,8 @@ class Operator:
         finally:
             self._leads = False
             self._metrics.leader.set(0)
+            await self._head_watch.close()
+            self._head_reader.close()
         _log.info("ended")
 
     async def _work(self, stop: asyncio.Event) -> None:
@@ -198,6 +206,11 @@ class Operator:
             "icdc_watch_last_event_seconds",
             "How long ago a watch told anything; large in a quiet cluster.",
             lambda: self._watch_age.last_event_seconds,
+        )
+        self._metrics.follow(
+            "icdc_catalogs_overdue",
+            "Catalogs that do not answer, each with a thread that waits.",
+            lambda: self._head_reader.overdue,
         )
         self._metrics.follow(
             "icdc_watch_missed_seconds",

@@ -18,6 +18,7 @@ def test_defaults_are_those_of_a_pod_with_one_replica() -> None:
     assert given.runs.image == "spark:1"
     assert (given.metrics_port, given.health_port) == (8080, 8081)
     assert not given.leader_elect
+    assert not given.read_catalog_secrets
     assert given.log_format == "json"
 
 
@@ -48,11 +49,13 @@ def test_every_flag_is_also_a_variable() -> None:
             "ICDC_IMAGE_PULL_POLICY": "Always",
             "ICDC_IMAGE_PULL_SECRET": "x,y",
             "ICDC_WORKERS": "3",
+            "ICDC_READ_CATALOG_SECRETS": "yes",
             "ICDC_LOG_FORMAT": "text",
             "ICDC_LOG_LEVEL": "debug",
         },
     )
     assert given.leader_elect
+    assert given.read_catalog_secrets
     assert (given.metrics_port, given.health_port, given.workers) == (0, 9090, 3)
     assert (given.lease_name, given.lease_namespace) == ("other", "system")
     assert given.runs.image_pull_policy == "Always"

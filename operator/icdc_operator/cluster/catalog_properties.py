@@ -1,0 +1,197 @@
+"""Catalog properties as Iceberg's Java library names them, in the words of pyiceberg.
+
+Only what is listed here is handed on: some properties of pyiceberg name a class to import, and who
+writes a pipeline must not choose code that the operator runs. Pure; opens nothing.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from icdc_api.errors import FailureClass, IcdcError, WhoActs
+
+CONNECT_SECONDS = 5
+"""For a connection to a catalog or to the files of a table."""
+
+
+class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
+    """The operator cannot look at the catalog, whatever is mended in it: only a run can."""
+
+    failure_class = FailureClass.SOURCE_UNAVAILABLE
+    who_acts = WhoActs.NOBODY
+
+
+class Kind(StrEnum):
+    """The kinds of catalogs that pyiceberg speaks to."""
+
+    REST = "rest"
+    SQL = "sql"
+    GLUE = "glue"
+    HIVE = "hive"
+
+
+@dataclass(frozen=True)
+class PyCatalog:
+    """A catalog as pyiceberg wants it. Its properties may hold credentials."""
+
+    kind: Kind
+    name: str
+    properties: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The same for catalogs that are the same, without giving its properties away."""
+        whole = json.dumps([self.kind, self.name, self.properties], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+
+_KINDS = {"rest": Kind.REST, "jdbc": Kind.SQL, "glue": Kind.GLUE, "hive": Kind.HIVE}
+_IMPLEMENTATIONS = {
+    "org.apache.iceberg.rest.RESTCatalog": Kind.REST,
+    "org.apache.iceberg.jdbc.JdbcCatalog": Kind.SQL,
+    "org.apache.iceberg.aws.glue.GlueCatalog": Kind.GLUE,
+    "org.apache.iceberg.hive.HiveCatalog": Kind.HIVE,
+}
+
+_AWS = r"client\.(region|access-key-id|secret-access-key|session-token|role-arn|role-session-name)"
+_REST = re.compile(
+    r"uri|warehouse|prefix|credential|token|oauth2-server-uri|scope|audience|resource"
+    rf"|namespace-separator|header\..+|rest\.sigv4-enabled|rest\.signing-(name|region)|{_AWS}"
+)
+_FILES = re.compile(
+    rf"warehouse|{_AWS}|s3\.(endpoint|region|access-key-id|secret-access-key|session-token"
+    r"|anonymous|force-virtual-addressing|role-arn|role-session-name|proxy-uri)"
+    r"|adls\.(account-name|account-key|sas-token.*|connection-string|tenant-id|client-id"
+    r"|client-secret)|gcs\.(project-id|oauth2\.token|oauth2\.token-expires-at|service\.host)"
+)
+_GLUE = re.compile(r"glue\.(id|endpoint|region)")
+_HIVE = re.compile(r"uri|hive\.kerberos-(authentication|service-name)|ugi")
+
+_OTHER_NAMES = {
+    "client.assume-role.arn": "client.role-arn",
+    "client.assume-role.session-name": "client.role-session-name",
+    "client.assume-role.region": "client.region",
+    "rest.access-key-id": "client.access-key-id",
+    "rest.secret-access-key": "client.secret-access-key",
+    "rest.session-token": "client.session-token",
+    "adls.auth.shared-key.account.name": "adls.account-name",
+    "adls.auth.shared-key.account.key": "adls.account-key",
+}
+
+_POSTGRES_PARAMETERS = frozenset(
+    {"sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert", "gssencmode"}
+)
+"""Parameters of PostgreSQL's JDBC driver that libpq knows by the same name."""
+
+
+def translated(name: str, properties: Mapping[str, str]) -> PyCatalog:
+    """The catalog of that name and those properties; raises OutOfSight where there is none."""
+    kind = _kind(properties)
+    given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
+    if kind is not Kind.GLUE and not given.get("uri"):
+        raise OutOfSight("the catalog has no property uri")
+    match kind:
+        case Kind.REST:
+            return PyCatalog(kind, name, _rest(given))
+        case Kind.SQL:
+            return PyCatalog(kind, name, {"uri": _sql_uri(given), **_files(given)})
+        case Kind.GLUE:
+            return PyCatalog(kind, name, {**_only(_GLUE, given), **_files(given)})
+        case Kind.HIVE:
+            return PyCatalog(kind, name, {**_only(_HIVE, given), **_files(given)})
+
+
+def _kind(properties: Mapping[str, str]) -> Kind:
+    named, implementation = properties.get("type"), properties.get("catalog-impl")
+    if named and implementation:
+        raise OutOfSight("the catalog has both type and catalog-impl")
+    kind = _IMPLEMENTATIONS.get(implementation or "")
+    if kind is None and not implementation:
+        kind = _KINDS.get((named or "").lower())
+    if kind is None:
+        # Values may come from a Secret by mistake, so none is repeated.
+        what = "catalog-impl" if implementation else "type"
+        known = ", ".join(_IMPLEMENTATIONS if implementation else _KINDS)
+        raise OutOfSight(f"pyiceberg cannot read catalogs of this {what}; it can read {known}")
+    return kind
+
+
+def _only(allowed: re.Pattern[str], given: Mapping[str, str]) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if allowed.fullmatch(key)}
+
+
+def _rest(given: Mapping[str, str]) -> dict[str, Any]:
+    result = _only(_REST, given)
+    # Not the whole history, only the snapshots that a branch or a tag names.
+    result["snapshot-loading-mode"] = "refs"
+    match given.get("rest.auth.type", "oauth2").lower():
+        case "oauth2":
+            pass
+        case "none":
+            result = {k: v for k, v in result.items() if k not in ("credential", "token")}
+        case "sigv4":
+            result["rest.sigv4-enabled"] = "true"
+        case "basic":
+            keys = ("username", "password")
+            basic = {key: given.get(f"rest.auth.basic.{key}", "") for key in keys}
+            result["auth"] = {"type": "basic", "basic": basic}
+        case _:
+            raise OutOfSight("pyiceberg does not know this rest.auth.type")
+    return result
+
+
+def _files(given: Mapping[str, str]) -> dict[str, Any]:
+    """What reading a table's metadata file takes."""
+    result = _only(_FILES, given)
+    if "s3.path-style-access" in given:
+        style = given["s3.path-style-access"].lower()
+        result["s3.force-virtual-addressing"] = "false" if style == "true" else "true"
+    seconds = str(CONNECT_SECONDS)
+    return {**result, "s3.connect-timeout": seconds, "s3.request-timeout": seconds}
+
+
+def _sql_uri(given: Mapping[str, str]) -> str:
+    """A JDBC address as SQLAlchemy writes it."""
+    uri = given["uri"]
+    if uri.startswith("jdbc:sqlite:"):
+        return _sqlite_uri(uri.removeprefix("jdbc:sqlite:"))
+    if uri.startswith("jdbc:postgresql:"):
+        return _postgres_uri(uri.removeprefix("jdbc:"), given)
+    raise OutOfSight("of JDBC catalogs the operator can read jdbc:postgresql: and jdbc:sqlite:")
+
+
+def _sqlite_uri(rest: str) -> str:
+    path = rest.removeprefix("file:").partition("?")[0]
+    if not path or path.startswith(":"):
+        raise OutOfSight("a database in memory is seen by its own process alone")
+    # Read-only: opened in any other way, a file that is not there would be made.
+    return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
+
+
+def _postgres_uri(uri: str, given: Mapping[str, str]) -> str:
+    address = urlsplit(uri)
+    # `jdbc.` properties go to the driver, just as parameters of the address do.
+    driver = {k.removeprefix("jdbc."): v for k, v in given.items() if k.startswith("jdbc.")}
+    parameters = {**dict(parse_qsl(address.query)), **driver}
+    user, password = parameters.get("user", ""), parameters.get("password", "")
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    query = {key: value for key, value in parameters.items() if key in _POSTGRES_PARAMETERS}
+    if parameters.get("ssl", "false").lower() in ("true", "") and "sslmode" not in query:
+        query["sslmode"] = "verify-full"
+    if parameters.get("currentSchema"):
+        query["options"] = f"-csearch_path={parameters['currentSchema']}"
+    query["connect_timeout"] = str(CONNECT_SECONDS)
+    hosts = address.netloc or "localhost"
+    if "," in hosts:
+        names = [each.partition(":") for each in hosts.split(",")]
+        query["host"] = ",".join(name for name, _, _ in names)
+        query["port"] = ",".join(port or "5432" for _, _, port in names)
+        hosts = ""
+    at = f"{login}@" if login else ""
+    database = quote(unquote(address.path).lstrip("/"), safe="")
+    return f"postgresql+psycopg2://{at}{hosts}/{database}?{urlencode(query)}"

@@ -1,0 +1,111 @@
+"""The whole operator and real Iceberg tables: runs come when a table has something new."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from icdc_api.status import PipelineStatus, parse_status
+from support_cluster import Cluster, report_of
+from support_head_lake import HeadLake
+from support_kube_pipelines import minimal
+from support_operator import OperatorProcess
+from support_pipelines import caught_up
+
+pytestmark = pytest.mark.api
+
+FIRST, SECOND = "shop-e1-1", "shop-c2-1"
+POLLS = 5
+"""Looks at the table's head that find nothing new."""
+
+Start = Callable[..., OperatorProcess]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[HeadLake]:
+    made = HeadLake(tmp_path)
+    made.create()
+    yield made
+    made.close()
+
+
+def status(cluster: Cluster) -> PipelineStatus:
+    return parse_status(cluster.pipelines.get("shop").get("status") or {})
+
+
+def reads(operator: OperatorProcess, result: str = "read") -> float:
+    return operator.metric(f'icdc_head_reads_total{{result="{result}"}}')
+
+
+def unseen(operator: OperatorProcess, cluster: Cluster) -> float:
+    labels = f'name="shop",namespace="{cluster.pipelines.namespace}"'
+    return operator.metric(f"icdc_tables_without_head{{{labels}}}")
+
+
+def idle(cluster: Cluster, operator: OperatorProcess, head: str) -> None:
+    """The first run takes in `head` and ends well."""
+    operator.until(lambda: cluster.names("sparkapplication") == [FIRST], "the run is created")
+    cluster.start_driver(FIRST)
+    run = status(cluster).current_run
+    assert run is not None
+    table = caught_up("shop.orders", applied_snapshot_id=head, current_snapshot_id=head)
+    cluster.report(FIRST, report_of(run, table, finished=True))
+    cluster.pod_state(FIRST, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.until(lambda: status(cluster).last_run is not None, "the run has ended")
+
+
+def pipeline(properties: dict[str, str], **catalog: object) -> dict[str, object]:
+    return minimal(
+        catalog={"properties": properties, **catalog}, changelog={"pollIntervalSeconds": 1}
+    )
+
+
+def test_an_idle_pipeline_has_no_run_until_its_table_has_a_new_snapshot(
+    cluster: Cluster, start: Start, lake: HeadLake
+) -> None:
+    head = lake.commit()
+    operator = start()
+    cluster.pipelines.apply(pipeline(lake.properties))
+    idle(cluster, operator, head)
+    operator.until(lambda: reads(operator) >= POLLS, "the head is read again and again")
+    assert cluster.names("sparkapplication") == [FIRST]
+    assert (status(cluster).current_run, unseen(operator, cluster)) == (None, 0)
+    newest, before = lake.commit(), reads(operator)
+    operator.until(lambda: SECOND in cluster.names("sparkapplication"), "a run is created")
+    assert reads(operator) - before <= POLLS
+    (table,) = status(cluster).tables
+    assert (table.current_snapshot_id, table.snapshots_behind) == (newest, 1)
+
+
+def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
+    cluster: Cluster, start: Start, lake: HeadLake
+) -> None:
+    head = lake.commit()
+    rights = [
+        {
+            "op": "add",
+            "path": "/rules/-",
+            "value": {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+        }
+    ]
+    cluster.pipelines.ok("patch", "role", "operator", "--type=json", "-p", json.dumps(rights))
+    uri = lake.properties["uri"]
+    cluster.pipelines.ok("create", "secret", "generic", "lake", f"--from-literal=uri={uri}")
+    source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
+    without = start("without")
+    cluster.pipelines.apply(pipeline({"type": "jdbc"}, **source))
+    idle(cluster, without, head)
+    without.says("was not started with --read-catalog-secrets")
+    assert unseen(without, cluster) == 1
+    without.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
+    cluster.pipelines.ok("delete", "icdc", "shop")
+    assert without.end() == 0
+    cluster.pipelines.ok("delete", "sparkapplications", "--all")
+    cluster.pipelines.ok("delete", "pods", "--all", "--grace-period=0", "--force")
+    with_flag = start("with", "--read-catalog-secrets")
+    cluster.pipelines.apply(pipeline({"type": "jdbc"}, **source))
+    idle(cluster, with_flag, head)
+    with_flag.until(lambda: reads(with_flag) >= POLLS, "the head is read")
+    assert (unseen(with_flag, cluster), reads(with_flag, "unseen")) == (0, 0)
+    assert uri not in json.dumps(with_flag.log)

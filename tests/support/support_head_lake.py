@@ -1,0 +1,62 @@
+"""A small lake of real Iceberg tables behind a JDBC catalog, written by pyiceberg without Spark."""
+
+from pathlib import Path
+
+import pyarrow
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+NAME = "lake"
+
+
+class HeadLake:
+    """Tables with one column `id` in a folder. Use `close` at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "catalog.db"
+        self._catalog = SqlCatalog(
+            NAME, uri=f"sqlite:///{self.database}", warehouse=f"file://{folder}/warehouse"
+        )
+        self._catalog.create_namespace("shop")
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """As a pipeline names them for Iceberg's Java library."""
+        return {"type": "jdbc", "uri": f"jdbc:sqlite:{self.database}"}
+
+    def create(self, name: str = "shop.orders") -> Table:
+        """A new table without a snapshot."""
+        return self._catalog.create_table(name, pyarrow.schema([("id", pyarrow.int64())]))
+
+    def commit(self, name: str = "shop.orders", branch: str = "main") -> str:
+        """One new row; the id of its snapshot."""
+        table = self._catalog.load_table(name)
+        row = pyarrow.table({"id": pyarrow.array([1], pyarrow.int64())})
+        table.append(row, branch=branch)
+        # It keeps its threads for ever; no test leaves any.
+        ExecutorFactory.get_or_create().shutdown()
+        ExecutorFactory._instance = None
+        found = self._catalog.load_table(name).snapshot_by_name(branch)
+        assert found is not None
+        return str(found.snapshot_id)
+
+    def branch(self, branch: str, name: str = "shop.orders") -> None:
+        """A branch that begins at the newest snapshot of `main`."""
+        table = self._catalog.load_table(name)
+        head = table.current_snapshot()
+        assert head is not None
+        table.manage_snapshots().create_branch(head.snapshot_id, branch).commit()
+
+    def metadata_file(self, name: str = "shop.orders") -> Path:
+        """The newest metadata file."""
+        location = self._catalog.load_table(name).metadata_location
+        return Path(location.removeprefix("file://"))
+
+    def drop(self, name: str = "shop.orders") -> None:
+        """Takes the table out of the catalog."""
+        self._catalog.drop_table(name)
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._catalog.engine.dispose()

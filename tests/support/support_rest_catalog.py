@@ -1,0 +1,68 @@
+"""A REST catalog that answers as it is told to: the border at which pyiceberg is tested."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = tuple[int, dict[str, Any]]
+
+
+class RestCatalog:
+    """The answers by path; what is not there is a 404. `requests` has what was asked for."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {"/v1/config": (200, {"defaults": {}, "overrides": {}})}
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.port = 0
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """As a pipeline names them."""
+        return {"type": "rest", "uri": f"http://127.0.0.1:{self.port}"}
+
+    def put(self, table: str, metadata: dict[str, Any]) -> None:
+        """A table `namespace.name` with that metadata."""
+        namespace, _, name = table.partition(".")
+        answer = {"metadata-location": "s3://nowhere/m.json", "metadata": metadata, "config": {}}
+        self.answers[f"/v1/namespaces/{namespace}/tables/{name}"] = (200, answer)
+
+    def refuse(self, status: int, kind: str, text: str = "no") -> None:
+        """Every request is answered so from now on."""
+        error = {"error": {"message": text, "type": kind, "code": status}}
+        self.answers = dict.fromkeys(self.answers, (status, error))
+
+
+@contextmanager
+def running() -> Iterator[RestCatalog]:
+    """Serves one on loopback."""
+    catalog = RestCatalog()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            catalog.requests.append((self.path, dict(self.headers)))
+            missing = {"error": {"message": "not there", "type": "NoSuchTable", "code": 404}}
+            path = self.path.partition("?")[0]
+            status, document = catalog.answers.get(path, (404, missing))
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    catalog.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield catalog
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,188 @@
+"""When an idle pipeline that runs on commits gets its next run, by what is known of its heads."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from icdc_api.errors import OutOfMemory
+from icdc_api.runs import Failure, RunState
+from icdc_api.status import ObservedTriggers, PipelineStatus, TableReason, TableState, TableStatus
+from icdc_operator import schedule
+from icdc_operator.decide import decide
+from icdc_operator.observed import Observed, RunPhase
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record, seen, stalled
+
+pytestmark = pytest.mark.unit
+
+ORDERS, ITEMS = "shop.orders", "shop.items"
+Heads = Mapping[str, str | None] | None
+
+
+def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) -> Observed:
+    """A pipeline whose run has ended well; the adapter tells of heads."""
+    tables = tables or (quiet_for(20),)
+    run = run_record(
+        state=RunState.SUCCEEDED, finished_at=finished, planned_at=finished - timedelta(seconds=30)
+    )
+    status = PipelineStatus(observed_generation=1, last_run=run, recent_runs=(run,), tables=tables)
+    spec = make_spec(*(table.name for table in tables))
+    return replace(observed(spec, status), heads=heads, heads_told=True)
+
+
+def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
+    """A table that had been without a change for so long when the run ended."""
+    return caught_up(name, applied_at=NOW - timedelta(seconds=seconds))
+
+
+def next_run(world: Observed) -> float | None:
+    """Seconds until a run is planned, with nothing new until then."""
+    now = NOW
+    while (now - NOW).total_seconds() < 7200:
+        decision = decide(world, now)
+        if decision.status.current_run is not None:
+            return (now - NOW).total_seconds()
+        if decision.requeue_after is None:
+            return None
+        world = replace(world, status=decision.status)
+        now += timedelta(seconds=decision.requeue_after)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("heads", "expected"),
+    [
+        ({ORDERS: "7"}, None),
+        ({ORDERS: "8"}, 0.0),
+        ({ORDERS: None}, 0.0),  # rolled back to before its first snapshot
+        (None, None),  # the adapter tells as soon as it knows
+    ],
+)
+def test_heads_that_are_known_decide_alone(heads: Heads, expected: float | None) -> None:
+    assert next_run(idle(heads=heads)) == expected
+
+
+def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
+    told = decide(idle(heads={ORDERS: "7"}), NOW)
+    assert told.requeue_after == schedule.LOST_SECONDS
+    asked = decide(replace(idle(heads={ORDERS: "7"}), heads_told=False), NOW)
+    assert asked.requeue_after == 10.0
+
+
+@pytest.mark.parametrize(
+    ("quiet", "expected"),
+    [(0, 10.0), (5, 10.0), (20, 20.0), (300, 300.0), (86400, schedule.BLIND_SECONDS)],
+)
+def test_a_table_without_a_head_is_looked_at_the_less_often_the_longer_it_is_quiet(
+    quiet: float, expected: float
+) -> None:
+    assert next_run(idle(quiet_for(quiet), heads={})) == expected
+
+
+def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
+    waits, finished, applied = [], NOW, NOW - timedelta(seconds=10)
+    for _ in range(9):
+        world = idle(caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
+        due = schedule.next_due(world.status, world, world.spec, now=finished)  # type: ignore[arg-type]
+        assert due.at is not None
+        waits.append((due.at - finished).total_seconds())
+        finished = due.at
+    assert waits == [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 600.0, 600.0, 600.0]
+
+
+def test_a_table_that_was_never_applied_waits_as_long_as_its_runs_go_back() -> None:
+    empty = caught_up(ORDERS, applied_snapshot_id=None, current_snapshot_id=None)
+    assert next_run(idle(empty, heads={})) == 30.0
+
+
+def test_one_table_without_a_head_does_not_hide_the_news_of_another() -> None:
+    tables = (quiet_for(300), caught_up(ITEMS))
+    assert next_run(idle(*tables, heads={ITEMS: "7"})) == 300.0
+    assert next_run(idle(*tables, heads={ITEMS: "8"})) == 0.0
+
+
+def test_a_head_that_the_last_run_did_not_take_in_starts_no_run_after_run() -> None:
+    world = replace(idle(quiet_for(300), heads={ORDERS: "8"}), old_heads={ORDERS})
+    assert next_run(world) == 300.0
+
+
+def test_an_export_that_a_run_left_unfinished_goes_on_soon() -> None:
+    table = quiet_for(86400).model_copy(update={"state": TableState.EXPORTING})
+    assert next_run(idle(table, heads={})) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("reason", "head", "old", "expected"),
+    [
+        (TableReason.TABLE_NOT_FOUND, "8", False, 0.0),
+        (TableReason.BRANCH_NOT_FOUND, None, False, 0.0),
+        (TableReason.ALIAS_TAKEN, "8", False, 0.0),
+        # A run was there and stalls on: it is looked at again in retry.maxSeconds.
+        (TableReason.TABLE_NOT_FOUND, "8", True, 600.0),
+        (TableReason.UNAUTHORIZED, "8", True, 600.0),
+    ],
+)
+def test_a_stalled_table_is_looked_at_when_something_new_is_there(
+    reason: TableReason, head: str | None, old: bool, expected: float
+) -> None:
+    world = idle(stalled(reason), heads={ORDERS: head})
+    world = replace(world, old_heads={ORDERS} if old else frozenset())
+    assert next_run(world) == expected
+
+
+def test_a_stalled_table_without_a_head_is_looked_at_after_retry_max_seconds() -> None:
+    assert next_run(idle(stalled(TableReason.TABLE_NOT_FOUND), heads={})) == 600.0
+
+
+def test_an_adapter_that_cannot_look_at_all_has_a_run_after_each_interval() -> None:
+    assert next_run(replace(idle(), heads_told=False)) == 10.0
+
+
+def test_an_idle_pipeline_waits_for_heads() -> None:
+    assert schedule.waits_for_heads(idle())
+
+
+def failed(world: Observed) -> PipelineStatus:
+    failure = Failure.of(OutOfMemory("x"))
+    run = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
+    return world.status.model_copy(update={"last_run": run, "consecutive_failures": 1})
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"suspend": True},
+        {"changelog": {"trigger": "Continuous"}},
+        {"restartNonce": 1},
+    ],
+)
+def test_another_spec_does_not_wait_for_heads(spec: dict[str, object]) -> None:
+    world = idle()
+    triggers = {"observed_triggers": ObservedTriggers(restart_nonce=0)}
+    world = replace(world, status=world.status.model_copy(update=triggers))
+    assert not schedule.waits_for_heads(replace(world, spec=make_spec(**spec)))
+
+
+def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
+    world = idle()
+    live = seen(RunPhase.RUNNING)
+    running = world.status.model_copy(update={"current_run": run_record()})
+    for other in (
+        replace(world, spec=None),
+        replace(world, generation=2),
+        replace(world, closing=True),
+        replace(world, asked_at=NOW),
+        replace(world, runs=(live,)),
+        replace(world, status=running),
+        replace(world, status=failed(world)),
+        replace(world, status=PipelineStatus()),
+    ):
+        assert not schedule.waits_for_heads(other)
+
+
+def test_a_table_that_is_done_needs_no_head() -> None:
+    done = caught_up().model_copy(update={"state": TableState.COMPLETE})
+    world = replace(idle(done), spec=make_spec(mode="ExportOnly"))
+    assert not schedule.waits_for_heads(world)
+    assert next_run(replace(world, heads={})) is None
