@@ -9,11 +9,13 @@ PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share; files start in their order, slow ones first.
 WORKERS ?= 2
+# Too long for every run: targets of their own.
+SOAK := tests/api/kills
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes crds crds-check docs-check lock \
-        test test-unit test-api test-spark bench-operator demo clean
+        test test-unit test-api test-spark soak-operator bench-operator demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -56,17 +58,20 @@ docs-check:
 	$(BIN)/python tools/check_links.py
 
 test: setup ## every test that CI runs, all levels
-	$(PYTEST) $(PARALLEL) tests
+	$(PYTEST) $(PARALLEL) $(SOAK:%=--ignore=%) tests
 
 test-unit: setup ## the pure level: seconds
 	$(PYTEST) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@$(BIN)/python tests/support/support_kube_binaries.py
-	$(PYTEST) tests/api
+	$(PYTEST) $(SOAK:%=--ignore=%) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
+
+soak-operator: setup ## the operator dies at every call to a real API server, in every story: ten minutes
+	$(PYTEST) $(PARALLEL) $(SOAK)
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

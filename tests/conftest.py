@@ -64,12 +64,14 @@ def rng(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints every kill, and the seeds that random tests ran with."""
+    """Prints every kill, what was tried by the hundred, and the seeds of random tests."""
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
         terminalreporter.section(f"{len(kills)} kills")
         for number, kill in enumerate(kills, 1):
             terminalreporter.write_line(f"{number:3} {kill}")
+    for tried in _properties(terminalreporter, "tried"):
+        terminalreporter.write_line(f"tried {tried}")
     for seed, count in Counter(seeds).items():
         terminalreporter.write_line(f"seed {seed}: {count} random tests (ICDC_TEST_SEED={seed})")
 

@@ -6,20 +6,26 @@ of it gets through any more.
 """
 
 import asyncio
-from collections.abc import Callable
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client import ApiClient, Configuration
 
+from icdc_operator.cluster import connect
 from support_fake_api import FakeAnswer, refusal
 from support_leaping_clock import Clock
 
-CALL_SECONDS = 0.004
-"""What a call takes by the clock that leaps."""
+CALL_SECONDS = 0.0041
+OTHERS_SECONDS = 0.0037
+"""What a call of an operator, or of somebody else, takes by the clock that leaps: such that two
+things hardly ever happen at the same moment, whose order would be by chance."""
 SLOW_SECONDS = 20.0
 """A slow call arrives so much later: long after the world has moved on, within its time-out."""
 RETRY_AFTER_SECONDS = 2
@@ -102,7 +108,7 @@ class Line:
             raise CutError
         path = urlsplit(url).path
         fault = self._journal.enter(f"{method} {path}") if self._journal else None
-        await asyncio.sleep(CALL_SECONDS)
+        await asyncio.sleep(CALL_SECONDS if self._journal else OTHERS_SECONDS)
         if fault is Fault.KILLED_BEFORE:
             self.end()
             raise CutError
@@ -140,3 +146,20 @@ def _refused(fault: Fault | None) -> FakeAnswer | None:
         case Fault.BROKEN:
             return refusal(500, "played by the test")
     return None
+
+
+@asynccontextmanager
+async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
+    """Connections that outlive a leap of the clock, for operators that come one after another."""
+    settings = await connect.configuration({connect.KUBECONFIG: str(kubeconfig)})
+    async with connector_to(settings) as connector:
+        # Without a look at .netrc for each request, which takes a thread.
+        settings.client_session_kwargs = {"connector": connector, "trust_env": False}
+        async with ApiClient(settings) as made:
+            yield made
+
+
+def connector_to(settings: Configuration) -> aiohttp.TCPConnector:
+    """Connections to that API server, as many as are asked for."""
+    tls = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    return aiohttp.TCPConnector(limit=0, keepalive_timeout=1e9, ssl=tls)

@@ -22,6 +22,7 @@ class Clock:
         self.seconds = 0.0
         self._held = 0
         self._walking = 0
+        self._wall = 0.0
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -34,7 +35,9 @@ class Clock:
 
     @contextmanager
     def walking(self) -> Iterator[None]:
-        """The clock goes with that on the wall in the block: somebody outside keeps his own time."""
+        """The clock goes with that on the wall in the block: somebody outside has his own time."""
+        if not self._walking:
+            self._wall = time.monotonic()
         self._walking += 1
         try:
             yield
@@ -44,9 +47,10 @@ class Clock:
     def pass_time(self, select: Callable[[float | None], Ready], timeout: float | None) -> Ready:
         """What is ready; without anything, the time until the next timer has passed then."""
         if self._walking:
-            began = time.monotonic()
             found = select(timeout)
-            self.seconds += time.monotonic() - began
+            now = time.monotonic()
+            self.seconds += now - self._wall
+            self._wall = now
             return found
         if self._held or timeout is None:
             return select(timeout)

@@ -11,6 +11,7 @@ from typing import Any
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunRequest
 from icdc_api.status import PipelineStatus, TableStatus, parse_status
+from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
 
 Resource = dict[str, Any]
@@ -29,9 +30,24 @@ class Witness:
     complaints: list[str] = field(default_factory=list)
     applied: dict[str, int] = field(default_factory=dict)
     """What the target truly holds: sequence numbers by table."""
-    _open: dict[str, str] = field(default_factory=dict)
-    """Names of the open runs by their ids."""
+    _open: set[str] = field(default_factory=set)
+    _submitted: set[str] = field(default_factory=set)
     _epochs: dict[str, int] = field(default_factory=dict)
+
+    def begin(self, planted: list[Resource], applied: dict[str, int]) -> None:
+        """What is there before anything happens: the pipeline, then what belongs to it."""
+        self.applied |= applied
+        self.saw_status(planted[0]["status"])
+        run = self.status.current_run
+        for each in planted:
+            if each["kind"] != application.KIND:
+                continue
+            run_id, epoch = identity(each)
+            self.created.append(name_of(run_id))
+            self._epochs[run_id] = epoch
+            if run is not None and run.run_id == run_id:
+                self._open.add(run_id)
+                self._submitted.add(run_id)
 
     def saw_status(self, document: Resource) -> None:
         """A status became durable."""
@@ -46,48 +62,58 @@ class Witness:
             self._complain(f"a run is logged twice: {log}")
         if (before.observed_generation or 0) > (after.observed_generation or 0):
             self._complain("observedGeneration went back")
-        if before.holds(ConditionType.EXPORTED) and not after.holds(ConditionType.EXPORTED):
-            self._complain("Exported was taken back")
         tables = {table.name: table for table in before.tables}
+        same = {table.name for table in after.tables} == set(tables)
+        was, now = (each.holds(ConditionType.EXPORTED) for each in (before, after))
+        if same and was and not now:
+            self._complain("Exported was taken back")
         for table in after.tables:
             self._saw_table(tables.get(table.name), table)
 
-    def saw_creation(self, application: Resource) -> None:
+    def saw_creation(self, created: Resource) -> None:
         """A SparkApplication was created."""
-        name, run_id, epoch = identity(application)
+        run_id, epoch = identity(created)
         run = self.status.current_run
-        if run is None or (run.name, run.run_id, run.epoch) != (name, run_id, epoch):
+        if run is None or (run.run_id, run.epoch) != (run_id, epoch):
             self._complain(f"{run_id} was created, which no durable record asked for")
         if epoch <= max((e for r, e in self._epochs.items() if r != run_id), default=0):
             self._complain(f"{run_id} has no higher epoch than the runs before it")
-        self.created.append(name)
+        self.created.append(name_of(run_id))
         self._epochs[run_id] = epoch
-        self._opened(run_id, name)
+        self._opened(run_id)
 
-    def saw_driver(self, pod: Resource, request: RunRequest) -> None:
+    def saw_deletion(self, name: str) -> None:
+        """A SparkApplication was deleted: without a driver by now, it gets none."""
+        self._open -= {each for each in self._open - self._submitted if name_of(each) == name}
+
+    def saw_submission(self, run_id: str) -> None:
+        """A driver pod is made."""
+        self._submitted.add(run_id)
+        self._opened(run_id)
+
+    def saw_driver(self, run_id: str, epoch: int, request: RunRequest) -> None:
         """A driver was started, and has read its request."""
-        name, run_id, epoch = identity(pod)
         if (request.run_id, request.epoch) != (run_id, epoch):
             self._complain(f"{run_id} was given the request of {request.run_id}")
         if run_id in self.started:
             self._complain(f"{run_id} was started twice")
         self.started.append(run_id)
-        self._opened(run_id, name)
+        self._opened(run_id)
 
     def saw_end(self, run_id: str) -> None:
         """Nothing of the run writes any more, or will."""
-        self._open.pop(run_id, None)
+        self._open.discard(run_id)
 
     def saw_writers(self, run_ids: set[str]) -> None:
         """All driver pods that may write, as the server lists them."""
         if len(run_ids) > 1:
             self._complain(f"two drivers live: {sorted(run_ids)}")
 
-    def _opened(self, run_id: str, name: str) -> None:
-        others = set(self._open) - {run_id}
+    def _opened(self, run_id: str) -> None:
+        others = self._open - {run_id}
         if others:
             self._complain(f"{run_id} began while {sorted(others)} was open")
-        self._open[run_id] = name
+        self._open.add(run_id)
 
     def _saw_table(self, before: TableStatus | None, after: TableStatus) -> None:
         had = before.applied_sequence_number if before is not None else None
@@ -101,8 +127,12 @@ class Witness:
         self.complaints.append(text)
 
 
-def identity(resource: Resource) -> tuple[str, str, int]:
-    """Name, run id and epoch of what belongs to an attempt."""
-    metadata = resource["metadata"]
-    notes = metadata["annotations"]
-    return metadata["name"], notes[ANNOTATION_RUN_ID], int(notes[ANNOTATION_EPOCH])
+def identity(resource: Resource) -> tuple[str, int]:
+    """Run id and epoch of what belongs to an attempt."""
+    notes = resource["metadata"]["annotations"]
+    return notes[ANNOTATION_RUN_ID], int(notes[ANNOTATION_EPOCH])
+
+
+def name_of(run_id: str) -> str:
+    """The name of the run, which attempts of one name share."""
+    return run_id.rpartition(".")[0]

@@ -152,6 +152,7 @@ class ClusterApi:
         """Deletes the object of that uid, what it owns in the background; fine when it is gone.
 
         `grace_seconds` None: what the object says. 0: at once, without waiting for its processes.
+        Conflict when the server refuses although the object is there.
         """
         options: Resource = {
             "apiVersion": "v1",
@@ -164,9 +165,13 @@ class ClusterApi:
         try:
             path = kind.path(namespace, name)
             await self._transport.ask("delete", kind.plural, "DELETE", path, body=options)
-        except (errors.NotFound, errors.Conflict):
-            # Gone, or an object of another uid has the name now.
+        except errors.NotFound:
             return
+        except errors.Conflict:
+            present = await self.get(kind, namespace, name)
+            if present is not None and present["metadata"]["uid"] == uid:
+                raise
+            # Gone, or an object of another uid has the name now.
 
     async def create_event(
         self, pipeline: Resource, *, name: str, reason: str, message: str, warning: bool

@@ -1,0 +1,34 @@
+"""A namespace in which operators may do what their Role says, with SparkApplications."""
+
+from pathlib import Path
+
+import pytest
+
+import support_wait
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+
+ADAPTER = Path(__file__).parents[1] / "adapter"
+ACCOUNT = "icdc-operator"
+
+
+@pytest.fixture(scope="session")
+def spark_applications(kube: KubeApi) -> None:
+    """The kind of SparkApplications, by a stand-in without a schema."""
+    kube.kubectl.ok("apply", "--server-side", "-f", str(ADAPTER / "sparkapplications.yaml"))
+    support_wait.until(
+        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
+        "the kind is served",
+    )
+
+
+@pytest.fixture
+def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Path:
+    """The kubeconfig of an operator of the namespace."""
+    default = ("get", "serviceaccount", "default")
+    support_wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
+    pipelines.ok("create", "serviceaccount", ACCOUNT)
+    pipelines.ok("create", "-f", str(ADAPTER / "role.yaml"))
+    whom = f"--serviceaccount={pipelines.namespace}:{ACCOUNT}"
+    pipelines.ok("create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", whom)
+    return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)

@@ -1,0 +1,109 @@
+"""The operator's real process is killed again and again, at calls that nobody chose with care."""
+
+import asyncio
+import functools
+import json
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+import support_leaping_clock
+import support_operator
+import support_wait
+from icdc_operator.cluster import connect
+from support_cuts import Cut, client, connector_to
+from support_kill_endings import check
+from support_kill_proxy import Aim, KillProxy
+from support_kill_stories import STORIES, Story
+from support_kill_trial import Site, Trial
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+from support_kubectl import write_kubeconfig
+from support_leaping_clock import Clock
+from support_operator import OperatorProcess
+
+pytestmark = pytest.mark.api
+
+KILLS = 5
+STEP_SECONDS = 0.25
+LIFE_SECONDS = 120.0
+MOST_CALLS = 40
+"""Of one life: a process asks for its lists and watches first, with some ten calls."""
+
+(SUSPENDED,) = (story for story in STORIES if story.name.startswith("suspended"))
+
+
+class ProcessTrial(Trial):
+    """A story with an operator that is a process of its own."""
+
+    def __init__(
+        self, site: Site, story: Story, rng: random.Random, account: Path, folder: Path
+    ) -> None:
+        super().__init__(site, story, Cut(), "shop")
+        self.player.step_seconds = STEP_SECONDS
+        self._rng, self._account, self._folder = rng, account, folder
+        self.killed_at: list[str] = []
+
+    async def _operators(self) -> None:
+        settings = await connect.configuration({connect.KUBECONFIG: str(self._account)})
+        token = json.loads(self._account.read_text())["users"][0]["user"]["token"]
+        async with aiohttp.ClientSession(connector=connector_to(settings)) as session:
+            proxy = KillProxy(settings.host, session, self.saw_operator)
+            self.killed_at = proxy.killed_at
+            async with proxy.serving() as address:
+                path = self._folder / "kubeconfig"
+                write_kubeconfig(path, {"server": address}, token, self.site.namespace)
+                for _ in range(KILLS):
+                    await self._life(path, proxy, self._rng.randint(1, MOST_CALLS))
+                await self._life(path, proxy, 0)
+
+    async def _life(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
+        """One process until it is killed, at its so manieth call; never by 0."""
+        name = f"operator-{len(proxy.killed_at)}"
+        flags = ["--namespace", self.site.namespace]
+        with support_operator.running(kubeconfig, self._folder, name, flags) as operator:
+            after = self._rng.random() < 0.5
+            proxy.aim = Aim(calls, after, lambda: operator.send(signal.SIGKILL))
+            ended = functools.partial(_has_ended, operator)
+            await asyncio.to_thread(support_wait.until, ended, "it is killed", seconds=LIFE_SECONDS)
+            assert operator.ended == -signal.SIGKILL, operator.messages[-5:]
+
+    def _is_idle(self) -> bool:
+        return True
+
+
+def _has_ended(operator: OperatorProcess) -> bool:
+    return operator.ended is not None
+
+
+def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
+    kube: KubeApi,
+    account: Path,
+    pipelines: Pipelines,
+    tmp_path: Path,
+    rng: random.Random,
+    record_property: Callable[[str, object], None],
+) -> None:
+    async def main(clock: Clock) -> None:
+        async with client(kube.kubeconfig) as admin, client(account) as operator:
+            site = Site(clock, pipelines.namespace, admin, operator)
+            undisturbed = Trial(site, SUSPENDED, Cut(), "undisturbed")
+            await undisturbed.run()
+            wanted = await check(undisturbed)
+            pipelines.ok("delete", "icdc", undisturbed.name)
+            real = replace(site, start=datetime.now(UTC))
+            trial = ProcessTrial(real, SUSPENDED, rng, account, tmp_path)
+            with clock.walking():
+                await trial.run()
+            for place in trial.killed_at:
+                record_property("kill", f"{SUSPENDED}: {place}")
+            assert await check(trial) == wanted
+            assert trial.killed_at
+
+    support_leaping_clock.run(main)

@@ -1,0 +1,66 @@
+"""The middle of a story, kept and planted again, so that what comes before is not lived each time.
+
+All objects of a pipeline are read from the server and created anew under another name, as a
+restored backup would be. Only what a server gives anew (uids, versions, its own times) differs.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from icdc_operator.cluster import kinds
+from icdc_operator.cluster.api import MERGE_PATCH, ClusterApi
+from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.transport import Transport
+
+OWNED = (kinds.APPLICATION, kinds.CONFIG_MAP, kinds.POD)
+"""Kinds of what belongs to a run; a pod belongs to its SparkApplication."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A pipeline and all that belongs to it."""
+
+    name: str
+    seconds: float
+    """How old the story was."""
+    pipeline: Resource
+    objects: tuple[Resource, ...]
+    applied: dict[str, int]
+    """See `Witness.applied`."""
+
+
+async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) -> list[Resource]:
+    """Creates it all under that name: the objects as they are then, the pipeline first."""
+    pipeline = await _created(_renamed(seed.pipeline, seed.name, name), {}, api)
+    status = _renamed(seed.pipeline, seed.name, name).get("status") or {}
+    pipeline = await api.replace_status(pipeline, status)
+    made, uids = [pipeline], {name: pipeline["metadata"]["uid"]}
+    for each in seed.objects:
+        wanted = _renamed(each, seed.name, name)
+        fresh = await _created(wanted, uids, api)
+        kind = kinds.of(fresh)
+        if kind is kinds.APPLICATION:
+            uids[fresh["metadata"]["name"]] = fresh["metadata"]["uid"]
+        if wanted.get("status"):
+            path = kind.path(fresh["metadata"]["namespace"], fresh["metadata"]["name"], "status")
+            body = {"status": wanted["status"]}
+            fresh = await transport.ask(
+                "patch", kind.plural, "PATCH", path, body=body, content=MERGE_PATCH
+            )
+        made.append(fresh)
+    return made
+
+
+async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> Resource:
+    known = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    metadata = {key: wanted["metadata"][key] for key in known if key in wanted["metadata"]}
+    for owner in metadata.get("ownerReferences", ()):
+        owner["uid"] = uids[owner["name"]]
+    body = {key: value for key, value in wanted.items() if key != "status"}
+    return await api.create({**body, "metadata": metadata})
+
+
+def _renamed(resource: Resource, before: str, after: str) -> Resource:
+    found: dict[str, Any] = json.loads(json.dumps(resource).replace(before, after))
+    return found

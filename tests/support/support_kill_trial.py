@@ -1,0 +1,288 @@
+"""One story with one cut: operators that die and are built anew, a user, and how it all ended.
+
+An operator here is its core: adapter, reconciler, queue and workers as `process.Operator` wires
+them. Its watch is played: each write is told after a moment, to the operator that lives then, and
+never to one that comes later. Nothing but the API server outlives an operator.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from kubernetes.aio.client import ApiClient
+
+from icdc_operator.cluster import kinds, together
+from icdc_operator.cluster.adapter import ClusterAdapter
+from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.posting import Poster
+from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.reconciler import Reconciler
+from icdc_operator.cluster.transport import Transport, unobserved
+from icdc_operator.cluster.workers import Workers
+from support_cluster import SETTINGS
+from support_cuts import Cut, CutError, Journal, Line
+from support_kill_seeds import OWNED, Seed, plant
+from support_kill_stories import Story, Turn, When
+from support_kube_pipelines import Resource, minimal
+from support_leaping_clock import Clock
+from support_pipelines import NOW
+from support_player import Player
+from support_witness import Witness
+
+RESTART_SECONDS = 1.0
+WATCH_SECONDS = 0.0531
+QUIET_SECONDS = 8.0
+"""Longer than an operator waits between two looks at a run that is under way."""
+SETTLED_SECONDS = 2.0
+"""Between two looks whether it is over."""
+LIMIT_SECONDS = 900.0
+COLLECTED_SECONDS = 30.0
+"""By the clock on the wall, which the garbage collector goes by."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A namespace, and the ways to its API server."""
+
+    clock: Clock
+    namespace: str
+    admin: ApiClient
+    operator: ApiClient
+    start: datetime = NOW
+    """The time of operators and drivers when the clock starts; the server keeps its own."""
+
+
+class Operator:
+    """One operator, from its start to its death."""
+
+    def __init__(self, line: Line, key: Key, clock: Clock, now: Callable[[], datetime]) -> None:
+        self.metrics = Metrics()
+        self.line = line
+        self._key = key
+        api = ClusterApi(cast(ApiClient, line), observer=self.metrics.saw_request)
+        self._queue = WorkQueue(lambda: clock.seconds)
+        self._adapter = ClusterAdapter(api, SETTINGS, now=now)
+        self._reconciler = Reconciler(
+            self._adapter,
+            now=now,
+            post_events=Poster(api, self.metrics).post,
+            metrics=self.metrics,
+        )
+        self._workers = Workers(self._queue, self._reconciler.reconcile, self.metrics)
+
+    async def run(self) -> None:
+        """Works until it is cut off."""
+        self._queue.add(self._key)
+        try:
+            await self._workers.run(2)
+        except BaseExceptionGroup as group:
+            _, others = group.split(CutError)
+            if others is not None:
+                raise
+        finally:
+            self.line.end()
+
+    def tell(self, plural: str, told: Resource, deleted: bool) -> None:
+        """As `process.Operator` takes an event of a watch."""
+        version = str(told["metadata"].get("resourceVersion", ""))
+        living = plural == kinds.PIPELINE.plural and not deleted
+        if living and self._reconciler.knows(self._key, version):
+            return
+        if plural == kinds.POD.plural:
+            self._adapter.note_driver_pod(told)
+        self._queue.add(self._key)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a look is under way."""
+        return self._queue.active > 0
+
+
+class Trial:
+    """One pipeline through one story."""
+
+    def __init__(
+        self, site: Site, story: Story, cut: Cut, name: str, seed: Seed | None = None
+    ) -> None:
+        self.site, self.story, self.name = site, story, name
+        self.seed: Seed | None = seed
+        """What it begins from; where it begins from nothing, what others can begin from."""
+        self._zero = 0.0
+        self.journal = Journal(cut)
+        self.witness = Witness()
+        self.restarts = 0
+        self._operator: Operator | None = None
+        self._written = 0.0
+        self._changed = asyncio.Event()
+        self._deleted_after = 0
+        self._acted = self._gone = False
+        line = Line(site.admin, site.clock, applied=self._saw_other)
+        client = cast(ApiClient, line)
+        self.api = ClusterApi(client)
+        self.transport = Transport(client, unobserved, 30.0)
+        self.player = Player(
+            self.api,
+            self.transport,
+            site.namespace,
+            name,
+            self.now,
+            self._tell,
+            self.witness,
+            story.courses,
+        )
+
+    def now(self) -> datetime:
+        """The time of operators and drivers."""
+        return self.site.start + timedelta(seconds=self.site.clock.seconds - self._zero)
+
+    @property
+    def calls(self) -> list[str]:
+        """The operators' calls, with the name of the pipeline taken out."""
+        return [each.replace(self.name, "shop") for each in self.journal.calls]
+
+    @property
+    def positions(self) -> int:
+        """How many calls can be cut: after a deletion the garbage collector sets the pace."""
+        return self._deleted_after + 1 if self.story.deletes else len(self.journal.calls)
+
+    async def run(self) -> None:
+        """To the end of the story."""
+        clock = self.site.clock
+        # On a full second: what is rounded to milliseconds is so in all trials alike.
+        await asyncio.sleep(math.ceil(clock.seconds) - clock.seconds)
+        self._zero = clock.seconds - (self.seed.seconds if self.seed is not None else 0.0)
+        if self.seed is not None:
+            planted = await plant(self.seed, self.api, self.transport, self.name)
+            self.witness.begin(planted, self.seed.applied)
+        else:
+            resource = minimal(self.name, **self.story.spec)
+            resource["metadata"]["namespace"] = self.site.namespace
+            await self.api.create(resource)
+        await together.first_of(self._settled(), self.player.run(), self._operators(), self._user())
+
+    async def _operators(self) -> None:
+        while True:
+            line = Line(
+                self.site.operator,
+                self.site.clock,
+                journal=self.journal,
+                applied=self.saw_operator,
+            )
+            key = Key(self.site.namespace, self.name)
+            self._operator = Operator(line, key, self.site.clock, self.now)
+            await self._operator.run()
+            self._check_errors()
+            self._operator = None
+            self.restarts += 1
+            await asyncio.sleep(RESTART_SECONDS)
+
+    async def _user(self) -> None:
+        begins = self.story.begins
+        if begins is not None and self.seed is None:
+            await self._until(begins)
+            self.seed = await self._kept()
+        for turn in self.story.turns:
+            await self._until(turn.when)
+            await self._act(turn)
+        self._acted = True
+        await asyncio.Event().wait()
+
+    async def _until(self, when: When) -> None:
+        while not when(self.witness.status):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _kept(self) -> Seed:
+        pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
+        assert pipeline is not None
+        objects = [each for kind in OWNED for each in await self.listed(kind)]
+        seconds = (self.now() - self.site.start).total_seconds()
+        return Seed(self.name, seconds, pipeline, tuple(objects), dict(self.witness.applied))
+
+    async def _act(self, turn: Turn) -> None:
+        where = (kinds.PIPELINE, self.site.namespace, self.name)
+        if turn.spec is not None:
+            changed = await self.api.merge_patch(*where, {"spec": turn.spec})
+            self._tell(kinds.PIPELINE.plural, changed, False)
+            return
+        found = await self.api.get(*where)
+        assert found is not None
+        await self.api.delete(*where, uid=found["metadata"]["uid"])
+        self._deleted_after = len(self.journal.calls)
+        self._tell(kinds.PIPELINE.plural, found, True)
+        with self.site.clock.walking():
+            async with asyncio.timeout(COLLECTED_SECONDS):
+                while any([await self.listed(kind) for kind in OWNED]):
+                    self.player.wake()
+                    await asyncio.sleep(WATCH_SECONDS)
+        self._gone = True
+
+    async def _settled(self) -> None:
+        """Returns once the story is over and all is quiet, or somebody complains."""
+        clock = self.site.clock
+        deadline = clock.seconds + LIMIT_SECONDS
+        while not self.witness.complaints:
+            await asyncio.sleep(SETTLED_SECONDS)
+            assert clock.seconds < deadline, f"not done: {self.calls[-40:]}"
+            over = self._gone or (self._acted and self.story.done(self.witness.status))
+            if over and self._is_idle() and clock.seconds - self._written > QUIET_SECONDS:
+                return
+
+    async def listed(self, kind: kinds.Kind) -> list[Resource]:
+        """All objects of a kind that belong to the pipeline."""
+        selector = f"icebergcdc.dev/pipeline={self.name}"
+        return await self.api.list_objects(kind, self.site.namespace, selector=selector)
+
+    def _is_idle(self) -> bool:
+        """Whether there is an operator, and nothing for it to do at this moment."""
+        if self._operator is None or self._operator.at_work:
+            return False
+        self._check_errors()
+        return True
+
+    def _check_errors(self) -> None:
+        assert self._operator is not None
+        (errors,) = self._operator.metrics.unexpected_errors.collect()
+        assert errors.samples[0].value == 0, "an internal error; see the log"
+
+    def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
+        """The server has done what an operator asked for."""
+        if method == "GET":
+            return
+        self._written = self.site.clock.seconds
+        told = json.loads(answer)
+        parts = path.strip("/").split("/")
+        match method, parts[-3:]:
+            case "PATCH", [kinds.PIPELINE.plural, _, "status"]:
+                self.witness.saw_status(body[1]["value"])
+                self._changed.set()
+                self._tell(kinds.PIPELINE.plural, told, False)
+                return
+            case "POST", [*_, kinds.APPLICATION.plural]:
+                self.witness.saw_creation(body)
+                self._tell(kinds.APPLICATION.plural, told, False)
+            case "DELETE", [*_, kinds.APPLICATION.plural, name]:
+                self.witness.saw_deletion(name)
+                self._tell(kinds.APPLICATION.plural, {"metadata": {}}, True)
+            case "DELETE", [*_, kinds.POD.plural, _] if told["kind"] == "Pod":
+                self._tell(kinds.POD.plural, told, False)
+            case _:
+                return
+        self.player.wake()
+
+    def _saw_other(self, method: str, path: str, body: Any, answer: bytes) -> None:
+        if method != "GET":
+            self._written = self.site.clock.seconds
+
+    def _tell(self, plural: str, told: Resource, deleted: bool) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(WATCH_SECONDS, self._arrive, plural, told, deleted)
+
+    def _arrive(self, plural: str, told: Resource, deleted: bool) -> None:
+        if self._operator is not None:
+            self._operator.tell(plural, told, deleted)
