@@ -63,6 +63,19 @@ def rng(
     return choices
 
 
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Gives pytest's log handlers their format back: pyspark's loggers set theirs on any they get.
+
+    pytest attaches them to loggers that do not propagate, as those of failed queries.
+    """
+    capture = item.config.pluginmanager.get_plugin("logging-plugin")
+    assert capture is not None, "pytest captures logs"
+    for handler in (capture.caplog_handler, capture.report_handler):
+        handler.setFormatter(capture.formatter)
+    return (yield)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints every kill, what was tried by the hundred, and the seeds of random tests."""
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
