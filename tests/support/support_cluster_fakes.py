@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from icdc_api.status import PipelineStatus, parse_status
-from icdc_operator.cluster.adapter import Observation
-from icdc_operator.cluster.errors import Conflict
+from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
-from icdc_operator.cluster.reconciler import Reconciler
+from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.events import Event
 from icdc_operator.observed import Action, CreateRun, ForgetRun, Observed, RunPhase, RunSeen
 from support_pipelines import NOW

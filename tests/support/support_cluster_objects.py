@@ -5,7 +5,7 @@ from typing import Any
 
 from icdc_api import naming, report_text
 from icdc_api.job import RunReport
-from icdc_operator.cluster import seen
+from icdc_operator.cluster.runs import seen
 from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID, LABEL_MANAGED_BY
 from icdc_operator.observed import RunSeen

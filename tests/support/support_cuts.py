@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 
-from icdc_operator.cluster import connect
+from icdc_operator.cluster.kube import connect
 from support_fake_api import FakeAnswer, refusal
 from support_leaping_clock import Clock
 

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from kubernetes.aio.client import ApiClient
 
-from icdc_operator.cluster.api import ClusterApi
-from icdc_operator.cluster.kinds import Resource
-from icdc_operator.cluster.transport import Observer, unobserved
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.kube.transport import Observer, unobserved
 
 
 class FakeAnswer:

@@ -5,8 +5,8 @@ import asyncio
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_operator import decide
-from icdc_operator.cluster import kinds
-from icdc_operator.cluster.adapter import ClusterAdapter, Observation
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
 from icdc_operator.manifests.launch import Settings
 from icdc_operator.observed import CreateRun, Decision, RunSeen, StopRun
 from support_cluster_objects import NOW, OWNER, RUN

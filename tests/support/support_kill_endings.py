@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_api.status import parse_status
-from icdc_operator.cluster import applications, kinds
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.runs import applications
 from support_kill_seeds import OWNED
 from support_kill_trial import Trial
 

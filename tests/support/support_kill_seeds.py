@@ -8,10 +8,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_operator.cluster import kinds
-from icdc_operator.cluster.api import MERGE_PATCH, ClusterApi
-from icdc_operator.cluster.kinds import Resource
-from icdc_operator.cluster.transport import Transport
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.kube.transport import Transport
 
 OWNED = (kinds.APPLICATION, kinds.CONFIG_MAP, kinds.POD)
 """Kinds of what belongs to a run; a pod belongs to its SparkApplication."""

@@ -8,22 +8,23 @@ never to one that comes later. Nothing but the API server outlives an operator.
 import asyncio
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 from kubernetes.aio.client import ApiClient
 
-from icdc_operator.cluster import kinds, together
-from icdc_operator.cluster.adapter import ClusterAdapter
-from icdc_operator.cluster.api import ClusterApi
+from icdc_operator.cluster import together
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.transport import Transport, unobserved
+from icdc_operator.cluster.loop.posting import Poster
+from icdc_operator.cluster.loop.reconciler import Reconciler
+from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.posting import Poster
 from icdc_operator.cluster.queue import Key, WorkQueue
-from icdc_operator.cluster.reconciler import Reconciler
-from icdc_operator.cluster.transport import Transport, unobserved
-from icdc_operator.cluster.workers import Workers
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from support_cluster import SETTINGS
 from support_cuts import Cut, CutError, Journal, Line
 from support_kill_seeds import OWNED, Seed, plant
@@ -120,7 +121,7 @@ class Trial:
         self._written = 0.0
         self._changed = asyncio.Event()
         self._deleted_after = 0
-        self._acted = self._gone = False
+        self._acted = self._gone = self._over = False
         line = Line(site.admin, site.clock, applied=self._saw_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
@@ -163,10 +164,18 @@ class Trial:
             resource = minimal(self.name, **self.story.spec)
             resource["metadata"]["namespace"] = self.site.namespace
             await self.api.create(resource)
-        await together.first_of(self._settled(), self.player.run(), self._operators(), self._user())
+        works = (self._settled(), self.player.run(), self._operators(), self._user())
+        await together.first_of(*(self._until_over(work) for work in works))
+
+    async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._over = True
 
     async def _operators(self) -> None:
-        while True:
+        # An operator that is cut at the moment at which all ends takes that for its death.
+        while not self._over:
             line = Line(
                 self.site.operator,
                 self.site.clock,

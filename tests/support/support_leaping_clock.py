@@ -11,6 +11,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+SILENCE_SECONDS = 120.0
+"""By the clock on the wall: a world that is silent for longer will not answer any more."""
+
 Answer = TypeVar("Answer")
 Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -52,8 +55,11 @@ class Clock:
             self.seconds += now - self._wall
             self._wall = now
             return found
-        if self._held or timeout is None:
-            return select(timeout)
+        if timeout != 0 and (self._held or timeout is None):
+            # No timer can be due before the world has answered.
+            found = select(SILENCE_SECONDS)
+            assert found, f"nothing has happened for {SILENCE_SECONDS} s, and nothing ever will"
+            return found
         found = select(0)
         if not found:
             self.seconds += timeout

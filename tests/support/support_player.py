@@ -12,10 +12,11 @@ from datetime import datetime
 
 from icdc_api import report_text
 from icdc_api.job import RunReport, RunRequest
-from icdc_operator.cluster import applications, errors, kinds, pods
-from icdc_operator.cluster.api import MERGE_PATCH, ClusterApi
-from icdc_operator.cluster.kinds import Kind, Resource
-from icdc_operator.cluster.transport import JSON, Transport
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
+from icdc_operator.cluster.kube.kinds import Kind, Resource
+from icdc_operator.cluster.kube.transport import JSON, Transport
+from icdc_operator.cluster.runs import applications, pods
 from icdc_operator.manifests import places
 from support_cluster import DRIVER, driver_pod
 from support_played_driver import Course, Driver

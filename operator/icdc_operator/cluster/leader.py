@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from icdc_api.errors import IcdcError
-from icdc_operator.cluster import kinds
-from icdc_operator.cluster.errors import Conflict
-from icdc_operator.cluster.kinds import Kind, Resource
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.kube.kinds import Kind, Resource
 
 _log = logging.getLogger(__name__)
 

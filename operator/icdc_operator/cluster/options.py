@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_operator.cluster import logs
-from icdc_operator.cluster.informer import Scope
+from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.manifests.launch import Settings
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")

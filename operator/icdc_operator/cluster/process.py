@@ -21,23 +21,24 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_operator.cluster import connect, health, kinds, login, together
-from icdc_operator.cluster.adapter import ClusterAdapter
-from icdc_operator.cluster.api import ClusterApi
-from icdc_operator.cluster.catalog_secrets import CatalogSecrets
-from icdc_operator.cluster.head_watch import HeadWatch
-from icdc_operator.cluster.heads import HeadReader
-from icdc_operator.cluster.informer import Informer, Told
+from icdc_operator.cluster import health, together
+from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
+from icdc_operator.cluster.heads.head_watch import HeadWatch
+from icdc_operator.cluster.heads.table_heads import HeadReader
+from icdc_operator.cluster.kube import connect, kinds, login
+from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.leader import Leader
+from icdc_operator.cluster.loop.informer import Informer, Told
+from icdc_operator.cluster.loop.posting import Poster
+from icdc_operator.cluster.loop.reconciler import Reconciler
+from icdc_operator.cluster.loop.relist import Relist
+from icdc_operator.cluster.loop.watch_age import WatchAge
+from icdc_operator.cluster.loop.watching import Watching
+from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.options import Options
-from icdc_operator.cluster.posting import Poster
 from icdc_operator.cluster.queue import WorkQueue
-from icdc_operator.cluster.reconciler import Reconciler
-from icdc_operator.cluster.relist import Relist
-from icdc_operator.cluster.watch_age import WatchAge
-from icdc_operator.cluster.watching import Watching
-from icdc_operator.cluster.workers import Workers
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
 
 DRAIN_SECONDS = 20.0
 """For looks that were begun when the process is asked to end; a pod has 30 s by default."""

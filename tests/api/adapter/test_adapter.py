@@ -15,8 +15,8 @@ from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
-from icdc_operator.cluster import errors
-from icdc_operator.cluster.adapter import ClusterAdapter
+from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.observed import CreateRun, ForgetRun, RunPhase, StopRun
 from support_cluster import Cluster, carried_out, report_of
 from support_kube_pipelines import Resource, minimal

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_operator.cluster import api as cluster_api
-from icdc_operator.cluster import errors, kinds
+from icdc_operator.cluster.kube import api as cluster_api
+from icdc_operator.cluster.kube import errors, kinds
 from support_cluster import Cluster
 from support_kube import KubeApi
 from support_kube_pipelines import Resource, minimal

@@ -16,7 +16,7 @@ import pytest
 import support_leaping_clock
 import support_operator
 import support_wait
-from icdc_operator.cluster import connect
+from icdc_operator.cluster.kube import connect
 from support_cuts import Cut, client, connector_to
 from support_kill_endings import check
 from support_kill_proxy import Aim, KillProxy

@@ -13,8 +13,8 @@ from icdc_operator.cli import options
 from icdc_operator.cli.cluster import session
 from icdc_operator.cli.cluster.session import Target
 from icdc_operator.cli.exits import Exit
-from icdc_operator.cluster import errors, kinds
-from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.kinds import Resource
 
 MAX_TRIES = 5
 """Times that a nonce is raised anew because somebody else wrote the pipeline in between."""

@@ -13,7 +13,7 @@ import yaml
 
 from icdc_api.errors import BadSpec
 from icdc_api.naming import DEFAULT_NAMESPACE
-from icdc_operator.cluster.connect import IN_CLUSTER, KUBECONFIG
+from icdc_operator.cluster.kube.connect import IN_CLUSTER, KUBECONFIG
 
 POD_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

@@ -12,8 +12,9 @@ from icdc_operator.cli import options
 from icdc_operator.cli.cluster import session
 from icdc_operator.cli.cluster.session import Target
 from icdc_operator.cli.exits import Exit
-from icdc_operator.cluster import errors, pods
-from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import pods
 from icdc_operator.manifests.roles import Role
 
 TAIL_LINES = 1000

@@ -13,9 +13,9 @@ from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_operator.cli.cluster import kubeconfig
 from icdc_operator.cli.exits import Exit
-from icdc_operator.cluster import connect, errors
-from icdc_operator.cluster.api import ClusterApi
-from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.kube import connect, errors
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.kinds import Resource
 
 
 @dataclass(frozen=True)

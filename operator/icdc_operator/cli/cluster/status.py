@@ -19,7 +19,7 @@ from icdc_operator.cli.cluster import session
 from icdc_operator.cli.cluster.session import Target
 from icdc_operator.cli.exits import Exit
 from icdc_operator.cli.options import Output
-from icdc_operator.cluster.kinds import Resource
+from icdc_operator.cluster.kube.kinds import Resource
 
 _HEAD = ("NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE")
 _CONDITIONS_HEAD = ("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")

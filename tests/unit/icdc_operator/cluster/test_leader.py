@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.errors import Conflict, NotFound, Unavailable
-from icdc_operator.cluster.kinds import Kind, Resource
+from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
+from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.leader import Leader, LeadershipLostError, Timing
 
 pytestmark = pytest.mark.unit

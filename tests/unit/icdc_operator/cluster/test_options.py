@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_operator.cluster import options
-from icdc_operator.cluster.informer import Scope
+from icdc_operator.cluster.loop.informer import Scope
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,117 @@
+"""Requests to the API server: sent, limited in time, counted, and read as plain values.
+
+None is repeated here: whoever asks knows whether asking again is right. Every foreign error ends
+here as one of `cluster.errors`. Knows HTTP and the client library; knows no kind of object.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import aiohttp
+from kubernetes.aio.client import ApiClient
+
+from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube.kinds import Resource
+
+REQUEST_SECONDS = 30.0
+"""For one request; API servers themselves give up after 60."""
+
+JSON = "application/json"
+
+Observer = Callable[[str, str, int | str], None]
+"""Told of every request: its verb, the plural of the kind, and the status of the answer, or the
+name of the error where there was none."""
+
+
+def unobserved(verb: str, plural: str, code: int | str) -> None:
+    """Counts nothing."""
+
+
+class Transport:
+    """The way to one API server. `verb` and `plural` are for counting and for messages."""
+
+    def __init__(self, client: ApiClient, observer: Observer, seconds: float) -> None:
+        self._client: Any = client  # the library is typed for a part only
+        self._observer = observer
+        self._seconds = seconds
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def ask(
+        self,
+        verb: str,
+        plural: str,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content: str = JSON,
+        accept: str = JSON,
+    ) -> Resource:
+        """The object that answers."""
+        what = _what(verb, plural, path)
+        headers = {"Accept": accept, "Content-Type": content}
+        with errors.mapped(what):
+            limit = aiohttp.ClientTimeout(total=self._seconds)
+            answer = await self._send(
+                verb, plural, method, path, body=body, headers=headers, limit=limit
+            )
+            await _check(answer, what)
+            value = json.loads(await answer.read())
+            if not isinstance(value, dict):
+                raise ValueError("not an object")
+            return value
+
+    async def lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
+        """The lines that answer a GET, as they come; only the first may not be long in coming."""
+        what = _what(verb, plural, path)
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=self._seconds)
+        with errors.mapped(what):
+            answer = await self._send(verb, plural, "GET", path, limit=limit)
+            try:
+                await _check(answer, what)
+                async for line in answer.response.content:
+                    yield line.decode(errors="replace")
+            finally:
+                answer.response.close()
+
+    async def _send(
+        self,
+        verb: str,
+        plural: str,
+        method: str,
+        path: str,
+        *,
+        limit: aiohttp.ClientTimeout,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer as the client has it; its body is not read yet."""
+        request = await self._client.param_serialize(
+            method,
+            path,
+            header_params=dict(headers or {}),
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = await self._client.call_api(*request, _request_timeout=limit)
+        except (aiohttp.ClientError, OSError) as error:
+            self._observer(verb, plural, type(error).__name__)
+            raise
+        self._observer(verb, plural, answer.status)
+        return answer
+
+
+async def _check(answer: Any, what: str) -> None:
+    """Raises the error that the answer is."""
+    if not 200 <= answer.status <= 299:
+        raise errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
+
+
+def _what(verb: str, plural: str, path: str) -> str:
+    """What was asked, for messages; without the query, which has tokens of pages."""
+    return f"{verb} {plural} ({path.partition('?')[0]})"

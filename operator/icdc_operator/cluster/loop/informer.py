@@ -1,0 +1,192 @@
+"""Tells the queue which pipelines may have changed, by watching them, their runs and their drivers.
+
+kopf is the informer and nothing else: `on.event` handlers only, so that it writes no annotation,
+no finalizer and no event, and needs no right but to list and watch. An event is a hint; what it
+says is read anew by whoever works on the key, so a lost one costs time, never a pipeline.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import kopf
+
+from icdc_api import naming
+from icdc_api.errors import IcdcError
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.api import DRIVER_SELECTOR, PAGE_SIZE
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.queue import Key
+from icdc_operator.manifests.metadata import LABEL_MANAGED_BY
+
+_APPLICATIONS = (*kinds.APPLICATION.api_version.split("/"), kinds.APPLICATION.plural)
+_PODS = (kinds.POD.api_version, kinds.POD.plural)
+
+MANAGED_SELECTOR = f"{LABEL_MANAGED_BY}={naming.MANAGED_BY}"
+
+Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
+"""How kopf reaches the API server; asked again when the server does not accept the answer."""
+
+
+class WatchError(IcdcError):
+    """A watch ended by an error of the API server or of the informer; it is started anew."""
+
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose pipelines are watched."""
+
+    namespaces: tuple[str, ...] = ()
+    """Empty: those of all namespaces, which needs a ClusterRole."""
+
+    @property
+    def listed(self) -> tuple[str | None, ...]:
+        """What to list, one by one; None for all namespaces at once."""
+        return self.namespaces or (None,)
+
+
+@dataclass(frozen=True)
+class Told:
+    """One event of a watch."""
+
+    kind: str
+    """Plural of what changed."""
+    key: Key
+    """The pipeline that it belongs to."""
+    object: Resource
+    """What changed, as the watch has it; when it was deleted, as it was last."""
+    deleted: bool
+
+    @property
+    def version(self) -> str:
+        """resourceVersion of what changed."""
+        return str(self.object["metadata"].get("resourceVersion", ""))
+
+
+class Informer:
+    """Watches one cluster. `tell` is called in the event loop and must not block."""
+
+    def __init__(self, scope: Scope, login: Login, tell: Callable[[Told], None]) -> None:
+        self._scope = scope
+        self._login = login
+        self._tell = tell
+
+    async def watch(
+        self, *, applications: bool, started: Callable[[], None] = lambda: None
+    ) -> None:
+        """Watches until it is cancelled; raises WatchError.
+
+        `applications` says whether the cluster knows SparkApplications: what is unknown when a
+        watch starts is never watched. `started` is called once kopf has taken over SIGTERM and
+        SIGINT, which it does where this is the main thread, so that the caller can take them back.
+        """
+        tasks = await kopf.spawn_tasks(
+            registry=self._registry(applications),
+            settings=_settings(),
+            standalone=True,
+            clusterwide=not self._scope.namespaces,
+            namespaces=self._scope.namespaces,
+        )
+        # Not kopf.run_tasks: at its end it cancels every task of the loop that is younger than
+        # the watch, ours included.
+        try:
+            started()
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _stop(set(tasks))
+        _raise_ended(done)
+
+    def _registry(self, applications: bool) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        # Without retries of kopf, which come a minute apart: the caller starts the watch anew.
+        kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(self._connect)
+        kopf.on.event(naming.GROUP, naming.VERSION, naming.PLURAL, registry=registry)(
+            self._pipeline_changed
+        )
+        kopf.on.event(*_PODS, registry=registry)(self._pod_changed)
+        if applications:
+            kopf.on.event(*_APPLICATIONS, registry=registry)(self._application_changed)
+        return registry
+
+    async def _connect(self, **_: Any) -> kopf.ConnectionInfo:
+        return await self._login()
+
+    async def _pipeline_changed(self, event: Mapping[str, Any], **_: Any) -> None:
+        metadata = event["object"]["metadata"]
+        self._tell(_told(naming.PLURAL, metadata["name"], event))
+
+    async def _application_changed(self, event: Mapping[str, Any], **_: Any) -> None:
+        self._run_changed(kinds.APPLICATION.plural, event)
+
+    async def _pod_changed(self, event: Mapping[str, Any], **_: Any) -> None:
+        self._run_changed(kinds.POD.plural, event)
+
+    def _run_changed(self, kind: str, event: Mapping[str, Any]) -> None:
+        labels = event["object"]["metadata"].get("labels") or {}
+        pipeline = labels.get(naming.LABEL_PIPELINE)
+        if pipeline:
+            self._tell(_told(kind, pipeline, event))
+
+
+def _told(kind: str, pipeline: str, event: Mapping[str, Any]) -> Told:
+    metadata = event["object"]["metadata"]
+    return Told(
+        kind=kind,
+        key=Key(metadata["namespace"], pipeline),
+        object=event["object"],
+        deleted=event["type"] == "DELETED",
+    )
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    # No look at namespaces and CRDs, which would need rights in the whole cluster.
+    settings.scanning.disabled = True
+    # By default kopf kills the process some minutes after it was asked to stop.
+    settings.process.ultimate_exiting_timeout = None
+    settings.networking.request_timeout = 30.0
+    settings.networking.connect_timeout = 10.0
+    settings.networking.trust_env = True
+    # The server ends a watch before the client loses patience with it. A watch that is silent for
+    # longer than bookmarks are apart (a minute) is dead, whatever the connection says.
+    settings.watching.server_timeout = 600
+    settings.watching.client_timeout = 660
+    settings.watching.connect_timeout = 10.0
+    settings.watching.inactivity_timeout = 90.0
+    settings.watching.reconnect_backoff = 1.0
+    settings.watching.chunk_size = PAGE_SIZE
+    selectors = settings.watching.label_selectors
+    selectors[_APPLICATIONS[0], _APPLICATIONS[1], _APPLICATIONS[2]] = MANAGED_SELECTOR
+    selectors[_PODS] = f"{MANAGED_SELECTOR},{DRIVER_SELECTOR}"
+    return settings
+
+
+async def _stop(tasks: set["asyncio.Task[Any]"]) -> None:
+    """Cancels kopf's tasks and waits for all of them, even if cancelled once more meanwhile."""
+    for task in tasks:
+        task.cancel()
+    waiting = asyncio.gather(*tasks, return_exceptions=True)
+    cancelled = False
+    while not waiting.done():
+        try:
+            await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+def _raise_ended(done: set["asyncio.Task[Any]"]) -> None:
+    """Says why the first of kopf's tasks ended: they are made to run for ever."""
+    for task in done:
+        with contextlib.suppress(asyncio.CancelledError):
+            error = task.exception()
+            if error is not None:
+                text = f"{type(error).__name__}: {error}"
+                raise WatchError(f"the watch has ended: {text[:500]}") from error
+    raise WatchError("the watch has ended")

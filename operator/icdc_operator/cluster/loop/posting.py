@@ -1,0 +1,88 @@
+"""Tells people of changes by Kubernetes Events, which `kubectl describe` shows.
+
+An event is for people: whether it can be posted never matters to a pipeline. Its name is made
+from what it tells, so that telling it twice (after a lost answer, or by two operators) tells it
+once. Which changes are told, and in which words, is `icdc_operator.events`.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from icdc_api.errors import IcdcError
+from icdc_operator import events
+from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.runs.adapter import Observation
+
+POST_SECONDS = 5.0
+"""What all events of one change may take together; the pipeline's actions wait for them."""
+
+MAX_EVENTS = 25
+"""Of one change: a pipeline of a hundred tables need not say a hundred times that it starts."""
+
+_log = logging.getLogger(__name__)
+
+
+class EventApi(Protocol):
+    """The part of `ClusterApi` that posts."""
+
+    async def create_event(
+        self, pipeline: dict[str, Any], *, name: str, reason: str, message: str, warning: bool
+    ) -> None:
+        """Posts one event about the pipeline; Conflict when one of that name exists."""
+        ...
+
+
+class Poster:
+    """Posts the events of one change, in order."""
+
+    def __init__(
+        self, api: EventApi, metrics: Metrics, *, limit_seconds: float = POST_SECONDS
+    ) -> None:
+        self._api = api
+        self._metrics = metrics
+        self._limit_seconds = limit_seconds
+
+    async def post(self, observation: Observation, told: Sequence[events.Event]) -> None:
+        """Posts what the write of `observation` told; what cannot be posted is counted."""
+        left = len(told)
+        try:
+            async with asyncio.timeout(self._limit_seconds):
+                for position, event in enumerate(told[:MAX_EVENTS]):
+                    await self._post(observation, position, event)
+                    left -= 1
+        except (IcdcError, TimeoutError) as error:
+            _log.warning("events could not be posted: %s", error or "the time is up")
+        if left:
+            self._metrics.events_posted.labels("dropped").inc(left)
+
+    async def _post(self, observation: Observation, position: int, event: events.Event) -> None:
+        pipeline = observation.pipeline
+        try:
+            await self._api.create_event(
+                pipeline,
+                name=event_name(pipeline, position, event),
+                reason=event.reason,
+                message=event.message,
+                warning=event.warning,
+            )
+        except Conflict:
+            _log.debug("event %s was posted before", event.reason)
+        self._metrics.events_posted.labels("posted").inc()
+
+
+def event_name(pipeline: dict[str, Any], position: int, event: events.Event) -> str:
+    """`<pipeline>.<hash>`: the same for the same event of the same write of the pipeline."""
+    metadata = pipeline["metadata"]
+    parts = (
+        metadata["uid"],
+        metadata["resourceVersion"],
+        str(position),
+        event.reason,
+        event.message,
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{metadata['name']}.{digest[:16]}"

@@ -1,0 +1,176 @@
+"""One look at one pipeline: observe, decide, make the status durable, tell of it, act.
+
+The order is what makes a crash at any point harmless: `decide` finds in the cluster whatever the
+look before it had done. Decides nothing but how often what a run reports is written. Knows no
+client library: the cluster is behind `Adapter`.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from icdc_api.runs import RunState
+from icdc_api.status import PipelineStatus
+from icdc_operator import decide, events
+from icdc_operator.cluster import logs
+from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound
+from icdc_operator.cluster.loop import changes
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.observed import Action, Decision
+
+PROGRESS_SECONDS = 5.0
+"""Between two writes of a status that differ in nothing but how far the tables are."""
+
+WATCHED_SECONDS = 30.0
+"""Between two looks at a run that works: its reports come by the watch of its driver pod, so the
+look is for a report that the watch lost, and for `timeouts.runSeconds`."""
+
+_log = logging.getLogger(__name__)
+
+LOOKS = 3
+"""Looks in a row when somebody else writes the pipeline meanwhile; then the key backs off."""
+
+
+class Adapter(Protocol):
+    """The cluster, as far as one pipeline is concerned. Raises the errors of `cluster.errors`."""
+
+    async def observe(self, namespace: str, name: str) -> Observation | None:
+        """All that belongs to the pipeline, read now; None when there is no such pipeline."""
+        ...
+
+    async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
+        """Writes the status; Conflict when the pipeline is not as observed any more."""
+        ...
+
+    async def act(self, observation: Observation, action: Action) -> None:
+        """Carries out one action; harmless when it was carried out before."""
+        ...
+
+
+PostEvents = Callable[[Observation, Sequence[events.Event]], Awaitable[None]]
+"""Tells people of changes. Never raises for what the cluster answers."""
+
+
+class Reconciler:
+    """Looks at pipelines. Not for two looks at one pipeline at a time: the queue sees to that."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        now: Callable[[], datetime],
+        post_events: PostEvents,
+        metrics: Metrics,
+    ) -> None:
+        self._adapter = adapter
+        self._now = now
+        self._post_events = post_events
+        self._metrics = metrics
+        self._written: dict[Key, datetime] = {}
+        self._looked_at: dict[Key, str] = {}
+
+    def looked_at(self) -> dict[Key, str]:
+        """The resourceVersion with which each known pipeline was last looked at, or written."""
+        return dict(self._looked_at)
+
+    def knows(self, key: Key, version: str) -> bool:
+        """Whether the pipeline was looked at, or written, in that very version."""
+        return self._looked_at.get(key) == version
+
+    async def reconcile(self, key: Key) -> float | None:
+        """One look; seconds until the next one, or None when only a change can matter.
+
+        Raises the adapter's errors, Conflict if somebody else keeps writing.
+        """
+        for _ in range(LOOKS - 1):
+            try:
+                return await self._look(key)
+            except NameTaken:
+                raise  # looking again does not free a name
+            except Conflict:
+                self._metrics.reconciles.labels("conflict").inc()
+        return await self._look(key)
+
+    async def _look(self, key: Key) -> float | None:
+        observation = await self._adapter.observe(*key)
+        if observation is None:
+            self._forget(key)
+            return None
+        now = self._now()
+        decision = decide.decide(observation.observed, now)
+        run = decision.status.current_run
+        with logs.about(**({} if run is None else {"run": run.name})):
+            return await self._carry_out(key, observation, decision, now)
+
+    async def _carry_out(
+        self, key: Key, observation: Observation, decision: Decision, now: datetime
+    ) -> float | None:
+        self._metrics.show(key, decision.status)
+        held_back = self._held_back_seconds(key, observation, decision, now)
+        if held_back is not None:
+            self._looked_at[key] = _version(observation)
+            return _earliest(_requeue_seconds(decision), held_back)
+        if decision.status != observation.observed.status:
+            try:
+                observation = await self._save(key, observation, decision.status, now)
+            except NotFound:
+                self._forget(key)
+                return None
+        for action in decision.actions:
+            await self._adapter.act(observation, action)
+        self._looked_at[key] = _version(observation)
+        return _requeue_seconds(decision)
+
+    async def _save(
+        self, key: Key, observation: Observation, status: PipelineStatus, now: datetime
+    ) -> Observation:
+        before = observation.observed.status
+        saved = await self._adapter.save(observation, status)
+        self._written[key] = now
+        self._metrics.saw_change(before, status)
+        told = events.between(before, status)
+        for event in told:
+            level = logging.WARNING if event.warning else logging.INFO
+            _log.log(level, "%s: %s", event.reason, event.message)
+        if told:
+            await self._post_events(saved, told)
+        return saved
+
+    def _held_back_seconds(
+        self, key: Key, observation: Observation, decision: Decision, now: datetime
+    ) -> float | None:
+        """Seconds until the status may be written; None when it need not wait."""
+        before, after = observation.observed.status, decision.status
+        if before == after or decision.actions or not changes.is_progress_only(before, after):
+            return None
+        written = self._written.get(key)
+        if written is None:
+            return None
+        left = written + timedelta(seconds=PROGRESS_SECONDS) - now
+        # A clock that was set back must not hold the status back for longer.
+        seconds = min(left.total_seconds(), PROGRESS_SECONDS)
+        return seconds if seconds > 0 else None
+
+    def _forget(self, key: Key) -> None:
+        self._written.pop(key, None)
+        self._looked_at.pop(key, None)
+        self._metrics.forget(key)
+
+
+def _version(observation: Observation) -> str:
+    return str(observation.pipeline["metadata"]["resourceVersion"])
+
+
+def _requeue_seconds(decision: Decision) -> float | None:
+    run = decision.status.current_run
+    if run is None or run.state != RunState.RUNNING or decision.actions:
+        return decision.requeue_after
+    wanted = decision.requeue_after
+    return WATCHED_SECONDS if wanted == decide.OBSERVE_SECONDS else wanted
+
+
+def _earliest(first: float | None, second: float) -> float:
+    return second if first is None else min(first, second)

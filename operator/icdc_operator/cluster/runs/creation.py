@@ -1,0 +1,141 @@
+"""Creates what a run is made of, once, however often it is asked to.
+
+Names are fixed by the record in the status, so an object of that name which exists is either this
+very attempt's (somebody was here before: fine), an older attempt's (it goes first) or a stranger's
+(it stays, and the run fails with words for whoever must act).
+"""
+
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
+from icdc_api.runs import Failure, RunStatus
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import evidence
+from icdc_operator.manifests import application, config_map
+from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.metadata import (
+    ANNOTATION_EPOCH,
+    ANNOTATION_RUN_ID,
+    LABEL_MANAGED_BY,
+)
+
+REFUSED = (
+    BadSpec,
+    errors.NameTaken,
+    errors.Denied,
+    errors.Invalid,
+    errors.NotFound,
+)
+"""Errors after which asking once more for the same run is of no use. Any other may pass."""
+
+
+async def create(api: ClusterApi, launch: Launch, pipeline: Resource, *, continuous: bool) -> None:
+    """Creates the run's ConfigMap, then its SparkApplication, unless they are there.
+
+    Raises one of REFUSED, after which nothing of the run is left; Conflict while an older attempt
+    is in the way; Unavailable.
+    """
+    request = config_map.run_request(launch, pipeline, continuous=continuous)
+    wanted = config_map.run_config_map(launch, request)
+    spark = application.spark_application(launch)
+    await _create(api, wanted, launch)
+    try:
+        await _create(api, spark, launch)
+    except REFUSED:
+        await forget_config_map(api, launch.owner.namespace, launch.run)
+        raise
+
+
+async def forget_config_map(api: ClusterApi, namespace: str, run: RunStatus | str) -> None:
+    """Deletes the ConfigMap of a run, if it is there and ours."""
+    name = run if isinstance(run, str) else run.name
+    present = await api.get(kinds.CONFIG_MAP, namespace, name)
+    if present is not None and _is_managed(present):
+        uid = present["metadata"]["uid"]
+        await api.delete(kinds.CONFIG_MAP, namespace, name, uid=uid)
+
+
+def refusal(error: IcdcError) -> Failure:
+    """The failure of a run that was refused: what the retry policy and people go by."""
+    match error:
+        case errors.Denied() if "exceeded quota" in error.message:
+            return evidence.failure(Unschedulable(error.message), "QuotaExceeded")
+        case errors.Denied() if "denied the request" in error.message:
+            return evidence.failure(error, "AdmissionDenied", retryable=False)
+        case errors.Denied():
+            # Rights are given outside of the pipeline, so it goes on looking, slowly.
+            return Failure.of(error).model_copy(update={"failure_class": FailureClass.AUTH})
+        case errors.NotFound():
+            return evidence.failure(_without_kind(error), "SparkOperatorMissing", retryable=True)
+        case errors.NameTaken():
+            # The next attempt has another name.
+            return evidence.failure(error, "NameTaken", retryable=True)
+    return Failure.of(error)
+
+
+def _without_kind(error: errors.NotFound) -> errors.NotFound:
+    return errors.NotFound(
+        "the cluster does not take SparkApplications: install spark-operator (v1beta2), with its "
+        f"CRDs ({error.message})"
+    )
+
+
+async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
+    try:
+        await api.create(wanted)
+        return
+    except errors.Conflict:
+        present = await api.get(
+            kinds.of(wanted), launch.owner.namespace, wanted["metadata"]["name"]
+        )
+    if present is None:
+        raise errors.Conflict(f"{evidence.named(wanted)} was deleted this moment")
+    if not _is_managed(present) or not _is_of_pipeline(present, launch.owner.name):
+        raise errors.NameTaken(
+            f"{evidence.named(wanted)} exists in {launch.owner.namespace} and is not a run of the "
+            f"pipeline {launch.owner.name}: whoever owns it must delete or rename it"
+        )
+    metadata = present["metadata"]
+    if metadata.get("deletionTimestamp"):
+        raise errors.Conflict(f"{evidence.named(wanted)} of an older run is being deleted")
+    if _is_of_attempt(present, launch):
+        return
+    if _epoch(present) > launch.run.epoch:
+        raise errors.Conflict(f"{evidence.named(wanted)} is of a newer run than this one")
+    # What is left of an attempt that was dropped. Live ones do not come here: `decide` stops them
+    # before it creates another, and if one is made this moment, deleting it is what is due.
+    await api.delete(
+        kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
+    )
+    raise errors.Conflict(f"{evidence.named(wanted)} of an older run stood in the way")
+
+
+def _is_managed(resource: Resource) -> bool:
+    labels = resource["metadata"].get("labels") or {}
+    return bool(labels.get(LABEL_MANAGED_BY) == naming.MANAGED_BY)
+
+
+def _owners(resource: Resource) -> list[dict[str, Any]]:
+    return resource["metadata"].get("ownerReferences") or []
+
+
+def _is_of_pipeline(resource: Resource, pipeline: str) -> bool:
+    """Whether a pipeline of that name owns it; one that was deleted may have had the same."""
+    return any(
+        (owner.get("kind"), owner.get("name")) == (naming.KIND, pipeline)
+        for owner in _owners(resource)
+    )
+
+
+def _is_of_attempt(resource: Resource, launch: Launch) -> bool:
+    run_id = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_RUN_ID)
+    uids = {owner.get("uid") for owner in _owners(resource)}
+    return run_id == launch.run_id and launch.owner.uid in uids
+
+
+def _epoch(resource: Resource) -> int:
+    text = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_EPOCH, "")
+    return int(text) if text.isdecimal() else 0

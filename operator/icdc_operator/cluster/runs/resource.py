@@ -1,0 +1,62 @@
+"""The pipeline as the API server holds it, read: its spec, or why it is wrong, and its status.
+
+The schema of the CRD has checked much of it already, but not all that the models check, and a
+status may have been written by another version or by a person. Pure.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from icdc_api import loading, naming
+from icdc_api.errors import BadSpec
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus, parse_status
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.manifests import refusals
+
+_SOURCE = naming.SINGULAR
+
+
+def spec_of(pipeline: Resource) -> tuple[PipelineSpec | None, str | None]:
+    """The spec, or None and what is wrong with it: each field, its value, what is allowed."""
+    metadata = pipeline["metadata"]
+    document = {
+        "apiVersion": pipeline.get("apiVersion"),
+        "kind": pipeline.get("kind"),
+        # Kubernetes may give metadata fields that we have never heard of.
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "spec": pipeline.get("spec"),
+    }
+    try:
+        spec = loading.parse_pipeline(document, source=_SOURCE).spec
+        refusals.check(spec.spark)
+    except BadSpec as error:
+        lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())
+        return None, "; ".join(lines)
+    return spec, None
+
+
+def status_of(pipeline: Resource) -> PipelineStatus:
+    """The status, without what this version cannot read: it is a copy that can be lost."""
+    document = dict(pipeline.get("status") or {})
+    try:
+        return parse_status(document)
+    except ValidationError as error:
+        for problem in error.errors(include_url=False):
+            _drop(document, problem["type"], problem["loc"])
+    try:
+        return parse_status(document)
+    except ValidationError:
+        return PipelineStatus()
+
+
+def _drop(document: dict[str, Any], kind: str, path: tuple[int | str, ...]) -> None:
+    """Takes out an unknown field, or else the whole field of the status that has the problem."""
+    if kind == "extra_forbidden":
+        node: Any = document
+        for part in path[:-1]:
+            node = node[part]
+        node.pop(path[-1], None)
+    elif path:
+        document.pop(str(path[0]), None)

@@ -1,0 +1,176 @@
+"""From what the API server lists to what `decide` looks at: the runs of one pipeline. Pure.
+
+A driver pod is the truth about whether anything may still write, whatever its SparkApplication
+says, and the driver's own report is the truth about what it did, whatever its exit code says. A
+pod without its SparkApplication is a run too.
+
+    pod that may write        live      Running once its process is, else Pending
+    pod that has ended        ended     by the report, else by the evidence of the pod
+    no pod                    ended     unless spark-operator may still make one
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from icdc_api import naming
+from icdc_api.errors import FailureClass
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import applications, pods, reports
+from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
+from icdc_operator.observed import RunPhase, RunSeen
+
+
+@dataclass(frozen=True)
+class Found:
+    """The objects of one attempt."""
+
+    name: str
+    epoch: int
+    run_id: str
+    application: Resource | None = None
+    pods: tuple[Resource, ...] = field(default=())
+    """Its driver pods: one, but where spark-operator has gone astray."""
+
+    @property
+    def writers(self) -> tuple[Resource, ...]:
+        """The driver pods that may still write."""
+        return tuple(pod for pod in self.pods if pods.may_write(pod))
+
+
+def found(
+    pipeline: str, listed: Iterable[Resource], driver_pods: Iterable[Resource]
+) -> tuple[Found, ...]:
+    """The attempts that the SparkApplications and driver pods of the pipeline belong to.
+
+    A SparkApplication that no pipeline of that name owns is not a run of ours.
+    """
+    attempts: dict[tuple[str, int], Found] = {}
+    by_name: dict[str, Found] = {}
+    for application in listed:
+        if not _is_owned(application, pipeline):
+            continue
+        name = application["metadata"]["name"]
+        one = Found(name, _epoch(application) or 0, _run_id(application), application)
+        attempts[one.name, one.epoch] = by_name[name] = one
+    for pod in driver_pods:
+        name = _run_name(pod)
+        epoch = _epoch(pod)
+        if epoch is None:
+            # Somebody took the annotation away: it belongs to the run whose name it has.
+            epoch = by_name[name].epoch if name in by_name else 0
+        one = attempts.get((name, epoch)) or Found(name, epoch, _run_id(pod))
+        attempts[name, epoch] = replace(one, pods=(*one.pods, pod))
+    return tuple(attempts.values())
+
+
+def runs_seen(
+    attempts: Iterable[Found], *, now: datetime, ended_pods: Mapping[str, Resource] | None = None
+) -> tuple[RunSeen, ...]:
+    """The attempts as `decide` looks at them.
+
+    `ended_pods` holds by run id the pods that are gone since they were seen to end: what they
+    said is still true.
+    """
+    gone = ended_pods or {}
+    return tuple(_seen(each, gone.get(each.run_id), now) for each in attempts)
+
+
+def _seen(attempt: Found, remembered: Resource | None, now: datetime) -> RunSeen:
+    writers = attempt.writers
+    if writers:
+        pod = _newest(writers)
+        report, _ = reports.of_pod(pod, attempt.run_id)
+        running = any(pods.is_running(each) for each in writers)
+        return RunSeen(
+            attempt.name,
+            attempt.epoch,
+            RunPhase.RUNNING if running else RunPhase.PENDING,
+            writer_alive=True,
+            started_at=pods.started_at(pod),
+            report=report,
+            failure=pods.why_not_running(pod, now),
+        )
+    application = attempt.application
+    if application is not None and applications.will_rerun(application):
+        return RunSeen(attempt.name, attempt.epoch, RunPhase.PENDING, writer_alive=False)
+    left = _newest(attempt.pods) if attempt.pods else remembered
+    if left is not None:
+        return _ended(attempt, left)
+    if application is None:
+        return RunSeen(attempt.name, attempt.epoch, RunPhase.GONE, writer_alive=False)
+    phase, failure = applications.without_pod(application, now)
+    return RunSeen(attempt.name, attempt.epoch, phase, writer_alive=False, failure=failure)
+
+
+def _ended(attempt: Found, pod: Resource) -> RunSeen:
+    report, unreadable = reports.of_pod(pod, attempt.run_id)
+    evidence = pods.why_ended(pod)
+    if report is not None and report.finished:
+        report = _explained(report, evidence)
+        good, failure = report.outcome is None, None
+    else:
+        state = pods.ended(pod)
+        good = state is not None and state.code == 0
+        failure = _told_by(evidence, unreadable)
+    return RunSeen(
+        attempt.name,
+        attempt.epoch,
+        RunPhase.SUCCEEDED if good else RunPhase.FAILED,
+        writer_alive=False,
+        started_at=pods.started_at(pod),
+        report=report,
+        failure=failure,
+    )
+
+
+def _explained(report: RunReport, evidence: Failure | None) -> RunReport:
+    """The report, with the cause from the pod where the driver could not know it: a driver whose
+    JVM is killed beside it sees nothing but refused connections."""
+    outcome = report.outcome
+    if outcome is None or outcome.failure_class != FailureClass.BUG or evidence is None:
+        return report
+    if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):
+        return report
+    return report.model_copy(update={"outcome": evidence})
+
+
+def _told_by(evidence: Failure | None, unreadable: Failure | None) -> Failure | None:
+    """What went wrong; an unreadable report says more than an exit code, and less than the rest."""
+    if unreadable is None or evidence is None:
+        return evidence or unreadable
+    return unreadable if evidence.failure_class == FailureClass.BUG else evidence
+
+
+def _newest(driver_pods: Iterable[Resource]) -> Resource:
+    return max(driver_pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+
+
+def _is_owned(application: Resource, pipeline: str) -> bool:
+    """Whether a pipeline of that name owns it: this one, or one deleted and made anew since."""
+    return any(
+        (owner.get("kind"), owner.get("name")) == (naming.KIND, pipeline)
+        and str(owner.get("apiVersion", "")).startswith(f"{naming.GROUP}/")
+        for owner in application["metadata"].get("ownerReferences") or ()
+    )
+
+
+def _annotations(resource: Resource) -> Mapping[str, str]:
+    found_there: Mapping[str, str] = resource["metadata"].get("annotations") or {}
+    return found_there
+
+
+def _run_name(pod: Resource) -> str:
+    labels = pod["metadata"].get("labels") or {}
+    return str(labels.get(naming.LABEL_RUN) or pod["metadata"]["name"])
+
+
+def _epoch(resource: Resource) -> int | None:
+    text = _annotations(resource).get(ANNOTATION_EPOCH, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _run_id(resource: Resource) -> str:
+    return _annotations(resource).get(ANNOTATION_RUN_ID, "")

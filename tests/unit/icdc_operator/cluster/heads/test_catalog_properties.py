@@ -1,0 +1,177 @@
+"""Catalog properties of Iceberg's Java library in the words of pyiceberg."""
+
+from typing import Any
+
+import pytest
+
+from icdc_operator.cluster.heads.catalog_properties import Kind, OutOfSight, translated
+
+pytestmark = pytest.mark.unit
+
+FILES = {"s3.connect-timeout": "5", "s3.request-timeout": "5"}
+REFS = {"snapshot-loading-mode": "refs"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"type": "rest", "uri": "http://c"}, Kind.REST),
+        ({"type": "REST", "uri": "http://c"}, Kind.REST),
+        ({"type": "jdbc", "uri": "jdbc:sqlite:/c.db"}, Kind.SQL),
+        ({"type": "glue"}, Kind.GLUE),
+        ({"type": "hive", "uri": "thrift://c:9083"}, Kind.HIVE),
+        (
+            {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://c"},
+            Kind.REST,
+        ),
+        ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, Kind.GLUE),
+    ],
+)
+def test_the_kind_is_that_of_the_type_or_of_a_known_implementation(
+    given: dict[str, str], kind: Kind
+) -> None:
+    assert translated("lake", given).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"type": "hadoop", "warehouse": "/w"}, "this type"),
+        ({"type": "nessie", "uri": "http://c"}, "this type"),
+        ({}, "this type"),
+        ({"catalog-impl": "com.example.Own", "uri": "http://c"}, "this catalog-impl"),
+        ({"type": "rest", "catalog-impl": "com.example.Own"}, "both type and catalog-impl"),
+        ({"type": "rest"}, "no property uri"),
+        ({"type": "jdbc", "uri": "jdbc:mysql://db/x"}, "jdbc:postgresql: and jdbc:sqlite:"),
+        ({"type": "jdbc", "uri": "jdbc:sqlite::memory:"}, "in memory"),
+        ({"type": "jdbc", "uri": "sqlite:////c.db"}, "jdbc:postgresql: and jdbc:sqlite:"),
+        ({"type": "rest", "uri": "http://c", "rest.auth.type": "google"}, "rest.auth.type"),
+    ],
+)
+def test_what_pyiceberg_cannot_read_is_refused_with_a_reason(
+    given: dict[str, str], text: str
+) -> None:
+    with pytest.raises(OutOfSight, match=text):
+        translated("lake", given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"uri": "http://c", "warehouse": "w", "credential": "a:b", "scope": "s"},
+            {"uri": "http://c", "warehouse": "w", "credential": "a:b", "scope": "s", **REFS},
+        ),
+        (
+            {"uri": "http://c", "header.X-Tenant": "t", "snapshot-loading-mode": "ALL"},
+            {"uri": "http://c", "header.X-Tenant": "t", **REFS},
+        ),
+        (
+            {"uri": "http://c", "token": "t", "rest.auth.type": "none"},
+            {"uri": "http://c", **REFS},
+        ),
+        (
+            {
+                "uri": "http://c",
+                "rest.auth.type": "basic",
+                "rest.auth.basic.username": "u",
+                "rest.auth.basic.password": "p",
+            },
+            {
+                "uri": "http://c",
+                "auth": {"type": "basic", "basic": {"username": "u", "password": "p"}},
+                **REFS,
+            },
+        ),
+        (
+            {
+                "uri": "http://c",
+                "rest.auth.type": "sigv4",
+                "rest.signing-region": "r",
+                "rest.access-key-id": "k",
+            },
+            {
+                "uri": "http://c",
+                "rest.sigv4-enabled": "true",
+                "rest.signing-region": "r",
+                "client.access-key-id": "k",
+                **REFS,
+            },
+        ),
+        # The metadata comes with the answer: no file is read, and nothing is needed to do so.
+        (
+            {"uri": "http://c", "io-impl": "x", "s3.secret-access-key": "s"},
+            {"uri": "http://c", **REFS},
+        ),
+    ],
+)
+def test_rest_properties_keep_their_names(given: dict[str, str], expected: dict[str, Any]) -> None:
+    assert translated("lake", {"type": "rest", **given}).properties == expected
+
+
+POSTGRES = "postgresql+psycopg2://"
+
+
+@pytest.mark.parametrize(
+    ("given", "uri"),
+    [
+        ({"uri": "jdbc:sqlite:/d/c.db"}, "sqlite:///file:/d/c.db?mode=ro&uri=true"),
+        ({"uri": "jdbc:sqlite:file:/d/c d.db?x=y"}, "sqlite:///file:/d/c%20d.db?mode=ro&uri=true"),
+        ({"uri": "jdbc:postgresql://db/x"}, f"{POSTGRES}db/x?connect_timeout=5"),
+        (
+            {"uri": "jdbc:postgresql://db:5433/x", "jdbc.user": "u@v", "jdbc.password": "p/:w"},
+            f"{POSTGRES}u%40v:p%2F%3Aw@db:5433/x?connect_timeout=5",
+        ),
+        (
+            {"uri": "jdbc:postgresql://db/x?user=u&sslmode=require&ApplicationName=a"},
+            f"{POSTGRES}u@db/x?sslmode=require&connect_timeout=5",
+        ),
+        (
+            {"uri": "jdbc:postgresql://db/x?ssl=true&currentSchema=s"},
+            f"{POSTGRES}db/x?sslmode=verify-full&options=-csearch_path%3Ds&connect_timeout=5",
+        ),
+        (
+            {"uri": "jdbc:postgresql://a:1,b/x"},
+            f"{POSTGRES}/x?connect_timeout=5&host=a%2Cb&port=1%2C5432",
+        ),
+        ({"uri": "jdbc:postgresql:x"}, f"{POSTGRES}localhost/x?connect_timeout=5"),
+    ],
+)
+def test_a_jdbc_address_becomes_that_of_sqlalchemy(given: dict[str, str], uri: str) -> None:
+    found = translated("lake", {"type": "jdbc", "jdbc.schema-version": "V1", **given})
+    assert found.properties == {"uri": uri, **FILES}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"s3.path-style-access": "true"}, {"s3.force-virtual-addressing": "false"}),
+        ({"s3.path-style-access": "false"}, {"s3.force-virtual-addressing": "true"}),
+        ({"client.assume-role.arn": "a"}, {"client.role-arn": "a"}),
+        ({"glue.id": "1", "client.region": "r"}, {"glue.id": "1", "client.region": "r"}),
+        ({"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "cache-enabled": "false"}, {}),
+    ],
+)
+def test_properties_of_files_get_their_names(
+    given: dict[str, str], expected: dict[str, Any]
+) -> None:
+    assert translated("lake", {"type": "glue", **given}).properties == {**expected, **FILES}
+
+
+@pytest.mark.parametrize("kind", ["rest", "jdbc", "glue", "hive"])
+@pytest.mark.parametrize(
+    "name",
+    ["py-io-impl", "py-catalog-impl", "auth", "s3.signer", "s3.retry-strategy-impl", "ssl"],
+)
+def test_no_property_that_names_code_reaches_pyiceberg(kind: str, name: str) -> None:
+    given = {"type": kind, "uri": "jdbc:sqlite:/c.db", name: "os.system"}
+    assert "os.system" not in translated("lake", given).properties.values()
+
+
+def test_the_same_catalog_has_the_same_digest_and_shows_no_value() -> None:
+    one = translated("lake", {"type": "rest", "uri": "http://c", "token": "secret-1"})
+    same = translated("lake", {"token": "secret-1", "uri": "http://c", "type": "rest"})
+    other = translated("lake", {"type": "rest", "uri": "http://c", "token": "secret-2"})
+    assert one.digest == same.digest != other.digest
+    assert translated("other", {"type": "rest", "uri": "http://c"}).digest != one.digest
+    assert "secret-1" not in repr(one) + one.digest

@@ -1,0 +1,168 @@
+"""The newest snapshots of real tables, through pyiceberg, and what its errors become."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError
+
+import support_rest_catalog
+from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_reading import OpenCatalog, mapped, opened
+from support_head_lake import HeadLake
+from support_rest_catalog import RestCatalog
+
+pytestmark = pytest.mark.unit
+
+ORDERS = ("shop", "orders")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[HeadLake]:
+    made = HeadLake(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def catalog(lake: HeadLake) -> Iterator[OpenCatalog]:
+    reading = opened(translated("lake", lake.properties))
+    yield reading
+    reading.close()
+
+
+@pytest.fixture
+def rest() -> Iterator[RestCatalog]:
+    with support_rest_catalog.running() as served:
+        yield served
+
+
+def test_the_head_of_a_branch_moves_with_each_commit(lake: HeadLake, catalog: OpenCatalog) -> None:
+    lake.create()
+    assert catalog.heads(ORDERS) == {}
+    first = lake.commit()
+    assert catalog.heads(ORDERS) == {"main": int(first)}
+    lake.branch("audit")
+    second = lake.commit(branch="audit")
+    assert catalog.heads(ORDERS) == {"main": int(first), "audit": int(second)}
+    assert first != second
+
+
+def test_a_table_that_is_not_there_or_was_dropped_is_not_found(
+    lake: HeadLake, catalog: OpenCatalog
+) -> None:
+    with pytest.raises(TableNotFound, match=r"shop\.orders"):
+        catalog.heads(ORDERS)
+    lake.create()
+    catalog.heads(ORDERS)
+    lake.drop()
+    with pytest.raises(TableNotFound):
+        catalog.heads(ORDERS)
+
+
+def test_no_file_is_read_again_while_the_pointer_stands(
+    lake: HeadLake, catalog: OpenCatalog
+) -> None:
+    lake.create()
+    head = lake.commit()
+    catalog.heads(ORDERS)
+    lake.metadata_file().unlink()
+    assert catalog.heads(ORDERS) == {"main": int(head)}
+
+
+def test_metadata_that_cannot_be_read_is_no_snapshot_and_is_not_repeated(
+    lake: HeadLake, catalog: OpenCatalog
+) -> None:
+    lake.create()
+    lake.metadata_file().write_text('{"password": "swordfish"}', encoding="utf-8")
+    with pytest.raises(SourceUnavailable) as told:
+        catalog.heads(ORDERS)
+    assert "swordfish" not in told.value.message
+    assert told.value.__cause__ is not None
+
+
+def test_properties_of_a_table_choose_no_code(
+    lake: HeadLake, catalog: OpenCatalog, rest: RestCatalog
+) -> None:
+    lake.create()
+    file = lake.metadata_file()
+    metadata = json.loads(file.read_text(encoding="utf-8"))
+    # pyiceberg imports what this names, and calls it with the properties.
+    metadata["properties"]["py-io-impl"] = "no_such_module.Trap"
+    file.write_text(json.dumps(metadata), encoding="utf-8")
+    assert catalog.heads(ORDERS) == {}
+    rest.put("shop.orders", metadata)
+    assert opened(translated("lake", rest.properties)).heads(ORDERS) == {}
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    catalog = opened(translated("lake", {"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"}))
+    with pytest.raises(SourceUnavailable, match="OperationalError"):
+        catalog.heads(ORDERS)
+    assert not missing.exists()
+
+
+def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
+    lake: HeadLake, rest: RestCatalog
+) -> None:
+    lake.create()
+    head = lake.commit()
+    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    catalog = opened(translated("lake", rest.properties))
+    assert catalog.heads(ORDERS) == {"main": int(head)}
+    asked, headers = rest.requests[-1]
+    assert asked == "/v1/namespaces/shop/tables/orders?snapshots=refs"
+    # Credentials for the files would cost the catalog a request of its own.
+    assert "X-Iceberg-Access-Delegation" not in headers
+    with pytest.raises(TableNotFound):
+        catalog.heads(("shop", "missing"))
+    catalog.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (401, "NotAuthorizedException", Unauthorized),
+        (403, "ForbiddenException", Unauthorized),
+        (500, "InternalServerError", SourceUnavailable),
+        (503, "SlowDownException", SourceUnavailable),
+    ],
+)
+def test_refusals_of_a_rest_catalog_are_told_apart(
+    rest: RestCatalog, status: int, kind: str, expected: type[IcdcError]
+) -> None:
+    rest.refuse(status, kind, "the password is swordfish")
+    with pytest.raises(expected) as told:
+        opened(translated("lake", rest.properties))
+    assert "swordfish" not in told.value.message
+
+
+def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
+    with pytest.raises(SourceUnavailable, match="ConnectionError"):
+        opened(translated("lake", {"type": "rest", "uri": "http://127.0.0.1:1"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (NoSuchNamespaceError("x"), TableNotFound),
+        (ForbiddenError("x"), Unauthorized),
+        (ServerError("x"), SourceUnavailable),
+        (ModuleNotFoundError("boto3"), OutOfSight),
+        (FileNotFoundError("x"), SourceUnavailable),
+        (KeyError("x"), SourceUnavailable),
+    ],
+)
+def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcError]) -> None:
+    with pytest.raises(expected) as told, mapped("shop.orders"):
+        raise given
+    assert told.value.__cause__ is given
+
+
+def test_a_kind_whose_library_is_not_installed_is_left_to_runs() -> None:
+    # The locked environment holds no library for Hive.
+    with pytest.raises(OutOfSight, match="not installed"):
+        opened(translated("lake", {"type": "hive", "uri": "thrift://127.0.0.1:1"}))

@@ -1,0 +1,100 @@
+"""Catalog properties from Secrets: only with the flag, kept for a while, never told."""
+
+import asyncio
+import base64
+
+import pytest
+
+from icdc_api.catalog import Catalog
+from icdc_api.errors import IcdcError, Unauthorized
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.catalog_secrets import KEPT_SECONDS, CatalogSecrets
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.errors import Denied, Unavailable
+from support_fake_api import FakeServer, on, refusal
+
+pytestmark = pytest.mark.unit
+
+PATH = kinds.SECRET.path("default", "lake")
+CATALOG = Catalog.model_validate(
+    {
+        "properties": {"type": "rest", "uri": "http://c"},
+        "propertiesFrom": [{"secretRef": {"name": "lake"}}, {"secretRef": {"name": "more"}}],
+    },
+    by_alias=True,
+    by_name=False,
+)
+PLAIN = Catalog(properties={"type": "rest"})
+
+
+class World:
+    """Two Secrets on a fake API server, and a clock."""
+
+    def __init__(self, *, allowed: bool = True) -> None:
+        self.server = FakeServer()
+        self.seconds = 0.0
+        self.put("lake", token=b"swordfish\n", uri=b"http://other")
+        self.put("more", uri=b"http://last")
+        self.secrets = CatalogSecrets(
+            self.server.api(), allowed=allowed, clock=lambda: self.seconds
+        )
+
+    def put(self, name: str, **values: bytes) -> None:
+        data = {key: base64.b64encode(value).decode() for key, value in values.items()}
+        path = kinds.SECRET.path("default", name)
+        self.server.add(path, {"metadata": {"name": name}, "data": data})
+
+    def properties(self, catalog: Catalog = CATALOG) -> dict[str, str]:
+        return asyncio.run(self.secrets.properties("default", catalog))
+
+    def refused(self) -> IcdcError:
+        with pytest.raises(IcdcError) as told:
+            self.properties()
+        assert "swordfish" not in str(told.value)
+        return told.value
+
+
+def test_a_later_secret_wins_over_an_earlier_one_and_both_over_the_spec() -> None:
+    expected = {"type": "rest", "uri": "http://last", "token": "swordfish"}
+    assert World().properties() == expected
+
+
+def test_without_the_flag_no_secret_is_asked_for() -> None:
+    world = World(allowed=False)
+    error = world.refused()
+    assert isinstance(error, OutOfSight)
+    assert "--read-catalog-secrets" in error.message
+    assert world.properties(PLAIN) == {"type": "rest"}
+    assert world.server.requests == []
+
+
+def test_a_secret_is_read_again_only_after_some_minutes() -> None:
+    world = World()
+    world.properties()
+    world.put("lake", token=b"rotated")
+    world.seconds = KEPT_SECONDS - 1
+    assert world.properties()["token"] == "swordfish"
+    assert len(world.server.requests) == 2
+    world.seconds = KEPT_SECONDS
+    assert world.properties()["token"] == "rotated"
+
+
+def test_a_refusal_of_the_catalog_has_its_secrets_read_anew() -> None:
+    world = World()
+    world.properties()
+    world.put("lake", token=b"rotated")
+    world.secrets.forget("default", CATALOG)
+    assert world.properties()["token"] == "rotated"
+
+
+def test_a_secret_that_cannot_be_read_is_said_without_its_values() -> None:
+    world = World()
+    world.put("lake", token=b"swordfish\xff")
+    assert isinstance(world.refused(), Unauthorized)
+    world.server.fault = on("GET", "secrets", refusal(403, "secrets is forbidden"))
+    assert isinstance(world.refused(), Denied)
+    world.server.fault = on("GET", "secrets", refusal(503, "later"))
+    assert isinstance(world.refused(), Unavailable)
+    world.server.fault = lambda method, path: None
+    del world.server.objects[PATH]
+    assert "no Secret 'lake'" in world.refused().message

@@ -1,0 +1,257 @@
+"""Reading the heads of a pipeline's tables: what is told apart, shared, bounded and healed."""
+
+import asyncio
+import base64
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from icdc_api.errors import SourceUnavailable, Unauthorized
+from icdc_api.spec import PipelineSpec
+from icdc_operator.cluster.heads import catalog_reading
+from icdc_operator.cluster.heads import table_heads as heads
+from icdc_operator.cluster.heads.catalog_properties import PyCatalog
+from icdc_operator.cluster.heads.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
+from icdc_operator.cluster.heads.lanes import Threads
+from icdc_operator.cluster.heads.table_heads import Head, HeadReader, Unseen
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.metrics import Metrics
+from support_fake_api import FakeServer
+from support_head_lake import HeadLake
+from support_pipelines import make_spec
+
+pytestmark = pytest.mark.unit
+
+
+class FakeCatalog:
+    """A catalog that does what `act` does, in place of one that fails or hangs."""
+
+    def __init__(self, act: Callable[[Sequence[str]], dict[str, int]]) -> None:
+        self.act = act
+        self.connections: list[PyCatalog] = []
+        self.closed = 0
+
+    def connect(self, catalog: PyCatalog) -> OpenCatalog:
+        self.connections.append(catalog)
+        return self
+
+    def heads(self, table: Sequence[str]) -> dict[str, int]:
+        return self.act(table)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class World:
+    """A reader on fake or real catalogs."""
+
+    def __init__(
+        self,
+        connect: Callable[[PyCatalog], OpenCatalog] = catalog_reading.opened,
+        *,
+        seconds: float = 30.0,
+        max_catalogs: int = 8,
+    ) -> None:
+        self.metrics = Metrics()
+        self._connect, self._seconds, self._max = connect, seconds, max_catalogs
+
+    def reader(self) -> HeadReader:
+        return HeadReader(
+            CatalogSecrets(FakeServer().api(), allowed=False),
+            self.metrics,
+            connect=self._connect,
+            threads=Threads(2),
+            table_seconds=self._seconds,
+            max_catalogs=self._max,
+        )
+
+    def read(self, *specs: PipelineSpec) -> dict[str, Head | Unseen]:
+        """What one reader finds, one spec after the other: the last answer."""
+
+        async def story() -> dict[str, Head | Unseen]:
+            reader = self.reader()
+            for spec in specs:
+                found = await reader.read("default", heads.wanted(spec))
+            reader.close()
+            return found
+
+        return asyncio.run(story())
+
+
+def spec_of(*tables: str, **properties: str) -> PipelineSpec:
+    given = {"type": "rest", "uri": "http://c", **properties}
+    return make_spec(*tables, catalog={"properties": given})
+
+
+def reason(found: Head | Unseen) -> str:
+    assert isinstance(found, Unseen)
+    return found.reason
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[HeadLake]:
+    made = HeadLake(tmp_path)
+    yield made
+    made.close()
+
+
+def test_each_table_has_its_head_or_a_reason_of_its_own(lake: HeadLake) -> None:
+    for name in ("shop.orders", "shop.empty", "shop.branched"):
+        lake.create(name)
+    head = lake.commit("shop.orders")
+    lake.commit("shop.branched")
+    lake.branch("audit", "shop.branched")
+    audited = lake.commit("shop.branched", branch="audit")
+    elsewhere = {"properties": {"type": "hadoop", "warehouse": "/w"}}
+    secret = {**elsewhere, "propertiesFrom": [{"secretRef": {"name": "s"}}]}
+    document = {
+        "catalog": {"properties": lake.properties},
+        "tables": [
+            {"name": "shop.orders"},
+            {"name": "shop.empty"},
+            {"name": "shop.branched", "branch": "audit"},
+            {"name": "shop.missing"},
+            {"name": "`shop`.`orders`", "index": "again", "branch": "gone"},
+            {"name": "shop.hadoop", "catalog": elsewhere},
+            {"name": "shop.secret", "catalog": secret},
+        ],
+    }
+    found = World().read(make_spec(**document))
+    assert found["shop.orders"] == Head(head)
+    assert found["shop.empty"] == Head(None)
+    assert found["shop.branched"] == Head(audited)
+    assert "no such table" in reason(found["shop.missing"])
+    assert "no branch 'gone'" in reason(found["`shop`.`orders`"])
+    assert "pyiceberg cannot read" in reason(found["shop.hadoop"])
+    assert "--read-catalog-secrets" in reason(found["shop.secret"])
+
+
+def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
+    lake: HeadLake,
+) -> None:
+    lake.create()
+    head = lake.commit()
+    spec = make_spec(catalog={"properties": lake.properties})
+    away = lake.database.with_suffix(".away")
+
+    async def story() -> None:
+        reader = World().reader()
+        tables = heads.wanted(spec)
+        assert await reader.read("default", tables) == {"shop.orders": Head(head)}
+        lake.database.rename(away)
+        reader.close()
+        found = await reader.read("default", tables)
+        assert "cannot be read" in reason(found["shop.orders"])
+        away.rename(lake.database)
+        assert await reader.read("default", tables) == {"shop.orders": Head(head)}
+        reader.close()
+
+    asyncio.run(story())
+
+
+def test_pipelines_with_the_same_properties_share_one_connection() -> None:
+    catalog = FakeCatalog(lambda table: {"main": 7})
+    world = World(catalog.connect)
+    world.read(spec_of("a.b", "c.d"), spec_of("e.f"), spec_of("a.b"))
+    assert len(catalog.connections) == 1
+    world.read(spec_of("a.b"), spec_of("a.b", token="t"))
+    assert len(catalog.connections) == 3
+
+
+def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None:
+    catalog = FakeCatalog(lambda table: {"main": 7})
+    one, two, three = (spec_of("a.b", warehouse=name) for name in "xyz")
+    World(catalog.connect, max_catalogs=2).read(one, two, one, three, one, two)
+    used = [each.properties["warehouse"] for each in catalog.connections]
+    assert used == ["x", "y", "z", "y"]
+
+
+def test_a_connection_that_failed_is_made_anew() -> None:
+    def act(table: Sequence[str]) -> dict[str, int]:
+        raise SourceUnavailable("broken")
+
+    catalog = FakeCatalog(act)
+    World(catalog.connect).read(spec_of("a.b"), spec_of("a.b"))
+    assert (len(catalog.connections), catalog.closed) == (2, 2)
+
+
+def test_a_catalog_that_hangs_holds_up_nobody_else() -> None:
+    free = threading.Event()
+
+    def act(table: Sequence[str]) -> dict[str, int]:
+        if table[0] == "hangs":
+            free.wait()
+        return {"main": 7}
+
+    world = World(FakeCatalog(act).connect, seconds=0.2)
+
+    async def story() -> None:
+        reader = world.reader()
+        hanging, healthy = spec_of("hangs.x", "fine.x"), spec_of("fine.y", warehouse="w")
+        first, second = await asyncio.gather(
+            reader.read("default", heads.wanted(hanging)),
+            reader.read("default", heads.wanted(healthy)),
+        )
+        assert "within 0.2 s" in reason(first["hangs.x"])
+        assert "does not answer" in reason(first["fine.x"])
+        assert second == {"fine.y": Head("7")}
+        assert reader.overdue == 1
+        for _ in range(20):
+            again = await reader.read("default", heads.wanted(hanging))
+            assert "earlier request" in reason(again["hangs.x"])
+        assert reader.overdue == 1
+        free.set()
+        reader.close()
+
+    asyncio.run(story())
+
+
+def test_refused_credentials_have_the_secret_read_anew() -> None:
+    tokens: list[object] = []
+    server = FakeServer()
+
+    def put(token: str) -> None:
+        data = {"token": base64.b64encode(token.encode()).decode()}
+        path = kinds.SECRET.path("default", "lake")
+        server.add(path, {"metadata": {"name": "lake"}, "data": data})
+
+    def connect(catalog: PyCatalog) -> OpenCatalog:
+        tokens.append(catalog.properties["token"])
+        put("rotated")
+        raise Unauthorized("the catalog refuses")
+
+    given = {"properties": {"type": "rest", "uri": "http://c"}}
+    spec = make_spec(catalog={**given, "propertiesFrom": [{"secretRef": {"name": "lake"}}]})
+
+    async def story() -> None:
+        secrets = CatalogSecrets(server.api(), allowed=True)
+        reader = HeadReader(secrets, Metrics(), connect=connect)
+        for _ in range(2):
+            found = await reader.read("default", heads.wanted(spec))
+            assert reason(found["shop.orders"]) == "the catalog refuses"
+
+    put("first")
+    asyncio.run(story())
+    assert tokens == ["first", "rotated"]
+
+
+def test_an_error_that_nobody_foresaw_is_counted_and_its_text_is_kept_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class UnknownError(Exception):
+        """Of a library that nobody has heard of."""
+
+    def act(table: Sequence[str]) -> dict[str, int]:
+        raise UnknownError("swordfish")
+
+    world = World(FakeCatalog(act).connect)
+    with caplog.at_level(logging.ERROR):
+        found = world.read(spec_of("a.b"))
+    assert reason(found["a.b"]) == "internal error (UnknownError)"
+    assert "please report it: UnknownError" in caplog.text
+    assert "swordfish" not in caplog.text.replace('raise UnknownError("swordfish")', "")
+    assert world.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1

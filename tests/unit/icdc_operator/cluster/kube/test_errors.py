@@ -1,0 +1,103 @@
+"""The border at which the client libraries' errors end."""
+
+import json
+from collections.abc import Callable
+
+import aiohttp
+import pytest
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.config import ConfigException
+
+from icdc_api.errors import BadSpec, IcdcError
+from icdc_operator.cluster.kube import errors
+
+pytestmark = pytest.mark.unit
+
+
+def _answer(details: dict[str, object] | None = None) -> bytes:
+    return json.dumps({"kind": "Status", "message": "told", "details": details or {}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.Invalid),
+        (401, errors.Denied),
+        (403, errors.Denied),
+        (404, errors.NotFound),
+        (409, errors.Conflict),
+        (410, errors.Gone),
+        (413, errors.Invalid),
+        (418, errors.Invalid),
+        (422, errors.Invalid),
+        (429, errors.Unavailable),
+        (500, errors.Unavailable),
+        (503, errors.Unavailable),
+        (504, errors.Unavailable),
+    ],
+)
+def test_every_answer_has_an_error(status: int, kind: type[errors.ClusterError]) -> None:
+    error = errors.of_answer(status, _answer(), {}, what="get pods")
+    assert type(error) is kind
+    assert error.message == f"get pods: told (status {status})"
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "seconds"),
+    [
+        ({"Retry-After": "7"}, {}, 7.0),
+        ({}, {"retryAfterSeconds": 3}, 3.0),
+        ({"Retry-After": "Sun, 01 Mar 2026 12:00:00 GMT"}, {}, None),
+        ({}, {}, None),
+    ],
+)
+def test_how_long_to_wait_is_what_the_server_says(
+    headers: dict[str, str], details: dict[str, object], seconds: float | None
+) -> None:
+    error = errors.of_answer(429, _answer(details), headers, what="get pods")
+    assert isinstance(error, errors.Unavailable)
+    assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize("body", [b"<html>oops</html>", b"[1]", b"\xff\xfe", b"x" * 9000, b"null"])
+def test_an_answer_of_somebody_in_between_is_shown_in_part(body: bytes) -> None:
+    error = errors.of_answer(502, body, {}, what="get pods")
+    assert len(error.message) < 700
+
+
+RAISED: list[tuple[Callable[[], BaseException], type[IcdcError]]] = [
+    (TimeoutError, errors.Unavailable),
+    (lambda: aiohttp.ServerTimeoutError("slow"), errors.Unavailable),
+    (lambda: aiohttp.ServerDisconnectedError("gone"), errors.Unavailable),
+    (lambda: ConnectionRefusedError("refused"), errors.Unavailable),
+    (lambda: json.JSONDecodeError("bad", "", 0), errors.Unavailable),
+    (lambda: ApiException(status=409, reason="Conflict"), errors.Conflict),
+    (lambda: ApiException(status=0, reason="broken"), errors.Invalid),
+    (lambda: ConfigException("no context"), BadSpec),
+]
+
+
+@pytest.mark.parametrize(("foreign", "kind"), RAISED)
+def test_every_foreign_error_is_mapped_and_kept(
+    foreign: Callable[[], BaseException], kind: type[IcdcError]
+) -> None:
+    error = foreign()
+    with pytest.raises(kind, match="get pods") as caught, errors.mapped("get pods"):
+        raise error
+    assert caught.value.__cause__ is error
+
+
+def test_our_own_errors_pass_as_they_are() -> None:
+    own = errors.Gone("old")
+    with pytest.raises(errors.Gone) as caught, errors.mapped("get pods"):
+        raise own
+    assert caught.value is own
+
+
+def _all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError]]:
+    return [each for child in kind.__subclasses__() for each in (child, *_all_below(child))]
+
+
+def test_every_error_that_may_pass_says_so() -> None:
+    passing = {each for each in _all_below(errors.ClusterError) if each.retryable}
+    assert passing == {errors.Conflict, errors.Gone, errors.Unavailable}

@@ -1,0 +1,86 @@
+"""What counts as progress, and what is written at once."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.status import Duplicates, ExportProgress, PipelineStatus, TableReason, TableState
+from icdc_operator.cluster.loop.changes import is_progress_only
+from icdc_operator.decide import decide
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def status() -> PipelineStatus:
+    known = PipelineStatus(observed_generation=1, tables=(caught_up(),), last_run=run_record())
+    return decide(observed(make_spec(), known), NOW).status
+
+
+def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
+    table = status.tables[0].model_copy(update=changes)
+    return status.model_copy(update={"tables": (table,)})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"applied_snapshot_id": "8", "applied_at": NOW, "applied_sequence_number": 4},
+        {"snapshots_behind": 3, "lag_seconds": 60, "current_snapshot_id": "9"},
+        {"rows_upserted": 5, "rows_deleted": 6, "dead_letters": 7},
+        {"export": ExportProgress(chunks_done=3)},
+        {"duplicates": Duplicates(count=2)},
+    ],
+)
+def test_how_far_a_table_is_may_wait(status: PipelineStatus, changes: dict[str, Any]) -> None:
+    assert is_progress_only(status, with_table(status, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"state": TableState.STALLED},
+        {"reason": TableReason.GAP},
+        {"index": "other"},
+        {"table_uuid": "u"},
+    ],
+)
+def test_where_a_table_stands_is_written_at_once(
+    status: PipelineStatus, changes: dict[str, Any]
+) -> None:
+    assert not is_progress_only(status, with_table(status, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"observed_generation": 2},
+        {"current_run": run_record(epoch=2000)},
+        {"consecutive_failures": 1},
+        {"next_attempt_time": NOW},
+        {"operator_version": "9"},
+    ],
+)
+def test_everything_else_is_written_at_once(
+    status: PipelineStatus, changes: dict[str, Any]
+) -> None:
+    assert not is_progress_only(status, status.model_copy(update=changes))
+
+
+@pytest.mark.parametrize("kind", list(ConditionType))
+def test_a_condition_is_written_at_once_unless_it_tells_of_lag(
+    status: PipelineStatus, kind: ConditionType
+) -> None:
+    turned = tuple(
+        each.model_copy(update={"reason": "Other"}) if each.type == kind else each
+        for each in status.conditions
+    )
+    after = status.model_copy(update={"conditions": turned})
+    assert is_progress_only(status, after) == (kind == ConditionType.CAUGHT_UP)
+
+
+def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
+    told = tuple(each.model_copy(update={"message": "3 left"}) for each in status.conditions)
+    assert is_progress_only(status, status.model_copy(update={"conditions": told}))

@@ -1,0 +1,256 @@
+"""One look at one pipeline: the order of steps, what is written when, and what a crash leaves."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from icdc_api.runs import RunState
+from icdc_api.status import TableStatus
+from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
+from icdc_operator.cluster.loop.reconciler import LOOKS, PROGRESS_SECONDS, WATCHED_SECONDS
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.decide import OBSERVE_SECONDS
+from icdc_operator.observed import CreateRun, RunPhase
+from support_cluster_fakes import SHOP, MemoryCluster
+from support_pipelines import at_work, caught_up, make_spec, observed, report, seen
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def fresh() -> MemoryCluster:
+    """A pipeline that nobody has looked at yet."""
+    return MemoryCluster(observed(make_spec()))
+
+
+@pytest.fixture
+def working() -> MemoryCluster:
+    """A pipeline whose run reports, and whose status says so."""
+    cluster = MemoryCluster(
+        at_work(make_spec(), seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
+    )
+    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    cluster.taken_steps()
+    return cluster
+
+
+def behind(snapshots: int) -> TableStatus:
+    return caught_up(snapshots_behind=snapshots)
+
+
+def count(metrics: Metrics, name: str, **labels: str) -> float:
+    return metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def test_a_run_is_made_durable_told_of_and_created_in_this_order(fresh: MemoryCluster) -> None:
+    reconciler = fresh.reconciler()
+    assert asyncio.run(reconciler.reconcile(SHOP)) == 0.0
+    assert [step.what for step in fresh.taken_steps()] == ["save", "events"]
+    assert asyncio.run(reconciler.reconcile(SHOP)) == OBSERVE_SECONDS
+    (created,) = fresh.taken_steps("act")
+    assert isinstance(created.detail, CreateRun)
+
+
+def test_nothing_is_written_when_nothing_changed(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    for _ in range(5):
+        asyncio.run(reconciler.reconcile(SHOP))
+        working.pass_time(1)
+    assert working.taken_steps() == []
+
+
+def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    saves = []
+    for second in range(31):
+        working.see(report=report(behind(100 - second)))
+        wait = asyncio.run(reconciler.reconcile(SHOP))
+        assert wait is not None
+        if working.taken_steps("save"):
+            saves.append(second)
+        else:
+            assert 0 < wait <= PROGRESS_SECONDS
+        working.pass_time(1)
+    assert saves == list(range(0, 31, int(PROGRESS_SECONDS)))
+
+
+def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.pass_time(1)
+    working.see(report=report(behind(7)))
+    wait = asyncio.run(reconciler.reconcile(SHOP))
+    assert wait == PROGRESS_SECONDS - 1
+    working.taken_steps()
+    working.pass_time(wait)
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert len(working.taken_steps("save")) == 1
+    assert working.observed is not None
+    assert working.observed.status.tables[0].snapshots_behind == 7
+
+
+def test_a_change_of_the_run_is_written_at_once(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.see(phase=RunPhase.SUCCEEDED, writer_alive=False, report=report(finished=True))
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert len(working.taken_steps("save")) == 2
+    assert working.observed is not None
+    assert working.observed.status.last_run is not None
+    assert working.observed.status.last_run.state == RunState.SUCCEEDED
+
+
+def test_a_clock_that_is_set_back_holds_nothing_back_for_long(working: MemoryCluster) -> None:
+    reconciler = working.reconciler()
+    working.see(report=report(behind(8)))
+    asyncio.run(reconciler.reconcile(SHOP))
+    working.pass_time(-3600)
+    working.see(report=report(behind(7)))
+    wait = asyncio.run(reconciler.reconcile(SHOP))
+    assert wait is not None
+    assert wait <= PROGRESS_SECONDS
+
+
+def test_a_run_that_works_is_looked_at_less_often_than_one_that_starts(
+    working: MemoryCluster,
+) -> None:
+    assert asyncio.run(working.reconciler().reconcile(SHOP)) == WATCHED_SECONDS
+    working.see(report=None, phase=RunPhase.PENDING)
+    assert asyncio.run(working.reconciler().reconcile(SHOP)) == OBSERVE_SECONDS
+
+
+def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
+    writes = iter(range(1))
+
+    def somebody_writes(what: str) -> None:
+        if what == "save" and next(writes, None) is not None:
+            fresh.touch()
+
+    fresh.before = somebody_writes
+    metrics = Metrics()
+    assert asyncio.run(fresh.reconciler(metrics).reconcile(SHOP)) == 0.0
+    assert len(fresh.taken_steps("save")) == 1
+    assert count(metrics, "icdc_reconciles_total", result="conflict") == 1
+
+
+def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
+    fresh: MemoryCluster,
+) -> None:
+    looks = []
+
+    def somebody_writes(what: str) -> None:
+        if what == "save":
+            fresh.touch()
+        looks.append(what)
+
+    fresh.before = somebody_writes
+    with pytest.raises(Conflict):
+        asyncio.run(fresh.reconciler().reconcile(SHOP))
+    assert looks == ["observe", "save"] * LOOKS
+    assert fresh.taken_steps() == []
+
+
+@pytest.mark.parametrize("gone_at", ["observe", "save"])
+def test_a_pipeline_that_is_gone_needs_no_look_and_leaves_no_metrics(
+    fresh: MemoryCluster, gone_at: str
+) -> None:
+    metrics = Metrics()
+    reconciler = fresh.reconciler(metrics)
+
+    def gone(what: str) -> None:
+        if what == gone_at == "save":
+            raise NotFound("it is gone")
+
+    fresh.before = gone
+    if gone_at == "observe":
+        fresh.observed = None
+    assert asyncio.run(reconciler.reconcile(SHOP)) is None
+    assert reconciler.looked_at() == {}
+    assert b"shop" not in metrics.text()
+
+
+def test_no_action_is_carried_out_when_the_status_could_not_be_written(
+    working: MemoryCluster,
+) -> None:
+    def broken(what: str) -> None:
+        if what == "save":
+            raise Unavailable("no answer")
+
+    assert working.observed is not None
+    spec = make_spec(suspend=True)
+    working.observed = replace(working.observed, spec=spec, generation=2)
+    working.before = broken
+    with pytest.raises(Unavailable):
+        asyncio.run(working.reconciler().reconcile(SHOP))
+    assert working.taken_steps() == []
+
+
+@pytest.mark.parametrize("lost", ["save", "act"])
+def test_an_answer_that_is_lost_doubles_nothing(fresh: MemoryCluster, lost: str) -> None:
+    faults = iter(range(1))
+
+    def lose(what: str) -> None:
+        if what == lost and next(faults, None) is not None:
+            raise Unavailable("the answer was lost")
+
+    fresh.after = lose
+    for _ in range(6):
+        try:
+            asyncio.run(fresh.reconciler().reconcile(SHOP))
+        except Unavailable:
+            fresh.pass_time(1)
+    created = [step.detail for step in fresh.taken_steps("act")]
+    assert len(created) == 1
+    assert isinstance(created[0], CreateRun)
+
+
+def test_a_look_is_remembered_by_the_version_that_it_left(fresh: MemoryCluster) -> None:
+    reconciler = fresh.reconciler()
+    asyncio.run(reconciler.reconcile(SHOP))
+    assert reconciler.looked_at() == {SHOP: str(fresh.version)}
+    assert reconciler.knows(SHOP, str(fresh.version))
+    fresh.touch()
+    assert not reconciler.knows(SHOP, str(fresh.version))
+
+
+def test_a_look_that_failed_is_not_remembered(fresh: MemoryCluster) -> None:
+    def broken(what: str) -> None:
+        if what == "act":
+            raise Unavailable("no answer")
+
+    reconciler = fresh.reconciler()
+    asyncio.run(reconciler.reconcile(SHOP))
+    fresh.touch()
+    fresh.before = broken
+    with pytest.raises(Unavailable):
+        asyncio.run(reconciler.reconcile(SHOP))
+    assert not reconciler.knows(SHOP, str(fresh.version))
+
+
+def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_with() -> None:
+    def story(crash_at: int) -> tuple[list[str], int]:
+        cluster = MemoryCluster(observed(make_spec()))
+        asked: list[str] = []
+
+        def crash(what: str) -> None:
+            asked.append(what)
+            if len(asked) == crash_at:
+                raise KeyboardInterrupt
+
+        cluster.before = cluster.after = crash
+        for _ in range(5):
+            try:
+                asyncio.run(cluster.reconciler().reconcile(SHOP))
+            except KeyboardInterrupt:
+                cluster.pass_time(2)
+        assert cluster.observed is not None
+        created = cluster.taken_steps("act")
+        assert {type(step.detail) for step in created} == {CreateRun}
+        return [run.name for run in cluster.observed.runs], len(asked)
+
+    undisturbed, asked = story(0)
+    for position in range(1, asked + 1):
+        assert story(position)[0] == undisturbed == ["shop-e1-1"], position

@@ -1,0 +1,129 @@
+"""The net below lost events: what is listed, and what becomes due by it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from icdc_operator.cluster.kube.errors import Unavailable
+from icdc_operator.cluster.kube.kinds import PIPELINE, Kind, Resource
+from icdc_operator.cluster.kube.transport import JSON
+from icdc_operator.cluster.loop.informer import Scope
+from icdc_operator.cluster.loop.relist import ROUNDS, Relist
+from icdc_operator.cluster.loop.watch_age import WatchAge
+from icdc_operator.cluster.queue import Key, WorkQueue
+
+pytestmark = pytest.mark.unit
+
+
+class Cluster:
+    """Lists the pipelines of the test, and the parts that a Relist needs."""
+
+    def __init__(self, *namespaces: str) -> None:
+        self.now = 0.0
+        self.versions: dict[Key, str] = {}
+        self.looked_at: dict[Key, str] = {}
+        self.faults: list[Exception] = []
+        self.queue = WorkQueue(lambda: self.now)
+        self.watch_age = WatchAge(lambda: self.now)
+        self.relist = Relist(
+            self,
+            Scope(namespaces),
+            self.queue,
+            self.watch_age,
+            lambda: dict(self.looked_at),
+            retry_seconds=0.0,
+        )
+
+    async def list_objects(
+        self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
+    ) -> list[Resource]:
+        assert kind is PIPELINE
+        if self.faults:
+            raise self.faults.pop()
+        return [
+            {"metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": at}}
+            for key, at in self.versions.items()
+            if namespace in (None, key.namespace)
+        ]
+
+    def due(self) -> set[Key]:
+        keys: set[Key] = set()
+        while (key := self.queue.take()) is not None:
+            keys.add(key)
+            self.queue.done(key)
+        return keys
+
+
+def keys(count: int, namespace: str = "default") -> list[Key]:
+    return [Key(namespace, f"pipeline-{number}") for number in range(count)]
+
+
+def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
+    cluster = Cluster()
+    cluster.versions = dict.fromkeys(keys(50), "1")
+    asyncio.run(cluster.relist.once())
+    assert cluster.due() == set(keys(50))
+    assert cluster.relist.done.is_set()
+
+
+def test_only_the_namespaces_of_the_scope_are_listed() -> None:
+    cluster = Cluster("a", "b")
+    for namespace in "abc":
+        cluster.versions[Key(namespace, "shop")] = "1"
+    asyncio.run(cluster.relist.once())
+    assert cluster.due() == {Key("a", "shop"), Key("b", "shop")}
+
+
+def test_what_changed_or_went_unseen_is_due_at_once() -> None:
+    cluster = Cluster()
+    same, changed, gone, new = keys(4)
+    cluster.looked_at = {same: "1", changed: "2", gone: "3"}
+    cluster.versions = {same: "1", changed: "9", new: "4"}
+    asyncio.run(cluster.relist.once())
+    assert cluster.due() - {same} == {changed, gone, new}
+
+
+def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() -> None:
+    cluster = Cluster()
+    cluster.versions = dict.fromkeys(keys(200), "1")
+    cluster.looked_at = dict(cluster.versions)
+    rounds: list[set[Key]] = []
+    for _ in range(ROUNDS):
+        asyncio.run(cluster.relist.once())
+        cluster.now += 1e6
+        rounds.append(cluster.due())
+    assert set().union(*rounds) == set(keys(200))
+    assert sum(map(len, rounds)) == 200
+    assert max(map(len, rounds)) < 200 / ROUNDS * 3
+
+
+def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
+    cluster = Cluster()
+    cluster.faults = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        asyncio.run(cluster.relist.once())
+    assert not cluster.relist.done.is_set()
+
+
+def test_a_dead_watch_is_found_by_a_list() -> None:
+    cluster = Cluster()
+    (shop,) = keys(1)
+    cluster.watch_age.told(shop, "1", deleted=False)
+    cluster.versions = {shop: "2"}
+    asyncio.run(cluster.relist.once())
+    cluster.now = 400.0
+    assert cluster.watch_age.missed_seconds == 400.0
+
+
+def test_lists_are_repeated_after_a_fault() -> None:
+    cluster = Cluster()
+    cluster.faults = [Unavailable("no answer"), Unavailable("no answer")]
+
+    async def story() -> Any:
+        lists = asyncio.create_task(cluster.relist.run())
+        await asyncio.wait_for(cluster.relist.done.wait(), timeout=5)
+        lists.cancel()
+        return await asyncio.gather(lists, return_exceptions=True)
+
+    assert isinstance(asyncio.run(story())[0], asyncio.CancelledError)

@@ -1,0 +1,89 @@
+"""A watch is judged by what a list has shown and the watch has not told."""
+
+import pytest
+
+from icdc_operator.cluster.loop.watch_age import WatchAge
+from icdc_operator.cluster.queue import Key
+
+pytestmark = pytest.mark.unit
+
+SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+
+
+class Watch:
+    """A WatchAge with the clock of the test."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.age = WatchAge(lambda: self.now)
+
+    def compare(self, versions: dict[Key, str]) -> None:
+        self.age.listed(versions, began=self.age.versions())
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
+    watch.age.told(SHOP, "10", deleted=False)
+    watch.now = 9999.0
+    watch.compare({SHOP: "10"})
+    assert (watch.age.missed_seconds, watch.age.last_event_seconds) == (0.0, 9999.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "listed", "missed"),
+    [
+        pytest.param("10", "11", True, id="a newer version"),
+        pytest.param("9", "10", True, id="numbers, not text"),
+        pytest.param("10", "9", False, id="a list that lags behind"),
+        pytest.param("a", "b", True, id="versions that are no numbers"),
+    ],
+)
+def test_what_is_missed_is_what_is_newer(
+    watch: Watch, told: str, listed: str, missed: bool
+) -> None:
+    watch.age.told(SHOP, told, deleted=False)
+    watch.compare({SHOP: listed})
+    watch.now = 5.0
+    assert watch.age.missed_seconds == (5.0 if missed else 0.0)
+
+
+def test_what_was_never_told_is_missed_until_it_is_told(watch: Watch) -> None:
+    watch.compare({SHOP: "10", TAXI: "11"})
+    watch.now = 3.0
+    watch.compare({SHOP: "10", TAXI: "11"})
+    watch.now = 7.0
+    assert watch.age.missed_seconds == 7.0
+    watch.age.told(SHOP, "10", deleted=False)
+    watch.age.told(TAXI, "12", deleted=False)
+    assert watch.age.missed_seconds == 0.0
+
+
+def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: Watch) -> None:
+    watch.age.told(SHOP, "10", deleted=False)
+    watch.compare({})
+    watch.now = 5.0
+    assert (watch.age.missed_seconds, watch.age.versions()) == (0.0, {})
+
+
+def test_a_pipeline_that_was_told_of_while_the_list_was_read_stays(watch: Watch) -> None:
+    began = watch.age.versions()
+    watch.age.told(SHOP, "10", deleted=False)
+    watch.age.listed({}, began=began)
+    assert watch.age.versions() == {SHOP: "10"}
+
+
+def test_a_deleted_pipeline_is_forgotten(watch: Watch) -> None:
+    watch.age.told(SHOP, "10", deleted=False)
+    watch.age.told(SHOP, "11", deleted=True)
+    assert watch.age.versions() == {}
+
+
+def test_a_new_watch_owes_nothing_yet(watch: Watch) -> None:
+    watch.compare({SHOP: "10"})
+    watch.now = 5.0
+    watch.age.restarted()
+    assert watch.age.missed_seconds == 0.0

@@ -1,0 +1,120 @@
+"""The informer is kept watching, whatever ends it."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.errors import NotFound, Unavailable
+from icdc_operator.cluster.kube.kinds import Kind, Resource
+from icdc_operator.cluster.kube.transport import JSON
+from icdc_operator.cluster.loop.informer import Scope, WatchError
+from icdc_operator.cluster.loop.watch_age import WatchAge
+from icdc_operator.cluster.loop.watching import Pace, Watching
+from icdc_operator.cluster.metrics import Metrics
+
+pytestmark = pytest.mark.unit
+
+PACE = Pace(first=0.001, cap=0.002, unknown=0.001)
+
+
+class Cluster:
+    """Knows some kinds, and ends watches as the test says."""
+
+    def __init__(self, *known: Kind) -> None:
+        self.known = set(known)
+        self.ends: list[Exception] = []
+        self.watches: list[bool] = []
+        self.asked: list[Kind] = []
+        self.when_asked: Callable[[int], None] = lambda _: None
+        self.changed = asyncio.Event()
+
+    async def list_objects(
+        self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
+    ) -> list[Resource]:
+        self.asked.append(kind)
+        self.when_asked(len(self.asked))
+        if kind not in self.known:
+            raise NotFound("the server could not find the requested resource")
+        return []
+
+    async def watch(
+        self, *, applications: bool, started: Callable[[], None] = lambda: None
+    ) -> None:
+        self.watches.append(applications)
+        started()
+        self.changed.set()
+        if self.ends:
+            raise self.ends.pop()
+        await asyncio.Event().wait()
+
+    async def until(self, holds: Callable[[], bool], metrics: Metrics) -> None:
+        """Watches until `holds`."""
+        watching = Watching(self, self, Scope(), WatchAge(lambda: 0.0), metrics, pace=PACE)
+        task = asyncio.create_task(watching.run())
+        async with asyncio.timeout(5):
+            while not holds():
+                await self.changed.wait()
+                self.changed.clear()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def restarts(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("icdc_watch_restarts_total")
+
+
+def test_a_watch_that_ends_is_started_anew_and_counted() -> None:
+    async def story() -> None:
+        cluster, metrics = Cluster(kinds.PIPELINE, kinds.APPLICATION), Metrics()
+        cluster.ends = [WatchError("410"), Unavailable("no answer")]
+        await cluster.until(lambda: len(cluster.watches) == 3, metrics)
+        assert restarts(metrics) == 2
+        assert cluster.watches == [True] * 3
+
+    asyncio.run(story())
+
+
+def test_pipelines_are_watched_even_without_spark_operator() -> None:
+    async def story() -> None:
+        cluster = Cluster(kinds.PIPELINE)
+        await cluster.until(lambda: bool(cluster.watches), Metrics())
+        assert cluster.watches == [False]
+
+    asyncio.run(story())
+
+
+def test_spark_applications_are_watched_once_the_cluster_knows_them() -> None:
+    async def story() -> None:
+        cluster, metrics = Cluster(kinds.PIPELINE), Metrics()
+
+        def installed(asked: int) -> None:
+            if asked == 8:
+                cluster.known.add(kinds.APPLICATION)
+
+        cluster.when_asked = installed
+        await cluster.until(lambda: len(cluster.watches) == 2, metrics)
+        assert cluster.watches == [False, True]
+        assert restarts(metrics) == 0
+
+    asyncio.run(story())
+
+
+def test_nothing_is_watched_until_the_cluster_knows_pipelines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        cluster = Cluster(kinds.APPLICATION)
+
+        def installed(asked: int) -> None:
+            if asked == 5:
+                assert cluster.watches == []
+                cluster.known.add(kinds.PIPELINE)
+
+        cluster.when_asked = installed
+        await cluster.until(lambda: bool(cluster.watches), Metrics())
+
+    asyncio.run(story())
+    told = [record.message for record in caplog.records]
+    assert sum("install the CRD" in each for each in told) == 1

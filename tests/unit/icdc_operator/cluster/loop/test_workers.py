@@ -1,0 +1,139 @@
+"""Workers: each key gets its answer, whatever a look does."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
+from icdc_operator.cluster.loop.workers import Workers
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import Backoff, Key, WorkQueue
+
+pytestmark = pytest.mark.unit
+
+SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+
+
+class Bench:
+    """Workers on a queue of the test, until a look closes it."""
+
+    def __init__(self) -> None:
+        self.queue = WorkQueue(time.monotonic, Backoff(first_seconds=0.001))
+        self.metrics = Metrics()
+        self.moments: list[float] = []
+
+    def work(
+        self,
+        look: Callable[[Key], Awaitable[float | None]],
+        *keys: Key,
+        count: int = 2,
+        look_seconds: float = 5.0,
+    ) -> None:
+        async def noted(key: Key) -> float | None:
+            self.moments.append(time.monotonic())
+            return await look(key)
+
+        async def story() -> None:
+            for key in keys:
+                self.queue.add(key)
+            workers = Workers(self.queue, noted, self.metrics, look_seconds=look_seconds)
+            began = workers.last_finished
+            await asyncio.wait_for(workers.run(count), timeout=10)
+            assert workers.last_finished > began
+
+        asyncio.run(story())
+
+    def fails_once(self, error: Exception) -> Callable[[Key], Awaitable[float | None]]:
+        faults = [error]
+
+        async def look(_: Key) -> float | None:
+            if faults:
+                raise faults.pop()
+            self.queue.close()
+            return None
+
+        return look
+
+    @property
+    def results(self) -> dict[str, float]:
+        return {
+            sample.labels["result"]: sample.value
+            for family in self.metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "icdc_reconciles_total"
+        }
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [
+        (Unavailable("no answer"), "failed"),
+        (Conflict("written since"), "conflict"),
+        (NameTaken("not ours"), "failed"),
+        (ZeroDivisionError("a bug"), "error"),
+    ],
+)
+def test_a_look_that_fails_is_counted_and_repeated(
+    bench: Bench, error: Exception, result: str
+) -> None:
+    bench.work(bench.fails_once(error), SHOP)
+    assert bench.results == {result: 1.0, "done": 1.0}
+
+
+def test_an_error_that_nobody_foresaw_is_counted_apart(bench: Bench) -> None:
+    bench.work(bench.fails_once(ZeroDivisionError("a bug")), SHOP)
+    assert bench.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1.0
+
+
+def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
+    async def look(_: Key) -> float | None:
+        if len(bench.moments) == 1:
+            await asyncio.Event().wait()
+        bench.queue.close()
+        return None
+
+    bench.work(look, SHOP, look_seconds=0.02)
+    assert bench.results == {"timeout": 1.0, "done": 1.0}
+
+
+def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: Bench) -> None:
+    async def look(_: Key) -> float | None:
+        if len(bench.moments) == 3:
+            bench.queue.close()
+        return 0.03
+
+    bench.work(look, SHOP)
+    assert all(later - earlier >= 0.03 for earlier, later in itertools.pairwise(bench.moments))
+
+
+def test_the_time_a_server_asks_for_is_waited(bench: Bench) -> None:
+    bench.work(bench.fails_once(Unavailable("too many requests", 0.05)), SHOP)
+    assert bench.moments[1] - bench.moments[0] >= 0.05
+
+
+def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: Bench) -> None:
+    active: set[Key] = set()
+    met = asyncio.Event()
+
+    async def look(key: Key) -> float | None:
+        assert key not in active
+        active.add(key)
+        bench.queue.add(key)
+        if len(active) == 2:
+            met.set()
+        await met.wait()
+        active.remove(key)
+        if len(bench.moments) > 20:
+            bench.queue.close()
+        return None
+
+    bench.work(look, SHOP, TAXI, count=4)
+    assert met.is_set()

@@ -1,0 +1,166 @@
+"""The adapter's looks and deletions in rare situations; whole lives are in tests/api/adapter."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from icdc_api.job import RunReport
+from icdc_api.runs import RunState
+from icdc_operator.cluster.kube import errors
+from icdc_operator.observed import RunPhase, StopRun
+from support_cluster_objects import (
+    EPOCH,
+    NOW,
+    RUN,
+    RUN_ID,
+    ago,
+    driver_pod,
+    running,
+    spark_application,
+    terminated,
+)
+from support_fake_api import on, refusal
+from support_fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
+from support_kube_pipelines import Resource, minimal
+from support_pipelines import run_record
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_cluster_without_spark_operator_can_be_looked_at(world: World) -> None:
+    world.server.fault = on("GET", "sparkapplications", refusal(404, "not found"))
+    assert not world.look().observed.runs
+
+
+def test_a_pod_is_read_after_its_application(world: World) -> None:
+    world.look()
+    kinds_asked = [path.rpartition("/")[2] for _, path in world.server.requests]
+    assert kinds_asked == ["shop", "sparkapplications", "pods"]
+
+
+def test_a_pipeline_that_is_gone_is_none(world: World) -> None:
+    del world.server.objects[PIPELINE]
+    assert asyncio.run(world.adapter.observe("default", "shop")) is None
+
+
+def test_a_pipeline_that_is_being_deleted_starts_nothing() -> None:
+    world = World(run=None)
+    world.server.objects[PIPELINE]["metadata"]["deletionTimestamp"] = ago(1)
+    assert world.look().observed.closing
+    assert world.step().status.current_run is None
+
+
+def _finished() -> RunReport:
+    return RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW, finished=True)
+
+
+LAST_WORDS = [
+    # What a watch tells last of a pod that was deleted, and of one that ended before.
+    driver_pod("Running", state=running(), deletionTimestamp=ago(1), report=_finished()),
+    driver_pod("Succeeded", state=terminated(0), report=_finished()),
+]
+
+
+@pytest.mark.parametrize("pod", LAST_WORDS)
+def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
+    world = World(run=run_record())
+    world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
+    assert world.run().phase == RunPhase.GONE
+    world.adapter.note_driver_pod(pod)
+    assert (world.run().phase, world.run().report) == (RunPhase.SUCCEEDED, _finished())
+    # Words of a run that is over are forgotten.
+    last = world.step().status.last_run
+    assert last is not None
+    assert last.state == RunState.SUCCEEDED
+    world.step()
+    assert world.run().phase == RunPhase.GONE
+
+
+def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
+    world = World(run=run_record())
+    world.server.add(APPLICATION, spark_application("RUNNING"))
+    world.adapter.note_driver_pod(LAST_WORDS[1])
+    world.adapter.note_driver_pod(driver_pod("Failed", state=terminated(1), epoch=EPOCH - 1))
+    assert world.run().phase == RunPhase.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("graceful", "metadata", "late", "expected"),
+    [
+        (True, {}, 0, [None]),
+        (False, {}, 0, [1]),
+        (True, {"deletionTimestamp": ago(-100), "deletionGracePeriodSeconds": 120}, 0, []),
+        (False, {"deletionTimestamp": ago(-100), "deletionGracePeriodSeconds": 120}, 0, [1]),
+        (False, {"deletionTimestamp": ago(-1), "deletionGracePeriodSeconds": 1}, 0, []),
+        # Its node does not answer: without force the pod would be there for ever.
+        (True, {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 120}, 61, [0]),
+        (False, {"deletionTimestamp": ago(0), "deletionGracePeriodSeconds": 1}, 61, [0]),
+    ],
+)
+def test_a_driver_is_given_the_time_that_is_due(
+    graceful: bool, metadata: Resource, late: float, expected: list[int | None]
+) -> None:
+    world = World(run=run_record())
+    world.now += timedelta(seconds=late)
+    world.server.add(POD, driver_pod("Running", state=running(), **metadata))
+    world.act(StopRun(RUN, graceful))
+    assert [options.get("gracePeriodSeconds") for _, options in world.server.deletions] == expected
+
+
+def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
+    world = World(run=None)
+    spec = {**minimal()["spec"], "tables": [], "mode": "Sometimes"}
+    world.put_pipeline(spec=spec)
+    observed = world.look().observed
+    assert observed.spec is None
+    assert observed.problem is not None
+    assert observed.problem.startswith("spec.mode: 'Sometimes' is not allowed")
+    assert "\n" not in observed.problem
+    assert world.step().status.current_run is None
+
+
+DAMAGED = [
+    ({"futureField": 1}, True),
+    ({"currentRun": {**PLANNED.to_resource(), "futureField": 1}}, True),
+    ({"summary": "nonsense"}, True),
+    ({"tables": [{"name": 1}]}, True),
+    ({"currentRun": {"name": "shop-e1-1"}}, False),
+]
+
+
+@pytest.mark.parametrize(("damage", "kept"), DAMAGED)
+def test_a_status_is_read_as_far_as_it_can_be(damage: Resource, kept: bool) -> None:
+    world = World()
+    world.server.objects[PIPELINE]["status"] |= damage
+    status = world.look().observed.status
+    assert status.observed_generation == 1
+    assert status.current_run == (PLANNED if kept else None)
+
+
+def test_a_newer_run_of_the_name_is_left_alone_by_an_operator_that_is_behind(world: World) -> None:
+    behind = world.look()
+    newer = replace(CREATE, run=PLANNED.model_copy(update={"epoch": 2000, "run_id": "newer"}))
+    world.act(newer)
+    with pytest.raises(errors.Conflict, match="newer run"):
+        asyncio.run(world.adapter.act(behind, CREATE))
+    assert APPLICATION in world.server.objects
+
+
+def test_times_are_those_of_the_given_clock(world: World) -> None:
+    world.server.add(APPLICATION, spark_application(creationTimestamp=ago(0)))
+    assert world.run().failure is None
+    world.now = _later(world.now)
+    failure = world.run().failure
+    assert failure is not None
+    assert failure.reason == "SparkOperatorNotWatching"
+
+
+def _later(moment: datetime) -> datetime:
+    return moment + timedelta(seconds=300)

@@ -1,0 +1,142 @@
+"""The adapter when requests are refused, fail, or lose their answer."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from icdc_api.errors import FailureClass
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.observed import RunPhase
+from support_cluster_objects import (
+    EPOCH,
+    RUN,
+)
+from support_fake_api import FakeAnswer, on, refusal
+from support_fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, World
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+REFUSALS = [
+    (404, "the server could not find the requested resource", "SparkOperatorMissing", True),
+    (403, "forbidden: exceeded quota: runs", "QuotaExceeded", True),
+    (403, "sparkapplications is forbidden: User cannot create", "Denied", False),
+    (403, 'admission webhook "policy" denied the request', "AdmissionDenied", False),
+    (422, "spec.driver: Invalid value", "Invalid", False),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "reason", "retryable"), REFUSALS)
+def test_a_run_that_is_refused_is_seen_to_have_failed(
+    world: World, code: int, text: str, reason: str, retryable: bool
+) -> None:
+    world.server.fault = on("POST", "sparkapplications", refusal(code, text))
+    world.act(CREATE)
+    run = world.run()
+    assert (run.name, run.epoch, run.phase) == (RUN, EPOCH, RunPhase.FAILED)
+    assert not run.live
+    assert run.failure is not None
+    assert (run.failure.reason, run.failure.retryable) == (reason, retryable)
+    assert text in run.failure.message
+    # Nothing of it is left, and the status says why.
+    assert set(world.server.objects) == {PIPELINE}
+    last = world.step().status.last_run
+    assert last is not None
+    assert last.failure == run.failure
+    # It is over: the next attempt begins without it.
+    assert not world.look().observed.runs
+
+
+def test_missing_rights_are_looked_for_again_and_again(world: World) -> None:
+    world.server.fault = on("POST", "configmaps", refusal(403, "User cannot create"))
+    world.act(CREATE)
+    failure = world.run().failure
+    assert failure is not None
+    assert failure.failure_class == FailureClass.AUTH
+    assert world.step().requeue_after is not None
+    world.now += timedelta(hours=1)
+    world.step()
+    # The refusal was that of the run before.
+    assert world.look().observed.status.current_run is not None
+    assert not world.look().observed.runs
+
+
+PASSING: dict[str, FakeAnswer | BaseException] = {
+    "throttled": refusal(429, "too many requests", **{"Retry-After": "2"}),
+    "broken": refusal(500, "etcdserver: request timed out"),
+    "slow": TimeoutError(),
+    "reset": ConnectionResetError("reset"),
+    "proxy": FakeAnswer(502, b"<html>bad gateway</html>"),
+    "login page": FakeAnswer(200, b"<html>login</html>"),
+}
+
+
+@pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
+def test_a_run_that_could_not_be_made_for_now_is_made_later(
+    world: World, trouble: FakeAnswer | BaseException
+) -> None:
+    world.server.fault = on("POST", "sparkapplications", trouble)
+    with pytest.raises(errors.Unavailable):
+        world.act(CREATE)
+    assert not world.look().observed.runs
+    world.server.fault = lambda method, path: None
+    world.act(CREATE)
+    assert world.run().phase == RunPhase.PENDING
+
+
+@pytest.mark.parametrize("kind", ["configmaps", "sparkapplications"])
+@pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
+def test_a_run_whose_answer_was_lost_is_made_once(
+    world: World, kind: str, trouble: FakeAnswer | BaseException
+) -> None:
+    world.server.lost = on("POST", kind, trouble)
+    with pytest.raises(errors.Unavailable):
+        world.act(CREATE)
+    world.server.lost = lambda method, path: None
+    made = dict(world.server.objects)
+    world.act(CREATE)
+    assert made.items() <= world.server.objects.items()
+    assert set(world.server.objects) == {PIPELINE, CONFIG_MAP, APPLICATION}
+
+
+@pytest.mark.parametrize("trouble", PASSING.values(), ids=PASSING)
+@pytest.mark.parametrize("kind", ["icebergcdcpipelines", "sparkapplications", "pods"])
+def test_a_look_that_misses_something_is_none(
+    world: World, kind: str, trouble: FakeAnswer | BaseException
+) -> None:
+    world.server.fault = on("GET", kind, trouble)
+    with pytest.raises(errors.Unavailable):
+        world.look()
+
+
+def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
+    pages = iter(
+        [FakeAnswer(200, {"items": [], "metadata": {"continue": "x"}}), refusal(410, "old")]
+    )
+    world.server.fault = lambda method, path: next(pages, None)
+    listed = asyncio.run(world.server.api().list_pipelines(None))
+    assert listed == []
+    assert len(world.server.requests) == 3
+
+
+def test_a_list_that_expires_for_ever_is_gone(world: World) -> None:
+    world.server.fault = on("GET", "icebergcdcpipelines", refusal(410, "old"))
+    with pytest.raises(errors.Gone):
+        asyncio.run(world.server.api().list_pipelines(None))
+
+
+def test_every_request_is_counted(world: World) -> None:
+    counted: list[tuple[str, str, int | str]] = []
+    api = world.server.api(lambda *request: counted.append(request))
+    asyncio.run(api.get_pipeline("default", "shop"))
+    world.server.fault = on("GET", "shop", TimeoutError())
+    with pytest.raises(errors.Unavailable):
+        asyncio.run(api.get_pipeline("default", "shop"))
+    plural = kinds.PIPELINE.plural
+    assert counted == [("get", plural, 200), ("get", plural, "TimeoutError")]

@@ -1,0 +1,140 @@
+"""The adapter and table heads: only idle pipelines are followed, and no look waits."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from icdc_api.runs import RunState
+from icdc_api.status import PipelineStatus, TableStatus
+from icdc_operator.cluster.heads.head_watch import HeadWatch
+from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
+from icdc_operator.decide import decide
+from icdc_operator.manifests.launch import Settings
+from icdc_operator.observed import Observed
+from support_async import until
+from support_cluster_objects import NOW, OWNER
+from support_fake_api import FakeServer
+from support_kube_pipelines import minimal
+from support_pipelines import caught_up, run_record
+
+pytestmark = pytest.mark.unit
+
+PIPELINE = kinds.PIPELINE.path("default", "shop")
+
+
+class World:
+    """An idle pipeline on a fake server, whose one table is what `head` says."""
+
+    def __init__(self) -> None:
+        self.server = FakeServer()
+        self.head: Head | Unseen = Head("7")
+        self.reads = 0
+        self.woken: list[Key] = []
+        self.watch = HeadWatch(self, self.woken.append, Metrics())
+        self.adapter = ClusterAdapter(
+            self.server.api(), Settings(image="spark"), heads=self.watch, now=lambda: NOW
+        )
+        self.put()
+
+    async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
+        self.reads += 1
+        return {table.name: self.head for table in tables}
+
+    def put(self, *tables: TableStatus, epoch: int = 1000, **spec: Any) -> None:
+        resource = minimal(**spec)
+        name = resource["spec"]["tables"][0]["name"]
+        index = resource["spec"]["tables"][0].get("index", name)
+        table = caught_up(name).model_copy(update={"index": index})
+        run = run_record(state=RunState.SUCCEEDED, epoch=epoch, finished_at=NOW)
+        status = PipelineStatus(
+            observed_generation=1, last_run=run, recent_runs=(run,), tables=tables or (table,)
+        )
+        resource["status"] = status.to_resource()
+        resource["metadata"] |= {"namespace": "default", "uid": OWNER["uid"], "generation": 1}
+        self.server.add(PIPELINE, resource)
+
+    async def look(self) -> Observed:
+        found = await self.adapter.observe("default", "shop")
+        assert found is not None
+        return found.observed
+
+    async def woken_look(self) -> Observed:
+        await self.look()
+        await until(lambda: bool(self.woken), "a look is asked for")
+        return await self.look()
+
+
+def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> None:
+    async def story() -> None:
+        world = World()
+        first = await world.look()
+        assert (first.heads, first.heads_told, world.reads) == (None, True, 0)
+        assert decide(first, NOW).status.current_run is None
+        seen = await world.woken_look()
+        assert list((seen.heads or {}).values()) == ["7"]
+        assert decide(seen, NOW).status.current_run is None
+        # What was read before a run says nothing after it.
+        world.put(epoch=2000)
+        assert (await world.look()).heads is None
+        await world.watch.close()
+
+    asyncio.run(story())
+
+
+def test_news_make_a_run_and_show_in_the_status() -> None:
+    async def story() -> None:
+        world = World()
+        world.head = Head("8")
+        seen = await world.woken_look()
+        decision = decide(seen, NOW)
+        assert decision.status.current_run is not None
+        (table,) = decision.status.tables
+        assert (table.current_snapshot_id, table.snapshots_behind) == ("8", 1)
+        await world.watch.close()
+
+    asyncio.run(story())
+
+
+def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
+    async def story() -> None:
+        world = World()
+        world.head = Unseen("away")
+        assert (await world.woken_look()).heads == {}
+        await world.watch.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"suspend": True}, {"changelog": {"trigger": "Continuous"}}, {"mode": "Wrong"}],
+)
+def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
+    spec: dict[str, Any],
+) -> None:
+    async def story() -> None:
+        world = World()
+        world.put(**spec)
+        observed = await world.look()
+        assert (observed.heads, observed.heads_told) == (None, False)
+        assert len(asyncio.all_tasks()) == 1
+        assert world.reads == 0
+
+    asyncio.run(story())
+
+
+def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
+    async def story() -> None:
+        world = World()
+        await world.woken_look()
+        del world.server.objects[PIPELINE]
+        assert await world.adapter.observe("default", "shop") is None
+        await until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")
+
+    asyncio.run(story())

@@ -1,0 +1,55 @@
+"""Ends of runs leave nothing behind, also where the API server refuses at the wrong moment."""
+
+import asyncio
+
+import pytest
+
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.observed import ForgetRun, StopRun
+from support_cluster_objects import RUN, driver_pod, running, terminated
+from support_fake_api import on, refusal
+from support_fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World
+
+
+@pytest.fixture
+def world() -> World:
+    """A pipeline whose run is made, and has no driver yet."""
+    made = World()
+    made.act(CREATE)
+    assert {APPLICATION, CONFIG_MAP} <= made.server.objects.keys()
+    return made
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+def test_a_run_that_is_stopped_before_it_has_a_driver_leaves_no_config_map(
+    world: World, graceful: bool
+) -> None:
+    world.act(StopRun(RUN, graceful=graceful))
+    assert not {APPLICATION, CONFIG_MAP} & world.server.objects.keys()
+
+
+def test_a_driver_that_is_asked_to_end_by_itself_keeps_its_config_map(world: World) -> None:
+    world.server.add(POD, driver_pod("Running", state=running(), epoch=CREATE.run.epoch))
+    world.act(StopRun(RUN, graceful=True))
+    assert {APPLICATION, CONFIG_MAP} <= world.server.objects.keys()
+
+
+@pytest.mark.parametrize("part", ["configmaps", "sparkapplications"])
+def test_what_could_not_be_forgotten_is_forgotten_later(world: World, part: str) -> None:
+    ended = driver_pod("Failed", state=terminated(1), epoch=CREATE.run.epoch)
+    world.server.add(POD, ended)
+    world.server.fault = on("DELETE", part, refusal(409, "another request was faster"))
+    seen = world.look()
+    with pytest.raises(errors.Conflict):
+        asyncio.run(world.adapter.act(seen, ForgetRun(RUN)))
+    # While its SparkApplication is there, the run is seen, so this is asked for again.
+    assert APPLICATION in world.server.objects
+    world.server.fault = lambda method, path: None
+    asyncio.run(world.adapter.act(seen, ForgetRun(RUN)))
+    assert not {APPLICATION, CONFIG_MAP, POD} & world.server.objects.keys()
+
+
+def test_an_object_that_was_made_anew_is_left_alone(world: World) -> None:
+    api = world.server.api()
+    asyncio.run(api.delete(kinds.CONFIG_MAP, "default", RUN, uid="of one before"))
+    assert CONFIG_MAP in world.server.objects
