@@ -5,7 +5,8 @@ asked of every element of a Java list is asked here in bulk: a Java method becom
 object inside the JVM, and only one joined string crosses the border.
 
 A dotted name such as `jvm.org.apache.iceberg.SchemaParser` costs more than the call: py4j looks for
-a class of each part's name in every jar, at every use. Here classes are named whole.
+a class of each part's name in every jar, at every use. Here classes are named whole, and what
+pyspark itself asks for again and again is remembered.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,6 +22,16 @@ _SEPARATOR = "\x01"
 _GUAVA = "org.apache.iceberg.relocated.com.google.common."
 _FUNCTION = _GUAVA + "base.Function"
 _OBJECT, _STRING, _INTEGER = "java.lang.Object", "java.lang.String", "java.lang.Integer"
+
+_PYSPARK_NAMES = (
+    "PythonUtils",
+    "PythonSQLUtils",
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
+)
+"""What pyspark looks up for each column and each query."""
 
 _MADE: WeakKeyDictionary[Any, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
 """Function objects by gateway: they are the same for every table, and slow to make."""
@@ -46,6 +57,9 @@ class Bridge:
         self.java_session: Any = session._jsparkSession
         self._gateway: Any = session.sparkContext._gateway
         self._made = _MADE.setdefault(self._gateway, {})
+        for name in _PYSPARK_NAMES:
+            if name not in vars(self.jvm):
+                setattr(self.jvm, name, getattr(self.jvm, name))
         # Spark looks up catalogs in the configuration of the thread's active session, whatever
         # session it is handed; and each table has a session and a thread of its own.
         sessions = self.statics("org.apache.spark.sql.SparkSession")
@@ -63,6 +77,11 @@ class Bridge:
     def new(self, class_name: str, *arguments: Any) -> Any:
         """A new object of a class."""
         return JavaClass(class_name, self._gateway._gateway_client)(*arguments)
+
+    def each(self, java_list: Any) -> list[Any]:
+        """The elements of a Java list. Python's own loop over one ends by a Java exception, and
+        pyspark asks a dozen questions about each that it meets."""
+        return [java_list.get(position) for position in range(java_list.size())]
 
     def strings(self, values: Sequence[str]) -> Any:
         """A Java array of strings."""

@@ -20,6 +20,7 @@ from icdc_spark.iceberg.errors import source_errors
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
+_REF = "org.apache.iceberg.SnapshotRef"
 SCHEMA_PARSER = "org.apache.iceberg.SchemaParser"
 
 
@@ -133,8 +134,18 @@ class IcebergTable:
 
     def tags(self) -> dict[str, int]:
         """The table's tags and the snapshots they keep."""
-        refs = self.java.refs().items()
-        return {str(name): int(ref.snapshotId()) for name, ref in refs if ref.isTag()}
+        bridge = self.bridge
+        entries = bridge.lists.newArrayList(self.java.refs().entrySet())
+        names = bridge.texts(bridge.map(entries, "java.util.Map$Entry", "getKey"))
+        found = bridge.map(entries, "java.util.Map$Entry", "getValue")
+        is_tag, snapshots = (
+            bridge.texts(bridge.map(found, _REF, method)) for method in ("isTag", "snapshotId")
+        )
+        return {
+            name: int(snapshot)
+            for name, tag, snapshot in zip(names, is_tag, snapshots, strict=True)
+            if tag == "true"
+        }
 
     def set_tag(self, tag: str, snapshot_id: int) -> None:
         """Creates the tag or moves it; one metadata commit, none if it is there already."""
