@@ -13,8 +13,9 @@ from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PinSnapshots, PipelineSpec
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import progress, retry, run_log
+from icdc_operator import comparisons, progress, retry, run_log, verification
 from icdc_operator.observed import Observed
+from icdc_operator.verification import Finding
 
 MAX_NAMED = 5
 """Tables that a condition's message names one by one; the others are counted."""
@@ -61,6 +62,8 @@ class View:
         status = self.status
         last = status.last_run
         passing = retry.passing_failure(status.tables)
+        if last is not None and last.kind.compares:
+            return passing  # tables are followed as well as before
         lost = last is not None and last.state == RunState.FAILED and not self._healed
         if status.consecutive_failures > 0 or lost:
             told = None if last is None else last.failure
@@ -134,7 +137,7 @@ def _in_effect(view: View) -> bool:
     # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = view.status.last_run, view.status.current_run
+    last, run = comparisons.last_following(view.status), view.status.current_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:
@@ -215,6 +218,27 @@ def _dead_letters(view: View) -> Claim:
     return Claim(True, "Refused", _named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
 
 
+def _verified(view: View) -> Claim:
+    status, spec = view.status, view.spec
+    asked = None if spec is None else comparisons.asked(status, spec)
+    if asked is not None and spec is not None:
+        text = f"resync {spec.resync.nonce} ({asked.value}) has no answer yet"
+        last = status.last_run
+        failed = last is not None and last.kind.compares and last.failure
+        return Claim(None, "Pending", f"{text}: {failed.message}" if failed else text)
+    found = verification.by_finding(status.tables)
+    for finding, holds in (
+        (Finding.DIFFERENT, False),
+        (Finding.NOT_VERIFIED, None),
+        (Finding.REPAIRED, True),
+        (Finding.EQUAL, True),
+    ):
+        if found[finding]:
+            return Claim(holds, finding.value, _named(found[finding], verification.in_words))
+    text = "raise spec.resync.nonce with mode Verify to have index and table compared"
+    return Claim(None, Finding.NOT_VERIFIED.value, text)
+
+
 def _why(table: TableStatus) -> str:
     reason = "" if table.reason is None else table.reason.value
     return f"{table.name}: {reason}: {table.message or 'see the log of the run'}"
@@ -269,4 +293,5 @@ QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {
     ConditionType.SUSPENDED: _suspended,
     ConditionType.SNAPSHOTS_PINNED: _snapshots_pinned,
     ConditionType.DEAD_LETTERS: _dead_letters,
+    ConditionType.VERIFIED: _verified,
 }
