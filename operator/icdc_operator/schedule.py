@@ -118,7 +118,8 @@ def _after_success(
     if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
     # Only a run can tell whether there is something new, or the spec wants one to run always.
-    return Due(at=finished + timedelta(seconds=poll), settled=True)
+    ended = finished if known.last_run is None else known.last_run.finished_at or finished
+    return Due(at=ended + timedelta(seconds=poll), settled=True)
 
 
 def _by_heads(
