@@ -6,11 +6,9 @@ spec is in effect then, exports are done, and what is compared is up to date. Wh
 tables wait, so one that cannot be made is given up after a few attempts, and is told.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from icdc_api.errors import BadSpec, Bug
-from icdc_api.job import Compared
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec, ResyncMode
 from icdc_api.status import ObservedTriggers, PipelineStatus, TableState
@@ -71,41 +69,46 @@ def triggers(known: PipelineStatus, spec: PipelineSpec) -> ObservedTriggers:
 def closed(
     known: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
 ) -> PipelineStatus:
-    """`known`, in whose log `run` has ended: with what it found, and answered or to be retried.
+    """`known`, in whose log `run` has ended: with what it found, or to be made once more.
 
     A comparison of another generation has no say: the spec may ask for something else by now.
     """
-    spec, ended = observed.spec, known.last_run
+    spec, ended, before = observed.spec, known.last_run, last_following(known)
+    mode = known.mode if before is None else before.kind
+    known = known.model_copy(update={"mode": mode, "next_attempt_time": None})
     if spec is None or ended is None or run.generation != observed.generation:
-        return known.model_copy(update={"next_attempt_time": None})
-    answered = verification.answers(None if seen is None else seen.report)
-    answered = {name: each for name, each in answered.items() if name in names(spec)}
-    nonce = spec.resync.nonce
-    tables = verification.with_answers(known.tables, answered, nonce=nonce, now=now)
-    known = known.model_copy(update={"tables": tables, "next_attempt_time": None})
-    silent = [name for name in names(spec) if name not in answered]
+        return known
+    wanted = names(spec)
+    answers = verification.answers(None if seen is None else seen.report)
+    answers = {name: answer for name, answer in answers.items() if name in wanted}
+    silent = [name for name in wanted if name not in answers]
     stopped = run.state == RunState.STOPPING and run.failure is None
     if stopped and observed.closing and (silent or ended.failure is not None):
         return known  # asked to end for now: it is made when somebody goes on
-    failure = ended.failure or verification.passing_failure(answered.values())
+    failure = ended.failure or verification.passing_failure(answers.values())
     if failure is None and silent:
         failure = _silence(run, spec, silent, stopped=stopped)
-    if failure is None:
-        return _answered(known, nonce)
-    known = _with_failure(known, ended, failure)
-    return _judged(known, failure, spec, observed, answered, now=now)
+    if failure is not None:
+        known = _with_failure(known, ended, failure)
+        retried = _retried(known, failure, spec, observed, now=now)
+        if retried is not None:
+            return retried
+    nonce = spec.resync.nonce
+    tables = verification.with_answers(known.tables, answers, nonce=nonce, now=now)
+    if failure is not None:
+        tables = verification.with_failure(tables, failure, silent, nonce=nonce, now=now)
+    return _answered(known.model_copy(update={"tables": tables}), nonce)
 
 
-def _judged(
+def _retried(
     known: PipelineStatus,
     failure: Failure,
     spec: PipelineSpec,
     observed: Observed,
-    answered: Mapping[str, Compared],
     *,
     now: datetime,
-) -> PipelineStatus:
-    """The failed comparison is tried again, or given up."""
+) -> PipelineStatus | None:
+    """The failed comparison waits for its next attempt; None when it is given up."""
     verdict = retry.judge(
         failure,
         policy=spec.retry,
@@ -116,10 +119,7 @@ def _judged(
     attempts = 1 if known.last_run is None else known.last_run.attempt
     used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
     if verdict.delay is None or verdict.person or used_up:
-        left = [name for name in names(spec) if name not in answered]
-        nonce = spec.resync.nonce
-        tables = verification.with_failure(known.tables, failure, left, nonce=nonce, now=now)
-        return _answered(known.model_copy(update={"tables": tables}), nonce)
+        return None
     return known.model_copy(
         update={
             "consecutive_failures": known.consecutive_failures + (1 if verdict.counted else 0),

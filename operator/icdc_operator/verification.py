@@ -108,7 +108,7 @@ def with_answers(
     tables: Iterable[TableStatus],
     answered: Mapping[str, Compared],
     *,
-    nonce: int | None,
+    nonce: int,
     now: datetime,
 ) -> tuple[TableStatus, ...]:
     """`tables` with what was found, and with as many samples as there is room for."""
@@ -149,7 +149,7 @@ def _known(entry: object) -> object:
     return {key: value for key, value in entry.items() if key in fields}
 
 
-def _taken(answer: Compared, room: int, *, nonce: int | None, now: datetime) -> Verification:
+def _taken(answer: Compared, room: int, *, nonce: int, now: datetime) -> Verification:
     equal, reason, message = answer.equal, answer.reason, answer.message
     if answer.under_way and not equal:
         equal, reason = None, reason or UNDER_WAY

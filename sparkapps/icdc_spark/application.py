@@ -89,7 +89,11 @@ class Application:
         """The answer of plan, verify and repair: one entry per table, in the spec's order."""
         entries: dict[str, dict[str, Any]] = {}
 
+        planned = self.request.tables is not None
+
         def inspect(context: TableContext) -> None:
+            if planned and self.stop.is_set():
+                return  # no answer: whoever planned it asks again, or knows why not
             entries[context.table.name] = inspection.inspect(context)
 
         wanted = self.request.tables or tuple(table.name for table in self._tables)

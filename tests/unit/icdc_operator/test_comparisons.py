@@ -71,6 +71,7 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
     for attempt in range(2, comparisons.MAX_ATTEMPTS + 1):
         world.answers(*entries, outcome=outcome)
         assert world.start() == f"v3-{attempt}"
+        assert not {"Verified", "NotVerified"} & set(world.reasons())
         assert world.verified[:2] == ("Unknown", "Pending")
     world.answers(*entries, outcome=outcome)
     world.look()
@@ -78,12 +79,13 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
     failure = world.last().failure
     assert failure is not None
     assert world.found().reason == failure.reason
-    assert "NotVerified" in world.reasons()
+    assert world.reasons().count("NotVerified") == 1
     assert world.now - began <= timedelta(seconds=200)
     # The pipeline goes on, at its usual pace.
     assert (world.status.consecutive_failures, world.status.next_attempt_time) == (0, None)
     assert world.status.holds(ConditionType.READY)
     assert world.status.current_run is None
+    assert world.status.mode == "Changelog"
     assert schedule.waits_for_heads(world.observed())
 
 
