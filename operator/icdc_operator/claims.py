@@ -15,7 +15,6 @@ from icdc_api.spec import PinSnapshots, PipelineSpec
 from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator import comparisons, progress, retry, run_log, verification
 from icdc_operator.observed import Observed
-from icdc_operator.verification import Finding
 
 MAX_NAMED = 5
 """Tables that a condition's message names one by one; the others are counted."""
@@ -219,24 +218,13 @@ def _dead_letters(view: View) -> Claim:
 
 
 def _verified(view: View) -> Claim:
-    status, spec = view.status, view.spec
-    asked = None if spec is None else comparisons.asked(status, spec)
-    if asked is not None and spec is not None:
-        text = f"resync {spec.resync.nonce} ({asked.value}) has no answer yet"
-        last = status.last_run
-        failed = last is not None and last.kind.compares and last.failure
-        return Claim(None, "Pending", f"{text}: {failed.message}" if failed else text)
-    found = verification.by_finding(status.tables)
-    for finding, holds in (
-        (Finding.DIFFERENT, False),
-        (Finding.NOT_VERIFIED, None),
-        (Finding.REPAIRED, True),
-        (Finding.EQUAL, True),
-    ):
-        if found[finding]:
-            return Claim(holds, finding.value, _named(found[finding], verification.in_words))
+    pending = None if view.spec is None else comparisons.pending(view.status, view.spec)
+    if pending is not None:
+        return Claim(None, "Pending", pending)
+    worst, tables = verification.worst(view.status.tables)
     text = "raise spec.resync.nonce with mode Verify to have index and table compared"
-    return Claim(None, Finding.NOT_VERIFIED.value, text)
+    told = _named(tables, verification.in_words) if tables else text
+    return Claim(verification.HOLDS[worst], worst.value, told)
 
 
 def _why(table: TableStatus) -> str:

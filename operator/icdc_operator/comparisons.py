@@ -28,6 +28,17 @@ def asked(known: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
     return _KINDS.get(spec.resync.mode) if spec.resync.nonce > answered else None
 
 
+def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
+    """What there is to say while a comparison has no answer yet."""
+    kind, last = asked(known, spec), known.last_run
+    if kind is None:
+        return None
+    text = f"resync {spec.resync.nonce} ({kind.value}) has no answer yet"
+    if last is None or last.failure is None or not last.kind.compares:
+        return text
+    return f"{text}: {last.failure.message}"
+
+
 def due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
     """The comparison that is to be made by the next run; None for a run that follows tables."""
     kind, before = asked(known, spec), last_following(known)

@@ -35,6 +35,15 @@ class Finding(StrEnum):
     NOT_VERIFIED = "NotVerified"
 
 
+HOLDS = {
+    Finding.DIFFERENT: False,
+    Finding.NOT_VERIFIED: None,
+    Finding.REPAIRED: True,
+    Finding.EQUAL: True,
+}
+"""Whether index and table are known to be equal; what weighs more comes first."""
+
+
 def finding(found: Verification) -> Finding:
     """The one word for it. Repaired: every document that differed was mended."""
     if found.equal is None:
@@ -53,6 +62,12 @@ def by_finding(tables: Iterable[TableStatus]) -> dict[Finding, list[TableStatus]
         if table.verification is not None:
             found[finding(table.verification)].append(table)
     return found
+
+
+def worst(tables: Iterable[TableStatus]) -> tuple[Finding, list[TableStatus]]:
+    """What the comparisons say of the pipeline, and the tables of which they say it."""
+    found = by_finding(tables)
+    return next(((each, found[each]) for each in HOLDS if found[each]), (Finding.NOT_VERIFIED, []))
 
 
 def in_words(table: TableStatus) -> str:
