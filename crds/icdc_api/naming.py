@@ -124,7 +124,7 @@ def tag_name(index: str) -> str:
 
 
 def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
-    """`<pipeline>-<e|c><sequence>-<attempt>`."""
+    """`<pipeline>-<e|c|v|r><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 
 

@@ -43,11 +43,18 @@ class RunKind(StrEnum):
 
     EXPORT = "Export"
     CHANGELOG = "Changelog"
+    VERIFY = "Verify"
+    REPAIR = "Repair"
 
     @property
     def letter(self) -> str:
-        """`e` or `c`, as in the name of the run."""
+        """`e`, `c`, `v` or `r`, as in the name of the run."""
         return self.value[0].lower()
+
+    @property
+    def compares(self) -> bool:
+        """Whether such a run compares index and table, and so follows no table."""
+        return self in (RunKind.VERIFY, RunKind.REPAIR)
 
 
 class RunState(StrEnum):
@@ -70,9 +77,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|v|r><sequence>-<attempt>`."""
     kind: RunKind
-    """Export or Changelog."""
+    """Export, Changelog, Verify or Repair."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1

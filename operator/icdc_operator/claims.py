@@ -13,7 +13,7 @@ from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PinSnapshots, PipelineSpec
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import progress, retry, run_log
+from icdc_operator import comparisons, progress, retry, run_log, verification
 from icdc_operator.observed import Observed
 
 MAX_NAMED = 5
@@ -61,6 +61,8 @@ class View:
         status = self.status
         last = status.last_run
         passing = retry.passing_failure(status.tables)
+        if last is not None and last.kind.compares:
+            return passing  # tables are followed as well as before
         lost = last is not None and last.state == RunState.FAILED and not self._healed
         if status.consecutive_failures > 0 or lost:
             told = None if last is None else last.failure
@@ -134,7 +136,7 @@ def _in_effect(view: View) -> bool:
     # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = view.status.last_run, view.status.current_run
+    last, run = comparisons.last_following(view.status), view.status.current_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:
@@ -215,6 +217,16 @@ def _dead_letters(view: View) -> Claim:
     return Claim(True, "Refused", _named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
 
 
+def _verified(view: View) -> Claim:
+    pending = None if view.spec is None else comparisons.pending(view.status, view.spec)
+    if pending is not None:
+        return Claim(None, "Pending", pending)
+    worst, tables = verification.worst(view.status.tables)
+    text = "raise spec.resync.nonce with mode Verify to have index and table compared"
+    told = _named(tables, verification.in_words) if tables else text
+    return Claim(verification.HOLDS[worst], worst.value, told)
+
+
 def _why(table: TableStatus) -> str:
     reason = "" if table.reason is None else table.reason.value
     return f"{table.name}: {reason}: {table.message or 'see the log of the run'}"
@@ -269,4 +281,5 @@ QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {
     ConditionType.SUSPENDED: _suspended,
     ConditionType.SNAPSHOTS_PINNED: _snapshots_pinned,
     ConditionType.DEAD_LETTERS: _dead_letters,
+    ConditionType.VERIFIED: _verified,
 }

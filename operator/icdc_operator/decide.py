@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Trigger
-from icdc_api.status import ObservedTriggers, PipelineStatus
-from icdc_operator import progress, retry, run_log, schedule, status
+from icdc_api.status import PipelineStatus
+from icdc_operator import comparisons, progress, retry, run_log, schedule, status
 from icdc_operator.observed import (
     Action,
     CreateRun,
@@ -144,6 +144,8 @@ def _planned(
     if observed.spec is None or wants_stop(observed, run):
         return _Step(known.model_copy(update={"current_run": None}), (), 0.0)
     continuous = observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    # A comparison waits for the end of the run that comes before it.
+    continuous = continuous and comparisons.asked(known, observed.spec) is None
     return _Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
 
 
@@ -203,6 +205,8 @@ def _closed(
             "recent_runs": run_log.recorded(known.recent_runs, ended),
         }
     )
+    if run.kind.compares:
+        return comparisons.closed(known, run, seen, observed, now)
     if run.state == RunState.STOPPING and run.failure is None:
         # It was asked to end, so how it ended says nothing about the one that follows.
         return known.model_copy(update={"next_attempt_time": now})
@@ -242,9 +246,7 @@ def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step
             "current_run": run,
             "mode": run.kind,
             "next_attempt_time": None,
-            "observed_triggers": ObservedTriggers(
-                restart_nonce=spec.restart_nonce, resync_nonce=spec.resync.nonce
-            ),
+            "observed_triggers": comparisons.triggers(known, spec),
         }
     )
     return _Step(planned, requeue_after=0.0)

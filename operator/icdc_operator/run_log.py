@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.spec import History, Mode, PipelineSpec
+from icdc_api.spec import History, Mode, PipelineSpec, ResyncMode
 from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
-from icdc_operator import progress, retry
+from icdc_operator import comparisons, progress, retry
 from icdc_operator.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
@@ -25,7 +25,7 @@ given what this one lacks, and waiting for `timeouts.startSeconds` helps nobody.
 
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
-_SEQUENCE = re.compile(r"-[ec](\d+)-\d+$")
+_SEQUENCE = re.compile(r"-[ecvr](\d+)-\d+$")
 
 
 def planned(
@@ -33,7 +33,7 @@ def planned(
 ) -> RunStatus:
     """The record of the next run; its epoch is above that of every run that was ever seen."""
     last = known.last_run
-    kind = _kind(known, spec)
+    kind = comparisons.due(known, observed, spec) or _kind(known, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
@@ -145,6 +145,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
 def _kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
     triggers = known.observed_triggers
     resync = triggers is not None and spec.resync.nonce > triggers.resync_nonce
+    resync = resync and spec.resync.mode == ResyncMode.EXPORT
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
     exported = all(progress.is_exported(table) for table in known.tables)

@@ -15,7 +15,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import progress, retry
+from icdc_operator import comparisons, progress, retry
 from icdc_operator.observed import Observed
 
 BLIND_SECONDS = 600.0
@@ -41,7 +41,7 @@ def next_due(
     known: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
 ) -> Due:
     """When the next run of a pipeline that may run is due."""
-    last = known.last_run
+    last = comparisons.last_following(known)
     if last is None or _is_asked_for(known, last, observed, spec):
         return Due(at=now)
     if known.next_attempt_time is not None:
@@ -49,6 +49,8 @@ def next_due(
     if known.consecutive_failures > 0:
         return Due(at=None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
+        return Due(at=now)
+    if comparisons.due(known, observed, spec) is not None:
         return Due(at=now)
     return _after_success(known, last.finished_at, observed, spec, now=now)
 
@@ -67,8 +69,10 @@ def waits_for_heads(observed: Observed) -> bool:
         return False
     if any(run.live for run in observed.runs):
         return False
-    last = known.last_run
+    last = comparisons.last_following(known)
     if last is None or last.finished_at is None or _is_asked_for(known, last, observed, spec):
+        return False
+    if comparisons.due(known, observed, spec) is not None:
         return False
     if known.next_attempt_time is not None or known.consecutive_failures > 0:
         return False
@@ -114,7 +118,8 @@ def _after_success(
     if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
     # Only a run can tell whether there is something new, or the spec wants one to run always.
-    return Due(at=finished + timedelta(seconds=poll), settled=True)
+    ended = finished if known.last_run is None else known.last_run.finished_at or finished
+    return Due(at=ended + timedelta(seconds=poll), settled=True)
 
 
 def _by_heads(

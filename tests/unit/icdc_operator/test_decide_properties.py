@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import ResyncMode
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
 from icdc_operator.decide import decide
 from icdc_operator.observed import CreateRun, Decision, ForgetRun, Observed, RunPhase, RunSeen
@@ -96,11 +97,17 @@ class World:
             started_at=NOW,
             updated_at=self.now,
             finished=finished,
-            tables=tuple(self.table(name) for name in TABLES),
+            tables=tuple(self.table(name, run) for name in TABLES),
             outcome=None if error is None else Failure.of(error),
+            result=self.verdicts() if finished and error is None and compares(run.name) else None,
         )
 
-    def table(self, name: str) -> TableStatus:
+    def verdicts(self) -> dict[str, list[dict[str, object]]]:
+        return {"tables": [{"name": name, "equal": True} for name in TABLES]}
+
+    def table(self, name: str, run: RunSeen) -> TableStatus:
+        if compares(run.name):
+            return TableStatus(name=name, index=name)
         applied, head = self.applied[name], self.heads[name]
         return TableStatus(
             name=name,
@@ -115,11 +122,16 @@ class World:
         )
 
     def work(self, name: str) -> None:
-        for table in TABLES:
+        for table in () if compares(name) else TABLES:
             self.applied[table] = self.heads[table]
         run = self.runs[name]
         report = self.report(run, finished=False)
         self.runs[name] = replace(run, phase=RunPhase.RUNNING, report=report)
+
+
+def compares(run: str) -> bool:
+    """By the letter in the name of the run."""
+    return run.split("-")[-2][0] in "vr"
 
 
 class Machine(RuleBasedStateMachine):
@@ -145,6 +157,13 @@ class Machine(RuleBasedStateMachine):
     @rule(suspend=st.booleans())
     def spec_is_edited(self, suspend: bool) -> None:
         self.world.spec = self.world.spec.model_copy(update={"suspend": suspend})
+        self.world.generation += 1
+
+    @rule(mode=st.sampled_from(ResyncMode))
+    def resync_is_asked_for(self, mode: ResyncMode) -> None:
+        nonce = self.world.spec.resync.nonce + 1
+        resync = self.world.spec.resync.model_copy(update={"nonce": nonce, "mode": mode})
+        self.world.spec = self.world.spec.model_copy(update={"resync": resync})
         self.world.generation += 1
 
     @precondition(lambda self: self.world.live)
@@ -196,6 +215,14 @@ class Machine(RuleBasedStateMachine):
             assert condition.observed_generation == status.observed_generation
 
     @invariant()
+    def a_comparison_is_never_the_first_run_of_a_generation(self) -> None:
+        run, last = self.world.status.current_run, self.world.status.last_run
+        if run is not None and run.kind.compares:
+            assert last is not None
+            assert last.generation == run.generation
+            assert last.kind.compares or last.state == RunState.SUCCEEDED
+
+    @invariant()
     def the_history_is_bounded(self) -> None:
         assert len(self.world.status.recent_runs) <= 10
 
@@ -213,6 +240,9 @@ class Machine(RuleBasedStateMachine):
         assert world.applied == world.heads
         assert world.status.holds(ConditionType.READY)
         assert world.status.holds(ConditionType.CAUGHT_UP)
+        verified = world.status.condition(ConditionType.VERIFIED)
+        assert verified is not None
+        assert verified.reason != "Pending"
 
 
 Machine.TestCase.settings = settings(
