@@ -31,6 +31,9 @@ CALL_SECONDS = 30.0
 PLACE_SECONDS = 60.0
 """Between two writes of the place of one pipeline."""
 
+SOON_SECONDS = 2.0
+"""Until a place is looked up that is not known while runs are still being counted."""
+
 PLACES_A_MINUTE = 100
 """In a longer line the place of each is looked up less often, or looks would be all there is."""
 
@@ -218,8 +221,9 @@ class Admission:
     def _place(self, key: Key) -> Queued:
         """By the order in which those that wait for the same limit go if nothing else happens."""
         bound = self._slots.bound(self._line[key].home)
+        share = PLACE_SECONDS * len(self._line) / PLACES_A_MINUTE
         if bound is None or not self._counted:
-            return Queued(look_after=PLACE_SECONDS)
+            return Queued(look_after=min(PLACE_SECONDS, max(SOON_SECONDS, share)))
         rivals = sorted(
             (waiting.since, other)
             for other, waiting in self._line.items()
@@ -232,7 +236,7 @@ class Admission:
             counts[other.namespace] += 1
         turns.sort()
         return Queued(
-            look_after=PLACE_SECONDS * max(1.0, len(self._line) / PLACES_A_MINUTE),
+            look_after=max(PLACE_SECONDS, share),
             limit=bound.option,
             allowed=bound.allowed,
             position=1 + [turn[2] for turn in turns].index(key),

@@ -155,7 +155,9 @@ class Reconciler:
             self._admission.refused(key)
             raise
         self._admission.planned(key)
-        self._written[key] = now
+        queued = observation.observed.queued
+        if queued is None or queued.text is not None:  # else the place is told once it is known
+            self._written[key] = now
         self._metrics.saw_change(before, status)
         told = events.between(before, status)
         for event in told:
