@@ -127,12 +127,13 @@ class Admission:
             self._waited(slot.waited)
 
     def refused(self, key: Key) -> None:
-        """The plan of a run was certainly not written: the turn goes back, the place is kept."""
+        """The plan of a run was certainly not written: the turn is given to the next.
+
+        Since when the pipeline waits is in its status, so that it keeps its place.
+        """
         slot = self._slots.held.get(key)
         if slot is not None and slot.state is State.GRANTED:
             self._slots.free(key)
-            if slot.waiting_since is not None:
-                self._line[key] = _Waiting(slot.home, slot.waiting_since, missed=True)
             self._call()
 
     def forget(self, key: Key) -> None:
@@ -160,7 +161,7 @@ class Admission:
         if slot is None:
             return self._place(key)
         self._line.pop(key, None)
-        slot.state, slot.waiting_since = State.GRANTED, since
+        slot.state = State.GRANTED
         slot.waited = max(0.0, (now - since).total_seconds())
         return None
 

@@ -5,7 +5,6 @@ Counts, and decides nothing: who gets the room is in `admission`. Does no I/O an
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -66,10 +65,8 @@ class Slot:
     state: State
     taken: float
     """When, by the clock of who took it."""
-    waiting_since: datetime | None = None
-    """Since when the run had waited; None where that is not known."""
     waited: float = 0.0
-    """For how many seconds."""
+    """For how many seconds the run had to wait for it."""
 
 
 class Slots:

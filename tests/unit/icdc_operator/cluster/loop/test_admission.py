@@ -189,6 +189,14 @@ def test_after_a_restart_those_go_first_that_waited_longest_before() -> None:
     assert site.wake() == {A2}
 
 
+def test_who_waits_keeps_its_place_when_a_changed_spec_clears_its_status() -> None:
+    site = Site(Limits(total=1))
+    site.want(A1, A2, A3)
+    site.pipelines[A2].since = None
+    site.seconds += 1
+    assert site.place(A2) == "place 1 of 2 in line: --max-active-runs (1) is reached"
+
+
 def test_more_runs_than_allowed_are_let_be_and_none_starts_meanwhile() -> None:
     site = Site(Limits())
     site.want(A1, A2, B1)

@@ -138,6 +138,30 @@ def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Lin
     assert line.cluster.taken_steps() == []
 
 
+def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
+    def broken(what: str) -> None:
+        raise Unavailable(what)
+
+    line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
+    line.admission.listed((SHOP,))
+    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.cluster.before = broken
+    with pytest.raises(Unavailable):
+        line.look()
+    assert line.want(NEXT) is None
+    assert line.admission.active == 1
+
+
+def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) -> None:
+    line.admission.forget(FIRST)
+    assert line.cluster.observed is not None
+    stray = replace(seen(RunPhase.GONE, alive=True), epoch=1)
+    line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
+    line.look()
+    assert line.admission.active == 1
+    assert line.want(NEXT) == place(1, 1)
+
+
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line = Line(MemoryCluster(observed(make_spec())))
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
