@@ -21,8 +21,9 @@ from icdc_operator.observed import Observed
 BLIND_SECONDS = 600.0
 """Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""
 
-LOST_SECONDS = 60.0
-"""Until the next look where an adapter tells of new heads, in case that what it told was lost."""
+LOST_SECONDS = 7200.0
+"""Until the next look where an adapter tells of new heads, in case that what it told was lost: an
+adapter has a net of its own, and many idle pipelines must not cost requests."""
 
 
 @dataclass(frozen=True)
