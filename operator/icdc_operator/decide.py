@@ -72,12 +72,6 @@ def forgive(before: PipelineStatus) -> PipelineStatus:
     return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})
 
 
-def new_run(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
-    """The run that a decision from `before` to `after` plans, if it plans one."""
-    known, run = before.current_run, after.current_run
-    return None if run is None or (known is not None and known.epoch == run.epoch) else run
-
-
 def wants_stop(observed: Observed, run: RunStatus) -> bool:
     """Whether the live run should end, because its spec is not the one to run any more."""
     if observed.closing:
@@ -243,10 +237,7 @@ def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step
             waits.append((due.at - now).total_seconds())
         return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
     if observed.queued is not None:
-        # Since when it waits is kept in the status: after a restart the line is the same.
-        since = min(known.next_attempt_time or now, now)
-        waits_since = known.model_copy(update={"next_attempt_time": since})
-        return _Step(waits_since, requeue_after=observed.queued.look_after)
+        return _Step(schedule.in_line(known, now), requeue_after=observed.queued.look_after)
     run = run_log.planned(known, observed, spec, now=now)
     planned = known.model_copy(
         update={

@@ -54,6 +54,13 @@ def next_due(
     return _after_success(known, last.finished_at, observed, spec, now=now)
 
 
+def in_line(known: PipelineStatus, now: datetime) -> PipelineStatus:
+    """`known` of a pipeline whose run is due and waits for its turn, with the time since when: so
+    that after a restart the line is the same."""
+    since = min(known.next_attempt_time or now, now)
+    return known.model_copy(update={"next_attempt_time": since})
+
+
 def may_wait_for_heads(spec: PipelineSpec) -> bool:
     """Whether a pipeline of that spec ever waits for table heads."""
     return spec.changelog.trigger == Trigger.ON_COMMIT and not spec.suspend

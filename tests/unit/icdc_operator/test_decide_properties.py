@@ -13,7 +13,8 @@ from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
-from icdc_operator.decide import decide, new_run
+from icdc_operator import run_log
+from icdc_operator.decide import decide
 from icdc_operator.observed import (
     CreateRun,
     Decision,
@@ -71,7 +72,7 @@ class World:
         again = decide(self.observed(queued), self.now)
         assert again == decision, "the same observation gives the same decision"
         if queued is not None:
-            planned = new_run(self.status, decision.status)
+            planned = run_log.new(self.status, decision.status)
             assert planned is None, "no run is planned out of turn"
         if crash == "before status":
             return decision

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.runs import RunKind
-from icdc_operator import decide
+from icdc_operator import run_log
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Home, Limits, Slot, Slots, State
 from icdc_operator.cluster.queue import Key
@@ -109,7 +109,7 @@ class Admission:
     ) -> Queued | None:
         """Takes in a look. None: the decision stands; else its run must wait, in this place."""
         home = slots.home(key, observed.spec)
-        planned = decide.new_run(observed.status, decision.status)
+        planned = run_log.new(observed.status, decision.status)
         if planned is not None:
             due = observed.status.next_attempt_time or now
             return self._ask(key, home, planned.kind, due=min(due, now), now=now)
