@@ -248,7 +248,8 @@ class PipelineStatus(ApiModel):
     consecutive_failures: Count = 0
     """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
     next_attempt_time: Timestamp | None = None
-    """When the next attempt starts; absent when nothing waits."""
+    """When the next attempt is due; absent when nothing waits. It is past while other pipelines go
+    first, because runs are limited: condition RunActive then has the reason Queued."""
     observed_triggers: ObservedTriggers | None = None
     """The nonces already acted on."""
     operator_version: Clipped | None = None

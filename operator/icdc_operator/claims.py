@@ -80,6 +80,21 @@ class View:
         return None if seen is None else seen.failure
 
     @property
+    def line(self) -> str:
+        """Where the pipeline stands in the line of those whose run is due; empty if in none."""
+        if self.observed.queued is None or self.status.current_run is not None:
+            return ""
+        before = self.observed.status.condition(ConditionType.RUN_ACTIVE)
+        known = before.message if before is not None and before.reason == "Queued" else ""
+        return self.observed.queued.text or known or "the runs at work are counted first"
+
+    @property
+    def hindrance(self) -> str:
+        """What to add to a message about work that does not go on; empty if nothing hinders."""
+        text = self.line if self.held_up is None else self.held_up.message
+        return f": {text}" if text else ""
+
+    @property
     def _healed(self) -> bool:
         """Whether the run at work has got over the failure of the one before; once so, it stays."""
         run, before = self.status.current_run, self.observed.status
@@ -101,13 +116,13 @@ def _ready(view: View) -> Claim:
     if stalled.holds:
         return Claim(False, stalled.reason, stalled.message)
     if view.failure is not None:
-        return Claim(False, "Retrying", _retrying(view.status, view.failure))
+        return Claim(False, "Retrying", _joined(view.line, _retrying(view.status, view.failure)))
     reconciling = _reconciling(view)
     if reconciling.holds:
         return Claim(False, reconciling.reason, reconciling.message)
     states = {table.state for table in view.status.tables}
     reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
-    return Claim(True, reason, _duplicates(view.status.tables))
+    return Claim(True, reason, _joined(view.line, _duplicates(view.status.tables)))
 
 
 def _reconciling(view: View) -> Claim:
@@ -119,11 +134,10 @@ def _reconciling(view: View) -> Claim:
         return Claim(True, "Suspending", "the current batch is finished first")
     if _stalled(view).holds:
         return Claim(False, "Stalled")
-    held = "" if view.held_up is None else f": {view.held_up.message}"
     if not view.exported:
-        return Claim(True, "Exporting", f"not every table has been exported yet{held}")
+        return Claim(True, "Exporting", f"not every table has been exported yet{view.hindrance}")
     if not _in_effect(view):
-        text = f"the spec was changed and is not yet in effect{held}"
+        text = f"the spec was changed and is not yet in effect{view.hindrance}"
         return Claim(True, "NewGeneration", text)
     return Claim(False, "UpToDate")
 
@@ -181,9 +195,8 @@ def _exported(view: View) -> Claim:
 def _run_active(view: View) -> Claim:
     run = view.status.current_run
     if run is None:
-        return Claim(False, "NoRun")
-    held = "" if view.held_up is None else f": {view.held_up.message}"
-    return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{held}")
+        return Claim(False, "Queued", view.line) if view.line else Claim(False, "NoRun")
+    return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{view.hindrance}")
 
 
 def _caught_up(view: View) -> Claim:
@@ -253,6 +266,10 @@ def _given_up(status: PipelineStatus, failure: Failure) -> str:
     then = "then raise spec.restartNonce" if status.next_attempt_time is None else "it is retried"
     text = f"{tried}{failure.failure_class.value}: {failure.message}"
     return f"{text}; to act: {who}, {then}"
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)
 
 
 def _duplicates(tables: Iterable[TableStatus]) -> str:

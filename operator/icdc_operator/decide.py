@@ -228,7 +228,7 @@ def _closed(
 
 
 def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
-    """Nothing is at work: plan a run, wait for its time, or rest."""
+    """Nothing is at work: plan a run, wait for its time or its turn, or rest."""
     spec = observed.spec
     if spec is None or spec.suspend:
         return _Step(known.model_copy(update={"next_attempt_time": None}), settled=True)
@@ -240,6 +240,8 @@ def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step
         if due.at is not None:
             waits.append((due.at - now).total_seconds())
         return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
+    if observed.queued is not None:
+        return _Step(schedule.in_line(known, now), requeue_after=observed.queued.look_after)
     run = run_log.planned(known, observed, spec, now=now)
     planned = known.model_copy(
         update={

@@ -54,6 +54,12 @@ def planned(
     )
 
 
+def new(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
+    """The run that a decision from `before` to `after` plans, if it plans one."""
+    known, run = before.current_run, after.current_run
+    return None if run is None or (known is not None and known.epoch == run.epoch) else run
+
+
 def ended(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
     """The record of a run that has ended; what it reported goes before what was seen of it."""
     failure = run.failure

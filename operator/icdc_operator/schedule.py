@@ -21,8 +21,9 @@ from icdc_operator.observed import Observed
 BLIND_SECONDS = 600.0
 """Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""
 
-LOST_SECONDS = 60.0
-"""Until the next look where an adapter tells of new heads, in case that what it told was lost."""
+LOST_SECONDS = 7200.0
+"""Until the next look where an adapter tells of new heads, in case that what it told was lost: an
+adapter has a net of its own, and many idle pipelines must not cost requests."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ def next_due(
     if comparisons.due(known, observed, spec) is not None:
         return Due(at=now)
     return _after_success(known, last.finished_at, observed, spec, now=now)
+
+
+def in_line(known: PipelineStatus, now: datetime) -> PipelineStatus:
+    """`known` of a pipeline whose run is due and waits for its turn, with the time since when: so
+    that after a restart the line is the same."""
+    since = min(known.next_attempt_time or now, now)
+    return known.model_copy(update={"next_attempt_time": since})
 
 
 def may_wait_for_heads(spec: PipelineSpec) -> bool:

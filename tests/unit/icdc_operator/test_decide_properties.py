@@ -14,11 +14,21 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import ResyncMode
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
+from icdc_operator import run_log
 from icdc_operator.decide import decide
-from icdc_operator.observed import CreateRun, Decision, ForgetRun, Observed, RunPhase, RunSeen
+from icdc_operator.observed import (
+    CreateRun,
+    Decision,
+    ForgetRun,
+    Observed,
+    Queued,
+    RunPhase,
+    RunSeen,
+)
 from support_pipelines import NOW, make_spec
 
 TABLES = ("shop.orders", "shop.customers")
+QUEUED = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
 FAILURES = (
     errors.TargetUnavailable("down"),
     errors.NodeLost("lost"),
@@ -45,8 +55,9 @@ class World:
     def live(self) -> list[RunSeen]:
         return [run for run in self.runs.values() if run.live]
 
-    def observed(self) -> Observed:
+    def observed(self, queued: Queued | None = None) -> Observed:
         return Observed(
+            queued=queued,
             namespace="default",
             name="shop",
             generation=self.generation,
@@ -56,11 +67,14 @@ class World:
             heads={name: str(head) for name, head in self.heads.items()},
         )
 
-    def step(self, *, crash: str = "") -> Decision:
+    def step(self, *, crash: str = "", queued: Queued | None = None) -> Decision:
         """One round of an operator that may die before the status is durable, or before it acts."""
-        decision = decide(self.observed(), self.now)
-        again = decide(self.observed(), self.now)
+        decision = decide(self.observed(queued), self.now)
+        again = decide(self.observed(queued), self.now)
         assert again == decision, "the same observation gives the same decision"
+        if queued is not None:
+            planned = run_log.new(self.status, decision.status)
+            assert planned is None, "no run is planned out of turn"
         if crash == "before status":
             return decision
         # What is durable is what was written and read back.
@@ -142,9 +156,12 @@ class Machine(RuleBasedStateMachine):
         self.world = World()
         self.seen_applied = dict.fromkeys(TABLES, 0)
 
-    @rule(crash=st.sampled_from(["", "", "", "before status", "before actions"]))
-    def operator_looks(self, crash: str) -> None:
-        self.world.step(crash=crash)
+    @rule(
+        crash=st.sampled_from(["", "", "", "before status", "before actions"]),
+        queued=st.sampled_from([None, None, QUEUED]),
+    )
+    def operator_looks(self, crash: str, queued: Queued | None) -> None:
+        self.world.step(crash=crash, queued=queued)
 
     @rule(seconds=st.integers(1, 700))
     def time_passes(self, seconds: int) -> None:
