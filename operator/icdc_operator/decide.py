@@ -32,6 +32,10 @@ OBSERVE_SECONDS = 5.0
 """Between two looks at a live run. An adapter that is told of changes may look earlier."""
 
 
+DENIED_SECONDS = 60.0
+"""Until it is tried again what the adapter was not allowed to do: nobody tells of a new right."""
+
+
 @dataclass(frozen=True)
 class _Step:
     """What one decision has found out so far."""
@@ -50,16 +54,24 @@ def decide(observed: Observed, now: datetime) -> Decision:
     now = _as_written(now)
     if observed.asked_at is not None:
         observed = replace(observed, asked_at=_as_written(observed.asked_at))
-    step = _advance(_noticed(observed), observed, now)
+    known = _noticed(observed)
+    step = _Step(known) if observed.blind else _advance(known, observed, now)
     recorded = step.status.model_copy(
         update={"conditions": status.conditions(step.status, observed, now=now)}
     )
     return Decision(
         status=status.summarised(recorded),
         actions=step.actions + _forgotten(observed, step.status),
-        requeue_after=step.requeue_after,
+        requeue_after=_requeue_after(step, observed),
         settled=step.settled,
     )
+
+
+def _requeue_after(step: _Step, observed: Observed) -> float | None:
+    if observed.denied is None:
+        return step.requeue_after
+    wait = step.requeue_after
+    return DENIED_SECONDS if wait is None else min(DENIED_SECONDS, wait)
 
 
 def _as_written(moment: datetime) -> datetime:

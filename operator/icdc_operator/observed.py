@@ -77,6 +77,10 @@ class Observed:
     """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
     operator_version: str | None = None
     """Version of what decides, for `status.operatorVersion`."""
+    denied: Failure | None = None
+    """What the adapter was not allowed to do, until a person gives it the right."""
+    blind: bool = False
+    """Runs cannot be looked at, for what `denied` says: none is planned, made, ended or closed."""
     closing: bool = False
     """The adapter is about to end: what runs stops after its batch, and nothing new starts."""
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import support_operator
+import support_rules
 import support_wait
 from icdc_api import crd
 from support_kube import KubeApi
@@ -26,7 +27,6 @@ from support_kube_pipelines import Pipelines, minimal
 from support_operator import OperatorProcess
 
 ROOT = Path(__file__).parents[1]
-ROLE = ROOT / "api" / "process" / "role.yaml"
 APPLICATIONS = ROOT / "api" / "adapter" / "sparkapplications.yaml"
 DONE = 'icdc_reconciles_total{result="done"}'
 CHURN_THREADS = 2
@@ -57,11 +57,8 @@ def _create(pipelines: Pipelines, count: int) -> None:
 
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
-    """An operator has the rights of its Role, here too."""
-    pipelines.ok("create", "serviceaccount", "operator")
-    pipelines.ok("apply", "-f", str(ROLE))
-    subject = f"--serviceaccount={pipelines.namespace}:operator"
-    pipelines.ok("create", "rolebinding", "operator", "--role=operator", subject)
+    """An operator has the rights that the chart gives, here too."""
+    support_rules.account(pipelines, "operator", support_rules.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 
