@@ -110,6 +110,8 @@ class View:
 def _ready(view: View) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
+    if view.observed.denied is not None:
+        return Claim(False, *_denied(view.observed.denied))
     if view.suspended:
         return Claim(True, "Suspended", "suspended as asked; progress is kept")
     stalled = _stalled(view)
@@ -128,6 +130,8 @@ def _ready(view: View) -> Claim:
 def _reconciling(view: View) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec")
+    if view.observed.denied is not None:
+        return Claim(False, "Stalled")
     if view.suspended:
         return Claim(False, "Suspended")
     if view.spec.suspend:
@@ -164,6 +168,8 @@ def _in_effect(view: View) -> bool:
 def _stalled(view: View) -> Claim:
     if view.spec is None:
         return Claim(True, "InvalidSpec", view.observed.problem or "the spec is wrong")
+    if view.observed.denied is not None:
+        return Claim(True, *_denied(view.observed.denied))
     if view.spec.suspend:
         return Claim(False, "Suspended")
     tables = view.stalled_tables
@@ -270,6 +276,10 @@ def _given_up(status: PipelineStatus, failure: Failure) -> str:
 
 def _joined(*texts: str) -> str:
     return "; ".join(text for text in texts if text)
+
+
+def _denied(failure: Failure) -> tuple[str, str]:
+    return failure.reason, f"{failure.message}; to act: {failure.who_acts.value}, it is retried"
 
 
 def _duplicates(tables: Iterable[TableStatus]) -> str:

@@ -32,6 +32,10 @@ OBSERVE_SECONDS = 5.0
 """Between two looks at a live run. An adapter that is told of changes may look earlier."""
 
 
+DENIED_SECONDS = 60.0
+"""Until it is tried again what the adapter was not allowed to do: nobody tells of a new right."""
+
+
 @dataclass(frozen=True)
 class _Step:
     """What one decision has found out so far."""
@@ -50,16 +54,24 @@ def decide(observed: Observed, now: datetime) -> Decision:
     now = _as_written(now)
     if observed.asked_at is not None:
         observed = replace(observed, asked_at=_as_written(observed.asked_at))
-    step = _advance(_noticed(observed), observed, now)
+    known = _noticed(observed, now)
+    step = _Step(known) if observed.blind else _advance(known, observed, now)
     recorded = step.status.model_copy(
         update={"conditions": status.conditions(step.status, observed, now=now)}
     )
     return Decision(
         status=status.summarised(recorded),
         actions=step.actions + _forgotten(observed, step.status),
-        requeue_after=step.requeue_after,
+        requeue_after=_requeue_after(step, observed),
         settled=step.settled,
     )
+
+
+def _requeue_after(step: _Step, observed: Observed) -> float | None:
+    if observed.denied is None:
+        return step.requeue_after
+    wait = step.requeue_after
+    return DENIED_SECONDS if wait is None else min(DENIED_SECONDS, wait)
 
 
 def _as_written(moment: datetime) -> datetime:
@@ -81,7 +93,7 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
     return observed.spec.suspend or run.generation != observed.generation
 
 
-def _noticed(observed: Observed) -> PipelineStatus:
+def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
     """The last status, brought to this generation and filled with what the runs report."""
     before = observed.status
     if before.observed_generation != observed.generation:
@@ -92,7 +104,7 @@ def _noticed(observed: Observed) -> PipelineStatus:
         tables = progress.of_spec(observed.spec, before.tables)
     seen = _seen(observed, before.current_run)
     if before.current_run is not None and seen is not None and seen.report is not None:
-        tables = progress.with_report(tables, seen.report, before.current_run)
+        tables = progress.with_report(tables, seen.report, before.current_run, now=now)
     elif before.current_run is None and observed.heads is not None:
         tables = progress.with_heads(tables, observed.heads)
     return before.model_copy(
@@ -259,6 +271,8 @@ def _forgotten(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
     kept = {run.name for run in run_log.kept(after.recent_runs, observed.spec)}
     if after.current_run is not None:
         kept.add(after.current_run.name)
+    # What is left of an attempt may have the name of another that still writes.
+    kept |= {seen.name for seen in observed.runs if seen.live}
     return tuple(
         ForgetRun(seen.name) for seen in observed.runs if not seen.live and seen.name not in kept
     )

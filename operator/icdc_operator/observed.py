@@ -103,6 +103,10 @@ class Observed:
     """Set where a run is due and other pipelines go first: then none is planned."""
     operator_version: str | None = None
     """Version of what decides, for `status.operatorVersion`."""
+    denied: Failure | None = None
+    """What the adapter was not allowed to do, until a person gives it the right."""
+    blind: bool = False
+    """Runs cannot be looked at, for what `denied` says: none is planned, made, ended or closed."""
     closing: bool = False
     """The adapter is about to end: what runs stops after its batch, and nothing new starts."""
 

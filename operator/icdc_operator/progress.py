@@ -5,6 +5,7 @@ back. Pure: it reads no report file and no catalog.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from icdc_api.job import RunReport
 from icdc_api.runs import RunStatus
@@ -44,12 +45,12 @@ def of_spec(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStat
 
 
 def with_report(
-    known: Iterable[TableStatus], report: RunReport, run: RunStatus
+    known: Iterable[TableStatus], report: RunReport, run: RunStatus, *, now: datetime
 ) -> tuple[TableStatus, ...]:
     """`known`, each table replaced by what `run` reports about it."""
     reported = {table.name: table for table in report.tables}
     return tuple(
-        _with_verification(table, _merged(table, reported[table.name], run))
+        _with_verification(table, _merged(table, reported[table.name], run, now))
         if table.name in reported
         else table
         for table in known
@@ -104,8 +105,8 @@ def _with_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
 
 
-def _merged(old: TableStatus, new: TableStatus, run: RunStatus) -> TableStatus:
-    if new.index != old.index or not is_looked_at(new) or _is_late(old, new, run):
+def _merged(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
+    if new.index != old.index or not is_looked_at(new) or _is_late(old, new, run, now):
         return old
     if new.applied_snapshot_id is None and old.applied_snapshot_id is not None:
         # Streaming and Complete say that the table is empty now; the other states come from a
@@ -119,13 +120,16 @@ def _merged(old: TableStatus, new: TableStatus, run: RunStatus) -> TableStatus:
     return new
 
 
-def _is_late(old: TableStatus, new: TableStatus, run: RunStatus) -> bool:
+def _is_late(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> bool:
     """Whether `new` was reported before `old`, by the same run.
 
     Snapshots have no order of their own (a rollback applies an older one), so the time of the
-    last advance decides; between two runs it does not, because their clocks may differ.
+    last advance decides; between two runs it does not, because their clocks may differ. A time
+    that has not come yet was told by a clock that was wrong: nothing is late by it.
     """
-    if old.applied_at is None or run.planned_at is None or old.applied_at < run.planned_at:
+    if old.applied_at is None or run.planned_at is None or old.applied_at > now:
+        return _export_went_back(old, new)
+    if old.applied_at < run.planned_at:
         return _export_went_back(old, new)
     return new.applied_at is not None and new.applied_at < old.applied_at
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import support_operator
+import support_rules
 import support_wait
 from icdc_api import crd
 from support_head_lake import HeadLake
@@ -29,7 +30,6 @@ from support_many import Churn, Many
 from support_operator import OperatorProcess
 
 ROOT = Path(__file__).parents[1]
-ROLE = ROOT / "api" / "process" / "role.yaml"
 APPLICATIONS = ROOT / "api" / "adapter" / "sparkapplications.yaml"
 CHURN_THREADS = 2
 SAMPLES = 30
@@ -68,11 +68,8 @@ def main() -> int:
 
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
-    """An operator has the rights of its Role, here too."""
-    pipelines.ok("create", "serviceaccount", "operator")
-    pipelines.ok("apply", "-f", str(ROLE))
-    subject = f"--serviceaccount={pipelines.namespace}:operator"
-    pipelines.ok("create", "rolebinding", "operator", "--role=operator", subject)
+    """An operator has the rights that the chart gives, here too."""
+    support_rules.account(pipelines, "operator", support_rules.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 

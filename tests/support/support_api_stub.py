@@ -23,6 +23,8 @@ class ApiStub:
     def __init__(self) -> None:
         self.pipelines: dict[tuple[str, str], Object] = {}
         self.pods: list[Object] = []
+        self.secrets: dict[tuple[str, str], Object] = {}
+        self.secrets_failure: tuple[int, str] | None = None
         self.logs: dict[str, list[str]] = {}
         self.failure: tuple[int, str] | None = None
         """Status and message of every answer, when set."""
@@ -66,6 +68,11 @@ class ApiStub:
                 wanted = dict(each.split("=") for each in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
                 return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
+            case ["api", "v1", "namespaces", ns, "secrets", name]:
+                if self.secrets_failure is not None:
+                    return _failed(*self.secrets_failure)
+                found = self.secrets.get((ns, name))
+                return (200, found) if found else _failed(404, "not found")
             case ["api", "v1", "namespaces", _, "pods", name, "log"]:
                 if self.log_failure is not None:
                     return _failed(*self.log_failure)

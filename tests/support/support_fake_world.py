@@ -25,8 +25,10 @@ CREATE = CreateRun(PLANNED, continuous=False)
 class World:
     """A pipeline on a fake server, and an adapter that stays."""
 
-    def __init__(self, *, run: RunStatus | None = PLANNED) -> None:
-        self.server = FakeServer()
+    def __init__(
+        self, *, run: RunStatus | None = PLANNED, server: FakeServer | None = None
+    ) -> None:
+        self.server = server or FakeServer()
         self.now = NOW
         status = PipelineStatus(observed_generation=1, current_run=run)
         self.put_pipeline(status=status.to_resource())

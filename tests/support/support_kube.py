@@ -16,11 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import support_kube_audit
 import support_kube_binaries
 import support_kube_flags
 import support_wait
 from support_kube_process import HeldPort, Probe, Program
 from support_kubectl import Kubectl, write_kubeconfig, write_private
+from support_rules import Right
 from support_tls import make_certificates
 
 GIVEN = "ICDC_TEST_KUBECONFIG"
@@ -41,6 +43,7 @@ class KubeApi:
     def __init__(self, crds: Sequence[Path] = ()) -> None:
         self._crds = crds
         self._exit = ExitStack()
+        self._audit: Path | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
@@ -88,6 +91,16 @@ class KubeApi:
         path = self._folder / f"{namespace}.{service_account}.kubeconfig"
         return write_kubeconfig(path, cluster, token, namespace)
 
+    @property
+    def is_audited(self) -> bool:
+        """Whether `asked_by` can tell: not of a cluster that is given."""
+        return self._audit is not None
+
+    def asked_by(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
+        """What the ServiceAccount has asked for, with the statuses of the answers."""
+        assert self._audit is not None, "the log of a given cluster is its administrator's"
+        return support_kube_audit.asked(self._audit, namespace, service_account)
+
     def _start(self, undo: ExitStack) -> None:
         # A first build takes minutes, which must not eat the time of the programs.
         paths = support_kube_binaries.programs()
@@ -106,7 +119,10 @@ class KubeApi:
         )
         health = Probe(client, "/health")
         etcd.wait_until(health.answers, "/health answers", seconds=_ETCD_SECONDS)
-        flags = support_kube_flags.apiserver(certificates, tokens, store=client, secure=secure)
+        self._audit = self._folder / "audit.log"
+        flags = support_kube_flags.apiserver(
+            certificates, tokens, store=client, secure=secure, audit=self._audit
+        )
         apiserver = self._run(undo, paths["kube-apiserver"], flags)
         ready = Probe(secure, "/readyz", token, certificates.ca)
         apiserver.wait_until(ready.answers, "/readyz is ok", seconds=_READY_SECONDS)

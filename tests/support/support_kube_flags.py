@@ -5,6 +5,7 @@ Knows what the flags mean; starts nothing.
 
 from pathlib import Path
 
+import support_kube_audit
 from support_kube_process import LOOPBACK, HeldPort
 from support_tls import Certificates
 
@@ -32,9 +33,12 @@ def etcd(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
 
 
 def apiserver(
-    certificates: Certificates, tokens: Path, *, store: HeldPort, secure: HeldPort
+    certificates: Certificates, tokens: Path, *, store: HeldPort, secure: HeldPort, audit: Path
 ) -> list[str]:
-    """Roles decide (RBAC), ServiceAccounts get bound tokens; `tokens` names the administrator."""
+    """Roles decide (RBAC), ServiceAccounts get bound tokens; `tokens` names the administrator.
+
+    What ServiceAccounts ask for goes to the log `audit`.
+    """
     return [
         f"--etcd-servers=http://{store.address}",
         f"--bind-address={LOOPBACK}",
@@ -53,6 +57,7 @@ def apiserver(
         f"--service-account-signing-key-file={certificates.key}",
         "--service-cluster-ip-range=10.96.0.0/24",
         "--profiling=false",
+        *support_kube_audit.flags(audit),
     ]
 
 

@@ -30,13 +30,13 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def add_pipeline(parser: argparse.ArgumentParser) -> None:
+def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`-f`, `--state-dir`, `--secrets-dir`, `--output`."""
     parser.add_argument(
         "-f",
         "--filename",
         type=Path,
-        required=True,
+        required=required,
         metavar="PIPELINE.yaml",
         help="the pipeline; ${ENV} in its property values is replaced",
     )

@@ -1,6 +1,7 @@
 """`icdc plan` and `icdc verify`: one question to the application, and its answer as text or data.
 
-They read the state document and need no state directory, unless the node is embedded in one.
+They read the state document and need no state directory, unless the node is embedded in one. `plan`
+also takes a pipeline in a cluster; Spark runs on this host all the same.
 """
 
 import argparse
@@ -9,9 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode
 from icdc_api.runs import Failure
 from icdc_operator.cli import exits, options, tables
+from icdc_operator.cli.cluster import plan as cluster_plan
+from icdc_operator.cli.cluster import session
 from icdc_operator.cli.exits import Exit
 from icdc_operator.cli.options import Output
 from icdc_operator.local import application, resource
@@ -24,9 +28,12 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "plan",
         help="say what the next run would do, and change nothing",
         description="Says for each table what the next run would do: the snapshots, files, rows, "
-        "bytes and mapping changes. Changes nothing.",
+        "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
+        "first what the operator does next by itself, and reads the Secrets that it names with "
+        "your rights.",
     )
-    options.add_pipeline(parser)
+    session.add_target(parser, required=False)
+    options.add_pipeline(parser, required=False)
     options.add_verbose(parser)
     parser.set_defaults(command=plan)
 
@@ -47,7 +54,25 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 def plan(arguments: argparse.Namespace) -> int:
     """Carries out `icdc plan`; the exit code."""
-    return _ask(arguments, RunMode.PLAN, tables.plan_table)
+    if (arguments.name is None) == (arguments.filename is None):
+        raise BadSpec("plan takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
+    if arguments.name is None:
+        return _ask(arguments, RunMode.PLAN, tables.plan_table)
+    with cluster_plan.fetched(arguments) as (found, secrets_dir):
+        if arguments.output == Output.TEXT:
+            sys.stdout.write(f"The operator: {found.next_step}\n")
+            sys.stdout.flush()
+        cluster_plan.check_hosts(found.local.pipeline.spec)
+        answer = ask(
+            found.local, RunMode.PLAN, application=application.installed(), secrets_dir=secrets_dir
+        )
+    hint = cluster_plan.hint(answer)
+    if not isinstance(answer, Failure) and arguments.output != Output.TEXT:
+        answer = {"operator": found.next_step, **answer}
+    code = _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
+    if hint is not None:
+        sys.stderr.write(f"icdc: {hint}\n")
+    return code
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -71,6 +96,15 @@ def _ask(
             application=spark,
             secrets_dir=options.secrets_dir(arguments.secrets_dir),
         )
+    return _tell(answer, arguments, mode, text)
+
+
+def _tell(
+    answer: dict[str, Any] | Failure,
+    arguments: argparse.Namespace,
+    mode: RunMode,
+    text: Callable[[Mapping[str, Any]], str],
+) -> int:
     if isinstance(answer, Failure):
         sys.stderr.write(f"icdc: {answer.failure_class.value}: {answer.message}\n")
         return exits.of_failure(answer)

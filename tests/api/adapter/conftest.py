@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import support_rules
 import support_wait
 from support_cluster import Cluster
 from support_kube import KubeApi
@@ -37,8 +38,5 @@ def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Clus
 def cluster(kube: KubeApi, admin: Cluster) -> Cluster:
     """The cluster as the operator sees it, who may do what its Role grants and no more."""
     pipelines = admin.pipelines
-    pipelines.ok("create", "serviceaccount", ACCOUNT)
-    pipelines.ok("create", "-f", str(HERE / "role.yaml"))
-    whom = f"--serviceaccount={pipelines.namespace}:{ACCOUNT}"
-    pipelines.ok("create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", whom)
+    support_rules.account(pipelines, ACCOUNT, support_rules.OPERATOR)
     return Cluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)

@@ -8,6 +8,7 @@ import pytest
 from kubernetes.client import Configuration
 from kubernetes.config import load_kube_config
 
+import support_rules
 from icdc_api import report_text
 from icdc_spark.pod_api import OwnPod
 from support_kube import KubeApi
@@ -20,12 +21,9 @@ SECONDS = 20.0
 
 @pytest.fixture
 def driver(kube: KubeApi, pipelines: Pipelines) -> OwnPod:
-    """A driver that may patch pods; its pod waits for a node, as there is none."""
-    for account, verb in (("spark", "patch"), ("weak", "get")):
-        pipelines.ok("create", "serviceaccount", account)
-        pipelines.ok("create", "role", account, f"--verb={verb}", "--resource=pods")
-        binding = f"--serviceaccount={pipelines.namespace}:{account}"
-        pipelines.ok("create", "rolebinding", account, f"--role={account}", binding)
+    """A driver with its rights; its pod waits for a node, as there is none."""
+    support_rules.account(pipelines, "spark", support_rules.DRIVER)
+    pipelines.ok("create", "serviceaccount", "weak")
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import support_rules
 import support_wait
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
@@ -27,8 +28,5 @@ def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Pa
     """The kubeconfig of an operator of the namespace."""
     default = ("get", "serviceaccount", "default")
     support_wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
-    pipelines.ok("create", "serviceaccount", ACCOUNT)
-    pipelines.ok("create", "-f", str(ADAPTER / "role.yaml"))
-    whom = f"--serviceaccount={pipelines.namespace}:{ACCOUNT}"
-    pipelines.ok("create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", whom)
+    support_rules.account(pipelines, ACCOUNT, support_rules.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)

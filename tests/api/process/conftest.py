@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 import support_operator
+import support_rules
 import support_wait
 from support_cluster import Cluster
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 from support_operator import OperatorProcess
 
-HERE = Path(__file__).parent
+APPLICATIONS = Path(__file__).parents[1] / "adapter" / "sparkapplications.yaml"
 
 Start = Callable[..., OperatorProcess]
 
@@ -21,8 +22,7 @@ Start = Callable[..., OperatorProcess]
 @pytest.fixture(scope="session")
 def spark_applications(kube: KubeApi) -> None:
     """The kind of SparkApplications, by a stand-in without a schema."""
-    path = HERE.parent / "adapter" / "sparkapplications.yaml"
-    kube.kubectl.ok("apply", "--server-side", "-f", str(path))
+    kube.kubectl.ok("apply", "--server-side", "-f", str(APPLICATIONS))
     support_wait.until(
         lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
         "the kind is served",
@@ -31,11 +31,8 @@ def spark_applications(kube: KubeApi) -> None:
 
 @pytest.fixture
 def account(kube: KubeApi, pipelines: Pipelines) -> Path:
-    """The kubeconfig of a ServiceAccount with the Role of the operator."""
-    pipelines.ok("create", "serviceaccount", "operator")
-    pipelines.ok("apply", "-f", str(HERE / "role.yaml"))
-    subject = f"--serviceaccount={pipelines.namespace}:operator"
-    pipelines.ok("create", "rolebinding", "operator", "--role=operator", subject)
+    """The kubeconfig of a ServiceAccount with the rights of the operator."""
+    support_rules.account(pipelines, "operator", support_rules.OPERATOR, support_rules.LEASE)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 

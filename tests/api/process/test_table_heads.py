@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import support_rules
 from icdc_api.status import PipelineStatus, parse_status
 from support_cluster import Cluster, report_of
 from support_head_lake import HeadLake
+from support_kube import KubeApi
 from support_kube_pipelines import minimal
 from support_operator import OperatorProcess
 from support_pipelines import caught_up
@@ -79,17 +81,11 @@ def test_an_idle_pipeline_has_no_run_until_its_table_has_a_new_snapshot(
 
 
 def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
-    cluster: Cluster, start: Start, lake: HeadLake
+    cluster: Cluster, start: Start, lake: HeadLake, kube: KubeApi
 ) -> None:
     head = lake.commit()
-    rights = [
-        {
-            "op": "add",
-            "path": "/rules/-",
-            "value": {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
-        }
-    ]
-    cluster.pipelines.ok("patch", "role", "operator", "--type=json", "-p", json.dumps(rights))
+    granted = support_rules.rules(support_rules.OPERATOR, support_rules.CATALOG_SECRETS)
+    support_rules.grant(cluster.pipelines, "operator", granted)
     uri = lake.properties["uri"]
     cluster.pipelines.ok("create", "secret", "generic", "lake", f"--from-literal=uri={uri}")
     source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
@@ -101,6 +97,7 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     without.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
     cluster.pipelines.ok("delete", "icdc", "shop")
     assert without.end() == 0
+    assert not kube.is_audited or not asks_for_secrets(kube, cluster)
     cluster.pipelines.ok("delete", "sparkapplications", "--all")
     cluster.pipelines.ok("delete", "pods", "--all", "--grace-period=0", "--force")
     with_flag = start("with", "--read-catalog-secrets")
@@ -109,3 +106,9 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     with_flag.until(lambda: reads(with_flag) >= POLLS, "the head is read")
     assert (unseen(with_flag, cluster), reads(with_flag, "unseen")) == (0, 0)
     assert uri not in json.dumps(with_flag.log)
+    assert not kube.is_audited or asks_for_secrets(kube, cluster)
+
+
+def asks_for_secrets(kube: KubeApi, cluster: Cluster) -> bool:
+    rights = support_rules.rights(support_rules.CATALOG_SECRETS)
+    return rights <= set(kube.asked_by(cluster.pipelines.namespace, "operator"))

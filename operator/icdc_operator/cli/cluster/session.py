@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
@@ -37,12 +38,17 @@ class Target:
         return found
 
 
-Work = Callable[[Target, argparse.Namespace], Awaitable[Exit]]
+Answer = TypeVar("Answer")
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`NAME`, `-n`, `--context`; which cluster is as with kubectl."""
-    parser.add_argument("name", metavar="NAME", help="the pipeline")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs=None if required else "?",
+        help="the pipeline" if required else "the pipeline in a cluster",
+    )
     parser.add_argument(
         "-n",
         "--namespace",
@@ -54,12 +60,23 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def carry_out(work: Work) -> Callable[[argparse.Namespace], int]:
+def carry_out(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Exit]],
+) -> Callable[[argparse.Namespace], int]:
     """The command that does `work` on the pipeline that its arguments name."""
-    return lambda arguments: asyncio.run(_carried_out(work, arguments))
+    return lambda arguments: answered(work, arguments)
 
 
-async def _carried_out(work: Work, arguments: argparse.Namespace) -> Exit:
+def answered(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
+) -> Answer:
+    """What `work` finds out about the pipeline that the arguments name."""
+    return asyncio.run(_answered(work, arguments))
+
+
+async def _answered(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
+) -> Answer:
     context = kubeconfig.chosen(os.environ, arguments.context)
     namespace = arguments.namespace or context.namespace
     try:

@@ -16,6 +16,7 @@ error means for a run is decided where the run is made.
 
 # ruff: noqa: N818 - they are the words in which people and HTTP speak of these answers.
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -79,6 +80,9 @@ class Unavailable(ClusterError):
         """Seconds to wait, where the server asked for that."""
 
 
+_RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?')
+"""As the authorizer of Kubernetes (RBAC) words a right that somebody does not have."""
+
 _BY_STATUS: Mapping[int, type[ClusterError]] = {
     400: Invalid,
     401: Denied,
@@ -102,7 +106,7 @@ def of_answer(
     """The error that an answer outside of 200 to 299 stands for; `what` was asked."""
     told, wait = _told(body)
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
-    text = f"{what}: {told or 'no reason given'} (status {status})"
+    text = f"{what}: {told or 'no reason given'} (status {status}){_missing_rule(told)}"
     if kind is Unavailable:
         return Unavailable(text, _seconds(headers.get("Retry-After")) or wait)
     return kind(text)
@@ -145,6 +149,16 @@ def _told(body: bytes | str) -> tuple[str, float | None]:
         _clipped(message if isinstance(message, str) else ""),
         float(wait) if isinstance(wait, int) and wait > 0 else None,
     )
+
+
+def _missing_rule(told: str) -> str:
+    """The rule that a Role lacks, as it would stand there, where the server says which right."""
+    right = _RIGHT.search(told)
+    if right is None:
+        return ""
+    verb, resource, group = right.groups(default="")
+    rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    return f"; the rule that is missing: {rule}"
 
 
 def _seconds(header: str | None) -> float | None:

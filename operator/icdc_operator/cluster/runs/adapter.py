@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 
 from icdc_api import naming
 from icdc_api.errors import Bug
-from icdc_api.runs import RunStatus
+from icdc_api.runs import Failure, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_operator import comparisons, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
-from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import Key
@@ -91,11 +91,18 @@ class ClusterAdapter:
                 self._heads.forget(Key(namespace, name))
             return None
         # In this order: what a pod says is newer than what its SparkApplication says.
-        listed = await self._api.list_applications(namespace, name)
-        driver_pods = await self._api.list_driver_pods(namespace, name)
-        for pod in driver_pods:
-            self._memory.note_pod(pod)
-        found = seen.found(name, listed, driver_pods)
+        unseen: Failure | None = None
+        found: Sequence[Found] = ()
+        try:
+            listed = await self._api.list_applications(namespace, name)
+            driver_pods = await self._api.list_driver_pods(namespace, name)
+        except errors.Denied as error:
+            LOG.warning("runs cannot be looked at: %s", error)
+            unseen = creation.refusal(error)
+        else:
+            for pod in driver_pods:
+                self._memory.note_pod(pod)
+            found = seen.found(name, listed, driver_pods)
         status = resource.status_of(pipeline)
         spec, problem = resource.spec_of(pipeline)
         metadata = pipeline["metadata"]
@@ -108,6 +115,8 @@ class ClusterAdapter:
             problem=problem,
             runs=self._runs((namespace, name), status.current_run, found),
             operator_version=_version(),
+            denied=unseen or self._memory.denial((namespace, name), self._now()),
+            blind=unseen is not None,
             # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
         )
@@ -126,7 +135,17 @@ class ClusterAdapter:
         """Carries out one action; harmless when it was carried out before.
 
         A run that cannot be created is not raised but seen at the next look: as one that Failed.
+        Denied is raised, and seen at the next look as well.
         """
+        key = (observation.owner.namespace, observation.owner.name)
+        try:
+            await self._act(observation, action)
+        except errors.Denied as error:
+            self._memory.deny(key, action, creation.refusal(error), self._now())
+            raise
+        self._memory.allow(key, action)
+
+    async def _act(self, observation: Observation, action: Action) -> None:
         match action:
             case CreateRun(run, continuous):
                 await self._create(observation, run, continuous=continuous)

@@ -27,8 +27,9 @@ _RERUN = frozenset({"PENDING_RERUN", "INVALIDATING", "RESUMING"})
 _MAY_SUBMIT = frozenset({"", "NEW", "SUBMITTED"}) | _RERUN
 """States from which a driver pod may still come."""
 
-_HAD_DRIVER = re.compile(r"driver (pod not found|container)")
-"""Errors of runs whose submission went well."""
+_HAD_DRIVER = re.compile(r"driver (pod not found|pod already exist|container)")
+"""Errors of runs whose submission went well, once: spark-operator submits again what it submitted
+before it was restarted, and takes the driver that is there for a failure."""
 
 _PASSING = re.compile(
     r"time[d ]*out|refused|reset by peer|too many requests|handshake|unknown ?host|no such host"

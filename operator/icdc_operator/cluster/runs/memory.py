@@ -1,29 +1,37 @@
 """What the operator remembers of a run beyond what the cluster holds: hints, never needed.
 
 A pod that ends takes its last words with it, and a run that could not be created leaves no object
-that says why. Both are kept until the run is in the status; an operator that starts anew does
-without. For one event loop.
+that says why; nor does any show what the operator may not do to it. The first two are kept until
+the run is in the status; an operator that starts anew does without. For one event loop.
 """
+
+from datetime import datetime, timedelta
 
 from icdc_api import naming, report_text
 from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pods
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
+from icdc_operator.observed import Action
 
 Key = tuple[str, str]
 """Namespace and name of a pipeline."""
+
+DENIAL_SECONDS = 300.0
+"""How long it is known what could not be done, unless it is tried again: longer than any wait
+between two tries."""
 
 _KEPT_ANNOTATIONS = (report_text.ANNOTATION_REPORT, ANNOTATION_RUN_ID, ANNOTATION_EPOCH)
 _KEPT_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
 
 
 class Memory:
-    """At most one ended pod and one refused run of each pipeline."""
+    """At most one ended pod, one refused run and one denied action of each pipeline."""
 
     def __init__(self) -> None:
         self._ended: dict[Key, tuple[str, Resource]] = {}
         self._refused: dict[Key, tuple[int, Failure]] = {}
+        self._denied: dict[Key, tuple[Action, Failure, datetime]] = {}
 
     def note_pod(self, pod: Resource) -> None:
         """Keeps what a driver pod says that has ended or is asked to; others are let go."""
@@ -68,8 +76,29 @@ class Memory:
             return None
         return known[1]
 
+    def deny(self, key: Key, action: Action, failure: Failure, now: datetime) -> None:
+        """Keeps why the action is not allowed."""
+        self._denied[key] = (action, failure, now)
+
+    def allow(self, key: Key, action: Action) -> None:
+        """The action was carried out."""
+        known = self._denied.get(key)
+        if known is not None and known[0] == action:
+            del self._denied[key]
+
+    def denial(self, key: Key, now: datetime) -> Failure | None:
+        """Why an action is not allowed; forgotten where it is no longer asked for."""
+        known = self._denied.get(key)
+        if known is None:
+            return None
+        if now - known[2] > timedelta(seconds=DENIAL_SECONDS):
+            del self._denied[key]
+            return None
+        return known[1]
+
     def forget(self, key: Key) -> None:
         """The pipeline is gone."""
+        self._denied.pop(key, None)
         self._ended.pop(key, None)
         self._refused.pop(key, None)
 

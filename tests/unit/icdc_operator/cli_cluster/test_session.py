@@ -13,7 +13,7 @@ from support_api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 
-COMMANDS = [["status"], ["pause"], ["resume"], ["resync"], ["logs"]]
+COMMANDS = [["status"], ["pause"], ["resume"], ["resync"], ["logs"], ["plan"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -101,3 +101,24 @@ def _all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError
 def test_every_error_that_may_pass_says_so() -> None:
     passing = {each for each in _all_below(errors.ClusterError) if each.retryable}
     assert passing == {errors.Conflict, errors.Gone, errors.Unavailable}
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        (
+            'pods is forbidden: User "u" cannot list resource "pods" in API group "" in the'
+            ' namespace "n"',
+            '{apiGroups: [""], resources: ["pods"], verbs: ["list"]}',
+        ),
+        (
+            'x "shop" is forbidden: User "u" cannot patch resource "icebergcdcpipelines/status" in '
+            'API group "icebergcdc.dev" in the namespace "n"',
+            '{apiGroups: ["icebergcdc.dev"], resources: ["icebergcdcpipelines/status"], '
+            'verbs: ["patch"]}',
+        ),
+    ],
+)
+def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(told: str, rule: str) -> None:
+    error = errors.of_answer(403, json.dumps({"message": told}), {}, what="list pods")
+    assert error.message == f"list pods: {told} (status 403); the rule that is missing: {rule}"

@@ -1,0 +1,154 @@
+"""The rights that the chart gives the operator: enough, none too many, and named where they lack.
+
+What was asked for is read from the audit log of the API server.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import support_rules
+import support_wait
+from icdc_api.conditions import ConditionType
+from icdc_api.status import PipelineStatus, parse_status
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
+from support_cluster import Cluster, carried_out, report_of
+from support_kube import KubeApi
+from support_kube_pipelines import minimal
+from support_operator import OperatorProcess
+from support_pipelines import caught_up
+from support_rules import Right
+
+pytestmark = pytest.mark.api
+
+EXPORT, CHANGELOG = "shop-e1-1", "shop-c2-1"
+
+ELSEWHERE = {
+    ("icebergcdc.dev", "icebergcdcpipelines", "patch"): "finalizers: deletionPolicy DeleteIndices",
+}
+"""Rights that this story does not come to, with the story that does."""
+
+SECONDS = 20.0
+
+Start = Callable[..., OperatorProcess]
+
+
+def status(cluster: Cluster) -> PipelineStatus:
+    return parse_status(cluster.pipelines.get("shop").get("status") or {})
+
+
+def one_run_ends_and_the_next_is_stopped(cluster: Cluster, operator: OperatorProcess) -> None:
+    """The whole life of two runs, until nothing of the first is left."""
+    cluster.pipelines.apply(minimal(history={"successful": 0, "failed": 0}))
+    operator.until(lambda: cluster.names("sparkapplication") == [EXPORT], "the run is created")
+    cluster.start_driver(EXPORT)
+    run = status(cluster).current_run
+    assert run is not None
+    cluster.report(EXPORT, report_of(run, caught_up("shop.orders"), finished=True))
+    cluster.pod_state(EXPORT, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.until(lambda: status(cluster).last_run is not None, "the run has ended")
+    changed = ("patch", "icdc", "shop", "--type=merge", "-p")
+    cluster.pipelines.ok(*changed, '{"spec": {"restartNonce": 1}}')
+    operator.until(lambda: CHANGELOG in cluster.names("sparkapplication"), "the next is created")
+    cluster.start_driver(CHANGELOG)
+    cluster.pipelines.ok(*changed, '{"spec": {"suspend": true}}')
+    pod = cluster.pipelines
+    deletion = ("get", "pod", f"{CHANGELOG}-driver", "-o", "jsonpath={.metadata.deletionTimestamp}")
+    operator.until(lambda: bool(pod.ok(*deletion)), "it is asked to end")
+    cluster.pod_state(CHANGELOG, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.until(lambda: status(cluster).holds(ConditionType.SUSPENDED), "it has ended")
+    operator.until(lambda: cluster.names("configmap") == [CHANGELOG], "the first is forgotten")
+
+
+async def a_name_has_passed_to_another(api: ClusterApi, namespace: str) -> None:
+    """What was to be deleted is gone, and something else has its name by now."""
+    for kind, name in ((kinds.APPLICATION, CHANGELOG), (kinds.POD, f"{CHANGELOG}-driver")):
+        await api.delete(kind, namespace, name, uid="of-the-one-before")
+
+
+def test_the_operator_needs_each_right_and_no_other(
+    cluster: Cluster, start: Start, kube: KubeApi, account: Path
+) -> None:
+    if not kube.is_audited:
+        pytest.skip("a given cluster keeps its audit log to itself")
+    namespace = cluster.pipelines.namespace
+    operator = start("operator", "--leader-elect")
+    one_run_ends_and_the_next_is_stopped(cluster, operator)
+    assert operator.end() == 0
+    Cluster(account, cluster.pipelines).ask(
+        lambda api: a_name_has_passed_to_another(api, namespace)
+    )
+    granted = support_rules.rights(support_rules.OPERATOR, support_rules.LEASE)
+    asked = kube.asked_by(namespace, "operator")
+    assert set(asked) <= granted
+    assert not [right for right, codes in asked.items() if 403 in codes]
+    assert granted - set(asked) <= set(ELSEWHERE)
+
+
+LACKING = [
+    ("sparkoperator.k8s.io", "sparkapplications", "list"),
+    ("", "pods", "list"),
+    ("", "configmaps", "create"),
+    ("sparkoperator.k8s.io", "sparkapplications", "create"),
+    ("sparkoperator.k8s.io", "sparkapplications", "delete"),
+]
+SUSPEND = '{"spec": {"suspend": true}}'
+
+
+def without(right: Right) -> list[support_rules.Rule]:
+    rules = support_rules.rules(support_rules.OPERATOR)
+    for rule in rules:
+        if (*rule["apiGroups"], *rule["resources"]) == right[:2]:
+            rule["verbs"].remove(right[2])
+    return rules
+
+
+async def stalled_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineStatus:
+    """The status in which looks leave the pipeline, once a person must act."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            seen = await adapter.observe(namespace, "shop")
+            assert seen is not None
+            if seen.observed.status.holds(ConditionType.STALLED):
+                return seen.observed.status
+            with contextlib.suppress(errors.Denied):
+                await carried_out(adapter, seen)
+
+
+@pytest.mark.parametrize("right", LACKING, ids=" ".join)
+def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
+    right: Right, cluster: Cluster, account: Path
+) -> None:
+    operator = Cluster(account, cluster.pipelines)
+    cluster.pipelines.apply(minimal())
+    if right[2] == "delete":
+        operator.step()
+        operator.step()
+        cluster.pipelines.ok("patch", "icdc", "shop", "--type=merge", "-p", SUSPEND)
+    support_rules.grant(cluster.pipelines, "operator", without(right))
+    asks = ("auth", "can-i", right[2], ".".join(filter(None, (right[1], right[0]))))
+    whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
+    support_wait.until(
+        lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away"
+    )
+    left = operator.adapt(lambda each: stalled_in_the_end(each, cluster.pipelines.namespace))
+    stalled, ready = (left.condition(each) for each in (ConditionType.STALLED, ConditionType.READY))
+    assert stalled is not None
+    assert ready is not None
+    group, resource, verb = right
+    rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    assert (stalled.reason, rule in stalled.message) == ("Denied", True), stalled.message
+    assert "to act: the platform engineer" in stalled.message
+    assert (ready.status, ready.reason) == ("False", "Denied")
+    support_rules.grant(cluster.pipelines, "operator", support_rules.rules(support_rules.OPERATOR))
+    support_wait.until(lambda: _goes_on(operator), "it goes on once the right is there")
+
+
+def _goes_on(operator: Cluster) -> bool:
+    seen = operator.observe().observed
+    return seen.denied is None and not seen.blind

@@ -1,0 +1,82 @@
+"""What the operator may not do: said in the status, tried again, and nothing is done blindly."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunState
+from icdc_operator import decide
+from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
+from icdc_operator.observed import Decision, StopRun
+from support_cluster_objects import RUN, driver_pod, running, spark_application
+from support_fake_api import on, refusal
+from support_fake_world import APPLICATION, POD, World
+from support_pipelines import run_record
+
+pytestmark = pytest.mark.unit
+
+NO = refusal(403, 'User "u" cannot do resource "things"')
+SUBMITTED = run_record(state=RunState.SUBMITTED, started_at=None)
+
+
+def told(decision: Decision) -> dict[str, tuple[str, str]]:
+    return {
+        each.type.value: (each.status.value, each.reason) for each in decision.status.conditions
+    }
+
+
+@pytest.mark.parametrize("kind", ["sparkapplications", "pods"])
+def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
+    world = World(run=SUBMITTED)
+    world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
+    world.server.fault = on("GET", kind, NO)
+    for _ in range(2):
+        decision = world.step()
+        assert decision.actions == ()
+        assert decision.status.current_run == SUBMITTED
+        assert decision.requeue_after == decide.DENIED_SECONDS
+    conditions = told(decision)
+    assert conditions["Stalled"] == ("True", "Denied")
+    assert conditions["Ready"] == ("False", "Denied")
+    assert conditions["Reconciling"] == ("False", "Stalled")
+    world.server.fault = lambda method, path: None
+    assert world.step().status.last_run is not None
+    assert not world.look().observed.blind
+
+
+def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
+    world = World(run=SUBMITTED)
+    world.server.add(POD, driver_pod("Running", state=running()))
+    world.server.fault = on("DELETE", "pods", NO)
+    stop = StopRun(RUN, graceful=True)
+    for _ in range(2):
+        with pytest.raises(errors.Denied):
+            world.act(stop)
+        assert told(decide.decide(world.look().observed, world.now))["Stalled"][0] == "True"
+    world.server.fault = lambda method, path: None
+    world.act(stop)
+    assert world.look().observed.denied is None
+
+
+def test_what_nobody_asks_for_any_more_is_not_told_of_for_ever() -> None:
+    world = World(run=SUBMITTED)
+    world.server.add(POD, driver_pod("Running", state=running()))
+    world.server.fault = on("DELETE", "pods", NO)
+    with pytest.raises(errors.Denied):
+        world.act(StopRun(RUN, graceful=True))
+    world.now += timedelta(seconds=DENIAL_SECONDS)
+    assert world.look().observed.denied is not None
+    world.now += timedelta(seconds=1)
+    assert world.look().observed.denied is None
+
+
+def test_a_status_that_may_not_be_written_is_an_error_of_the_look() -> None:
+    world = World(run=None)
+    world.server.fault = on("PATCH", "status", NO)
+    with pytest.raises(errors.Denied):
+        world.step()
+    assert asyncio.run(world.adapter.observe("default", "shop")) is not None
+    assert not world.look().observed.status.holds(ConditionType.STALLED)

@@ -1,0 +1,300 @@
+"""What spark-operator and kubelets write about a run from its beginning to its end, played whole.
+
+Numbers are issues of kubeflow/spark-operator. Single states, and the evidence of single pods:
+test_seen.py, test_seen_evidence.py.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.errors import FailureClass
+from support_cluster_objects import ago, driver_pod, running, terminated, waiting
+from support_sequences import Step, play
+from support_spark_operator import (
+    CRASHED,
+    DRAINED,
+    EVICTED,
+    EXITED,
+    FULL,
+    KILLED_DONE,
+    NOT_FOUND,
+    OOM,
+    REFUSED,
+    THERE,
+    UNKNOWN,
+    WELL,
+    WORKS,
+    begun,
+    failed,
+    pulling,
+    report,
+    submitted,
+    unsubmitted,
+)
+
+pytestmark = pytest.mark.unit
+
+AT_ONCE = (0.0, 5.0)
+"""Seconds until another run is created."""
+BACKOFF = (10.0, 12.0)
+SLOWLY = (600.0, 601.0)
+POLL = (10.0, 11.0)
+"""After a run that ended well the next one looks whether there is something new."""
+PERSON = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sequence, and what must become of it."""
+
+    steps: tuple[Step, ...]
+    then: tuple[float, float] | None
+    """Between so many seconds another run is created; PERSON: none before a person acts."""
+    failure: tuple[FailureClass, str] | None = None
+    """Class and reason; None for a run that ended well."""
+    text: str = ""
+    """In the message of the failure."""
+    closed: tuple[float, float] = (0.0, 700.0)
+    """Between so many seconds after it was planned the run is over."""
+    meanwhile: str = ""
+    """What RunActive says at some time while the run is live."""
+    node_dead: bool = False
+
+
+LOST = FailureClass.NODE_LOST
+
+CASES: dict[str, Case] = {
+    "COMPLETED": Case(
+        begun(Step(60, pod=WELL), Step(61, "SUCCEEDING"), Step(62, "COMPLETED")),
+        then=POLL,
+        closed=(60, 65),
+    ),
+    "killed after it had finished, FAILED (#2775)": Case(
+        begun(Step(60, pod=KILLED_DONE), *failed(61, EXITED.format(143, "Error"))),
+        then=POLL,
+        closed=(60, 65),
+    ),
+    "driver pod not found after success, and the watch had told (#2755)": Case(
+        begun(Step(60, pod=WELL, told=True), *failed(60.1, NOT_FOUND, pod_gone=True)),
+        then=POLL,
+    ),
+    "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
+        begun(Step(60, pod=WELL), *failed(60, NOT_FOUND, pod_gone=True)),
+        then=AT_ONCE,
+        failure=(LOST, "NodeLost"),
+        text="is gone and left no outcome",
+    ),
+    "driver pod not found, never made": Case(
+        submitted(*failed(16, NOT_FOUND)),
+        then=AT_ONCE,
+        failure=(LOST, "NodeLost"),
+        closed=(16, 25),
+    ),
+    "SUBMITTED for ever, without a driver": Case(
+        submitted(),
+        then=AT_ONCE,
+        failure=(LOST, "NodeLost"),
+        closed=(65, 75),
+    ),
+    "FAILED while its driver works, which ends well (#2788)": Case(
+        (
+            Step(1, ""),
+            Step(4, pod=driver_pod("Pending")),
+            Step(7, pod=WORKS),
+            Step(20, "SUBMISSION_FAILED", THERE),
+            Step(21, "FAILED", THERE),
+            Step(900, pod=WELL),
+        ),
+        then=POLL,
+        closed=(900, 905),
+    ),
+    "FAILED while its driver works, which is evicted and collected (#2788)": Case(
+        (
+            Step(1, ""),
+            Step(7, pod=WORKS),
+            Step(20, "SUBMISSION_FAILED", THERE),
+            Step(21, "FAILED", THERE),
+            Step(300, pod_gone=True),
+        ),
+        then=AT_ONCE,
+        failure=(LOST, "NodeLost"),
+        closed=(300, 305),
+    ),
+    "SUBMITTED for ever, its image cannot be pulled (#2667)": Case(
+        pulling(),
+        then=BACKOFF,
+        failure=(FailureClass.IMAGE_PULL, "ImagePullBackOff"),
+        text="see spec.spark.image",
+        closed=(120, 130),
+        meanwhile="not found; see spec.spark.image",
+    ),
+    "SUBMITTED for ever, no node has room (#1737)": Case(
+        submitted(Step(6, pod=driver_pod("Pending", status=FULL))),
+        then=BACKOFF,
+        failure=(FailureClass.UNSCHEDULABLE, "Unschedulable"),
+        text="0/3 nodes are available",
+        closed=(600, 640),
+        meanwhile="Unschedulable: 0/3 nodes are available",
+    ),
+    "SUBMITTED for ever, a Secret is missing": Case(
+        submitted(
+            Step(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "no x")))
+        ),
+        then=BACKOFF,
+        failure=(FailureClass.BAD_SPEC, "CreateContainerConfigError"),
+        text="see what the pod names, such as Secrets",
+        closed=(120, 160),
+    ),
+    "SUBMITTED for ever, a volume is not mounted": Case(
+        submitted(
+            Step(
+                6,
+                pod=driver_pod(
+                    "Pending", state=waiting("ContainerCreating"), status={"startTime": ago(-6)}
+                ),
+            )
+        ),
+        then=BACKOFF,
+        failure=(FailureClass.BAD_SPEC, "ContainerCreating"),
+        closed=(126, 170),
+    ),
+    "RUNNING for ever, and never a word": Case(
+        (*begun()[:3], Step(12, "RUNNING")),
+        then=BACKOFF,
+        failure=(FailureClass.START_TIMEOUT, "StartTimeout"),
+        closed=(600, 640),
+    ),
+    "NEW for ever": Case(
+        (Step(1, ""),),
+        then=BACKOFF,
+        failure=(FailureClass.SUBMISSION, "SparkOperatorNotWatching"),
+        text="spark.jobNamespaces",
+        closed=(600, 610),
+        meanwhile="spark-operator does not look at",
+    ),
+    "OOMKilled": Case(
+        begun(Step(60, pod=OOM), *failed(61, EXITED.format(137, "OOMKilled"))),
+        then=BACKOFF,
+        failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
+        text="raise spec.spark.driver.memory",
+    ),
+    "OOMKilled, and its pod is gone": Case(
+        begun(Step(60, "FAILED", EXITED.format(137, "OOMKilled"), pod_gone=True)),
+        then=BACKOFF,
+        failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
+    ),
+    "Evicted": Case(
+        begun(Step(60, pod=EVICTED), *failed(61, "driver container status missing")),
+        then=AT_ONCE,
+        failure=(LOST, "Evicted"),
+        text="low on resource: memory",
+    ),
+    "Evicted, and its pod is gone": Case(
+        begun(Step(60, "FAILED", "driver container status missing", pod_gone=True)),
+        then=AT_ONCE,
+        failure=(LOST, "NodeLost"),
+    ),
+    "drained": Case(
+        begun(
+            Step(60, pod=driver_pod("Failed", state=terminated(143), status=DRAINED)),
+            *failed(61, EXITED.format(143, "Error")),
+        ),
+        then=AT_ONCE,
+        failure=(LOST, "EvictionByEvictionAPI"),
+    ),
+    "the node is lost, its pod stays": Case(
+        begun(
+            Step(
+                300,
+                "UNKNOWN",
+                pod=driver_pod(
+                    "Running", state=running(), report=report(), deletionTimestamp=ago(-330)
+                ),
+            )
+        ),
+        then=AT_ONCE,
+        failure=(LOST, "NodeNotResponding"),
+        text="its node does not answer",
+        closed=(390, 440),
+        node_dead=True,
+    ),
+    "UNKNOWN for a while, then all is well": Case(
+        begun(
+            Step(60, "UNKNOWN", pod=UNKNOWN),
+            Step(240, "RUNNING", pod=WORKS),
+            Step(300, "SUCCEEDING", pod=WELL),
+        ),
+        then=POLL,
+        closed=(300, 305),
+    ),
+    "a driver that crashes without a word": Case(
+        (*begun()[:3], Step(60, pod=CRASHED), *failed(61, EXITED.format(1, "Error"))),
+        then=PERSON,
+        failure=(FailureClass.BUG, "NoOutcome"),
+        text="Traceback: boom",
+    ),
+    "a driver that says why": Case(
+        begun(Step(60, pod=REFUSED), *failed(61, EXITED.format(1, "Error"))),
+        then=SLOWLY,
+        failure=(FailureClass.AUTH, "Unauthorized"),
+    ),
+    "SUBMISSION_FAILED, the settings are wrong": Case(
+        unsubmitted("Caused by: java.lang.IllegalArgumentException: memory=0g is out of range"),
+        then=PERSON,
+        failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
+        text="memory=0g is out of range",
+        closed=(6, 10),
+    ),
+    "SUBMISSION_FAILED, a webhook does not answer": Case(
+        unsubmitted("failed calling webhook: context deadline exceeded, connection refused"),
+        then=BACKOFF,
+        failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
+    ),
+    "SUBMISSION_FAILED, the quota is used up": Case(
+        unsubmitted('Message: pods "x" is forbidden: exceeded quota: q.'),
+        then=BACKOFF,
+        failure=(FailureClass.UNSCHEDULABLE, "QuotaExceeded"),
+    ),
+    "INVALIDATING and PENDING_RERUN: somebody edited the run": Case(
+        begun(
+            Step(60, "INVALIDATING"),
+            Step(90, "PENDING_RERUN", pod_gone=True),
+            Step(95, "SUBMITTED", pod=driver_pod("Pending")),
+            Step(100, "RUNNING", pod=WORKS),
+            Step(200, "SUCCEEDING", pod=WELL),
+        ),
+        then=POLL,
+        closed=(200, 205),
+    ),
+    "SUSPENDED by somebody else": Case(
+        begun(Step(60, "SUSPENDING"), Step(90, "SUSPENDED", pod_gone=True)),
+        then=AT_ONCE,
+        failure=(LOST, "ApplicationSuspended"),
+        text="to stop a pipeline, set its spec.suspend",
+        closed=(90, 95),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
+    played = play(case.steps, node_dead=case.node_dead)
+    ended = played.ended
+    assert ended is not None, played.status
+    found = None if ended.failure is None else (ended.failure.failure_class, ended.failure.reason)
+    assert found == case.failure, ended.failure
+    assert case.text in ("" if ended.failure is None else ended.failure.message)
+    assert case.closed[0] <= played.closed_after <= case.closed[1]
+    assert case.meanwhile in "\n".join(played.said)
+    stalled = played.status.condition(ConditionType.STALLED)
+    assert stalled is not None
+    if case.then is None:
+        assert (played.next_after, stalled.status) == (None, "True")
+        assert "; to act: " in stalled.message
+    else:
+        assert played.next_after is not None
+        assert case.then[0] <= played.next_after <= case.then[1]
+    # Every 5 s at most while something runs, and no look that only waits for the next.
+    assert played.looks <= 20 + (played.closed_after + (played.next_after or 0.0)) / 4

@@ -1,0 +1,42 @@
+"""What an attempt or a wrong clock has left behind, found by random states."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from icdc_api.status import PipelineStatus
+from icdc_operator.decide import decide
+from icdc_operator.observed import RunPhase, RunSeen, StopRun
+from support_pipelines import NOW, at_work, caught_up, make_spec, observed, report, run_record, seen
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "shown"),
+    [
+        (3600, 0, "7"),  # the clock of the run before was an hour ahead
+        (-5, -10, "6"),  # the same run's report, read late
+        (-5, 0, "7"),
+        (-3600, -4000, "7"),  # another run, whose clock may differ
+    ],
+)
+def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
+    known: int, told: int, shown: str
+) -> None:
+    run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=told)))
+    world = at_work(make_spec(), seen(RunPhase.RUNNING, report=run))
+    before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=known))
+    status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
+    decision = decide(replace(world, status=status), NOW)
+    assert decision.status.tables[0].applied_snapshot_id == shown
+
+
+def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> None:
+    runs = (
+        RunSeen("shop-e1-1", 1, RunPhase.FAILED, writer_alive=False),
+        RunSeen("shop-e1-1", 2, RunPhase.RUNNING, writer_alive=True),
+    )
+    decision = decide(replace(observed(make_spec()), runs=runs), NOW)
+    assert decision.actions == (StopRun("shop-e1-1", graceful=False),)
