@@ -13,6 +13,7 @@ from icdc_api.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status import Phase, PipelineStatus, Summary, TableState
 from icdc_operator import claims
 from icdc_operator.observed import Observed
+from icdc_operator.view import View
 
 _STATUS = {
     True: ConditionStatus.TRUE,
@@ -23,7 +24,7 @@ _STATUS = {
 
 def conditions(status: PipelineStatus, observed: Observed, *, now: datetime) -> api.ConditionList:
     """Every condition; the time of one whose status did not change stays."""
-    view = claims.View(status, observed, now)
+    view = View(status, observed, now)
     fresh = [
         Condition(
             type=kind,

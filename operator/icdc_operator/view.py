@@ -1,0 +1,102 @@
+"""What a condition looks at: the status under construction, and what was observed. Pure.
+
+It answers questions about a pipeline that more than one condition asks; the conditions and their
+words are in `claims`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus, TableStatus
+from icdc_operator import progress, retry, run_log
+from icdc_operator.observed import Observed
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A condition before it has a time: the answer to one question about the pipeline."""
+
+    holds: bool | None
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """The status under construction with what the conditions ask of it."""
+
+    status: PipelineStatus
+    observed: Observed
+    now: datetime
+
+    @property
+    def spec(self) -> PipelineSpec | None:
+        return self.observed.spec
+
+    @property
+    def suspended(self) -> bool:
+        """Whether a requested suspend is reached."""
+        return self.spec is not None and self.spec.suspend and self.status.current_run is None
+
+    @property
+    def stalled_tables(self) -> list[TableStatus]:
+        return [table for table in self.status.tables if retry.waits_for_person(table)]
+
+    @property
+    def exported(self) -> bool:
+        tables = self.status.tables
+        return bool(tables) and all(progress.is_exported(table) for table in tables)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the pipeline does not advance at present; None when the last run went well."""
+        status = self.status
+        last = status.last_run
+        passing = retry.passing_failure(status.tables)
+        if last is not None and last.kind.compares:
+            return passing  # tables are followed as well as before
+        lost = last is not None and last.state == RunState.FAILED and not self._healed
+        if status.consecutive_failures > 0 or lost:
+            told = None if last is None else last.failure
+            return told or passing
+        return passing
+
+    @property
+    def held_up(self) -> Failure | None:
+        """What keeps the run at work from starting, or from going on, as far as is known."""
+        run = self.status.current_run
+        if run is None:
+            return None
+        one = (run.name, run.epoch)
+        seen = next((each for each in self.observed.runs if (each.name, each.epoch) == one), None)
+        return None if seen is None else seen.failure
+
+    @property
+    def line(self) -> str:
+        """Where the pipeline stands in the line of those whose run is due; empty if in none."""
+        if self.observed.queued is None or self.status.current_run is not None:
+            return ""
+        before = self.observed.status.condition(ConditionType.RUN_ACTIVE)
+        known = before.message if before is not None and before.reason == "Queued" else ""
+        return self.observed.queued.text or known or "the runs at work are counted first"
+
+    @property
+    def hindrance(self) -> str:
+        """What to add to a message about work that does not go on; empty if nothing hinders."""
+        text = self.line if self.held_up is None else self.held_up.message
+        return f": {text}" if text else ""
+
+    @property
+    def _healed(self) -> bool:
+        """Whether the run at work has got over the failure of the one before; once so, it stays."""
+        run, before = self.status.current_run, self.observed.status
+        if run is None:
+            return False
+        same = before.current_run is not None and before.current_run.epoch == run.epoch
+        if same and before.holds(ConditionType.READY):
+            return True
+        seen = next((each for each in self.observed.runs if each.epoch == run.epoch), None)
+        return seen is not None and run_log.has_proved_itself(run, seen, now=self.now)
