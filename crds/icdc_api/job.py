@@ -26,6 +26,7 @@ class RunMode(StrEnum):
     PLAN = "plan"
     VERIFY = "verify"
     REPAIR = "repair"
+    DELETE = "delete"
 
 
 class _JsonFile(ApiModel):
@@ -64,7 +65,8 @@ class RunRequest(_JsonFile):
     run_id: ShortText
     """Identity of this attempt; the report repeats it."""
     mode: RunMode = RunMode.RUN
-    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs."""
+    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs; `delete` takes
+    away all that the pipeline has made."""
     pipeline: dict[str, Any]
     """The whole resource, with `${ENV}` already replaced."""
     owner: ShortText
@@ -100,4 +102,4 @@ class RunReport(_JsonFile):
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it works and when it succeeded."""
     result: dict[str, Any] | None = None
-    """Answer of `plan`, `verify` and `repair`."""
+    """Answer of `plan`, `verify`, `repair` and `delete`."""

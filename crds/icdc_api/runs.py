@@ -43,10 +43,11 @@ class RunKind(StrEnum):
 
     EXPORT = "Export"
     CHANGELOG = "Changelog"
+    DELETION = "Deletion"
 
     @property
     def letter(self) -> str:
-        """`e` or `c`, as in the name of the run."""
+        """`e`, `c` or `d`, as in the name of the run."""
         return self.value[0].lower()
 
 
@@ -70,9 +71,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|d><sequence>-<attempt>`."""
     kind: RunKind
-    """Export or Changelog."""
+    """Export, Changelog or Deletion."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1

@@ -13,10 +13,10 @@ twice is creating it once. No run is planned or created while anything of anothe
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from icdc_api.runs import RunState, RunStatus
-from icdc_api.spec import Trigger
+from icdc_api.runs import RunKind, RunState, RunStatus
+from icdc_api.spec import PipelineSpec, Trigger
 from icdc_api.status import ObservedTriggers, PipelineStatus
-from icdc_operator import progress, retry, run_log, schedule, status
+from icdc_operator import deletion, progress, retry, run_log, schedule, status
 from icdc_operator.observed import (
     Action,
     CreateRun,
@@ -54,10 +54,11 @@ def decide(observed: Observed, now: datetime) -> Decision:
     recorded = step.status.model_copy(
         update={"conditions": status.conditions(step.status, observed, now=now)}
     )
+    waits = (step.requeue_after, deletion.seconds_left(observed, now=now))
     return Decision(
         status=status.summarised(recorded),
-        actions=step.actions + _forgotten(observed, step.status),
-        requeue_after=step.requeue_after,
+        actions=deletion.with_finalizer(observed, step.actions) + _forgotten(observed, step.status),
+        requeue_after=min((each for each in waits if each is not None), default=None),
         settled=step.settled,
     )
 
@@ -74,11 +75,13 @@ def forgive(before: PipelineStatus) -> PipelineStatus:
 
 def wants_stop(observed: Observed, run: RunStatus) -> bool:
     """Whether the live run should end, because its spec is not the one to run any more."""
-    if observed.closing:
+    deletes = run.kind == RunKind.DELETION and deletion.is_at_work(observed)
+    if observed.closing and not deletes:
         return True
     if observed.spec is None:
         return False  # a wrong spec changes nothing: the last good one goes on
-    return observed.spec.suspend or run.generation != observed.generation
+    suspended = observed.spec.suspend and not deletes
+    return suspended or run.generation != observed.generation
 
 
 def _noticed(observed: Observed) -> PipelineStatus:
@@ -107,6 +110,9 @@ def _seen(observed: Observed, run: RunStatus | None) -> RunSeen | None:
 
 
 def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
+    ending = deletion.ending(known, observed, now=now)
+    if ending is not None:
+        return _Step(known, deletion.last_actions(known, observed, ending), settled=True)
     run = known.current_run
     seen = _seen(observed, run)
     strays = _strays(observed, run)
@@ -143,7 +149,8 @@ def _planned(
         return _Step(known, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
         return _Step(known.model_copy(update={"current_run": None}), (), 0.0)
-    continuous = observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    follows = run.kind != RunKind.DELETION
+    continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
     return _Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
 
 
@@ -208,7 +215,8 @@ def _closed(
         return known.model_copy(update={"next_attempt_time": now})
     if observed.spec is None:
         return known
-    failure = ended.failure or retry.passing_failure(known.tables)
+    deletes = run.kind == RunKind.DELETION
+    failure = ended.failure or (None if deletes else retry.passing_failure(known.tables))
     if failure is None:
         return forgive(known)
     verdict = retry.judge(
@@ -218,13 +226,18 @@ def _closed(
         losses=retry.losses_in_a_row(known.recent_runs),
         key=f"{observed.namespace}/{observed.name}",
     )
-    wait = None if verdict.delay is None else now + timedelta(seconds=verdict.delay)
+    # A deletion is never given up before its time-out.
+    delay = float(observed.spec.retry.max_seconds) if deletes else None
+    delay = delay if verdict.delay is None else verdict.delay
+    wait = None if delay is None else now + timedelta(seconds=delay)
     failures = known.consecutive_failures + (1 if verdict.counted else 0)
     return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
 
 
 def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
     """Nothing is at work: plan a run, wait for its time, or rest."""
+    if deletion.is_at_work(observed):
+        return _next_deletion(known, observed, now)
     spec = observed.spec
     if spec is None or spec.suspend:
         return _Step(known.model_copy(update={"next_attempt_time": None}), settled=True)
@@ -236,7 +249,32 @@ def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step
         if due.at is not None:
             waits.append((due.at - now).total_seconds())
         return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
-    run = run_log.planned(known, observed, spec, now=now)
+    return _planned_run(known, observed, spec, now=now)
+
+
+def _next_deletion(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
+    """Nothing is at work on a pipeline that waits for its indices: delete them, or let it go."""
+    ending = deletion.ending(known, observed, now=now)
+    if ending is not None:
+        return _Step(known, deletion.last_actions(known, observed, ending), settled=True)
+    if observed.spec is None:
+        return _Step(known.model_copy(update={"next_attempt_time": None}))
+    due = deletion.due(known, now=now)
+    if due > now:
+        return _Step(known, requeue_after=(due - now).total_seconds())
+    return _planned_run(known, observed, observed.spec, now=now, kind=RunKind.DELETION)
+
+
+def _planned_run(
+    known: PipelineStatus,
+    observed: Observed,
+    spec: PipelineSpec,
+    *,
+    now: datetime,
+    kind: RunKind | None = None,
+) -> _Step:
+    """Records the next run; `kind` None: what the tables need."""
+    run = run_log.planned(known, observed, spec, now=now, kind=kind)
     planned = known.model_copy(
         update={
             "current_run": run,

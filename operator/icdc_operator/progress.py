@@ -7,7 +7,7 @@ back. Pure: it reads no report file and no catalog.
 from collections.abc import Iterable, Mapping
 
 from icdc_api.job import RunReport
-from icdc_api.runs import RunStatus
+from icdc_api.runs import RunKind, RunStatus
 from icdc_api.spec import Mode, PipelineSpec
 from icdc_api.status import TableReason, TableState, TableStatus
 
@@ -48,6 +48,10 @@ def with_report(
 ) -> tuple[TableStatus, ...]:
     """`known`, each table replaced by what `run` reports about it."""
     reported = {table.name: table for table in report.tables}
+    if run.kind is RunKind.DELETION:
+        # What is not deleted yet is as it was.
+        gone = {name: table for name, table in reported.items() if table.message}
+        return tuple(gone.get(table.name, table) for table in known)
     return tuple(
         _merged(table, reported[table.name], run) if table.name in reported else table
         for table in known

@@ -14,7 +14,17 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
 from icdc_operator.decide import decide
-from icdc_operator.observed import CreateRun, Decision, ForgetRun, Observed, RunPhase, RunSeen
+from icdc_operator.observed import (
+    AddFinalizer,
+    CreateRun,
+    Decision,
+    ForgetRun,
+    Observed,
+    RemoveFinalizer,
+    RunPhase,
+    RunSeen,
+    StopRun,
+)
 from support_pipelines import NOW, make_spec
 
 TABLES = ("shop.orders", "shop.customers")
@@ -78,8 +88,10 @@ class World:
                     self.runs.setdefault(run.name, seen)
                 case ForgetRun(name):
                     del self.runs[name]
-                case stop:
-                    self.end(stop.name, finished=stop.graceful)
+                case StopRun(name, graceful):
+                    self.end(name, finished=graceful)
+                case AddFinalizer() | RemoveFinalizer():
+                    raise AssertionError("nothing here has finalizers")
         return decision
 
     def end(self, name: str, *, finished: bool, error: errors.IcdcError | None = None) -> None:

@@ -4,7 +4,8 @@ Knows paths, verbs and selectors; what the objects mean is not known here. Raise
 `cluster.errors` only. For one event loop.
 """
 
-from collections.abc import AsyncIterator, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -131,20 +132,17 @@ class ClusterApi:
 
         Conflict when the pipeline was written since, and NotFound when it is gone.
         """
-        metadata = pipeline["metadata"]
-        path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], "status")
-        patch = [
-            # Of an object with another version the server refuses the whole patch.
-            {
-                "op": "replace",
-                "path": "/metadata/resourceVersion",
-                "value": metadata["resourceVersion"],
-            },
-            {"op": "add", "path": "/status", "value": status},
-        ]
-        return await self._transport.ask(
-            "patch", kinds.PIPELINE.plural, "PATCH", path, body=patch, content=JSON_PATCH
-        )
+        change = {"op": "add", "path": "/status", "value": status}
+        return await self._patch_as_read(pipeline, change, "status")
+
+    async def replace_finalizers(self, pipeline: Resource, finalizers: Sequence[str]) -> None:
+        """Makes these the finalizers of the pipeline, as it was read; fine when it is gone.
+
+        Conflict when the pipeline was written since.
+        """
+        change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
+        with contextlib.suppress(errors.NotFound):
+            await self._patch_as_read(pipeline, change)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
@@ -212,6 +210,18 @@ class ClusterApi:
         path = _log_path(namespace, pod, tail, container=container, follow=True)
         async for line in self._transport.lines("get", "pods", path):
             yield line
+
+    async def _patch_as_read(
+        self, pipeline: Resource, change: Mapping[str, Any], below: str = ""
+    ) -> Resource:
+        metadata = pipeline["metadata"]
+        path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], below)
+        version = metadata["resourceVersion"]
+        # Of an object with another version the server refuses the whole patch.
+        same = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        return await self._transport.ask(
+            "patch", kinds.PIPELINE.plural, "PATCH", path, body=[same, change], content=JSON_PATCH
+        )
 
     async def _listed(
         self, kind: Kind, namespace: str | None, selector: str, accept: str

@@ -27,9 +27,11 @@ from icdc_operator.cluster.runs.seen import Found
 from icdc_operator.manifests.launch import Launch, Owner, Settings
 from icdc_operator.observed import (
     Action,
+    AddFinalizer,
     CreateRun,
     ForgetRun,
     Observed,
+    RemoveFinalizer,
     RunPhase,
     RunSeen,
     StopRun,
@@ -110,6 +112,7 @@ class ClusterAdapter:
             operator_version=_version(),
             # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
+            **resource.deletion_of(pipeline),
         )
         return Observation(pipeline, self._with_heads(observed), found)
 
@@ -135,6 +138,15 @@ class ClusterAdapter:
                     await self._stop(observation, found, graceful=graceful)
             case ForgetRun(name):
                 await self._forget(observation, name)
+            case AddFinalizer():
+                await self._api.replace_finalizers(
+                    observation.pipeline, [*resource.others(observation.pipeline), naming.FINALIZER]
+                )
+            case RemoveFinalizer(why):
+                LOG.info("the finalizer %s is removed: %s", naming.FINALIZER, why)
+                await self._api.replace_finalizers(
+                    observation.pipeline, resource.others(observation.pipeline)
+                )
 
     def _with_heads(self, observed: Observed) -> Observed:
         """What is known of the table heads, where they decide what comes next; waits for none."""
