@@ -29,9 +29,6 @@ from icdc_operator.observed import (
     StopRun,
 )
 
-NAMESPACE_TERMINATING = "NamespaceTerminating"
-"""Reason of the failure of a run that a namespace refuses because it is being deleted itself."""
-
 _DELETION_RUN = re.compile(rf"-{RunKind.DELETION.letter}\d+-\d+$")
 
 
@@ -76,8 +73,7 @@ def ending(status: PipelineStatus, observed: Observed, *, now: datetime) -> Endi
         return Ending.ASKED
     if observed.spec is not None and not _goes_with_indices(observed.spec):
         return Ending.POLICY
-    failure = None if last is None else last.failure
-    if status.current_run is None and failure and failure.reason == NAMESPACE_TERMINATING:
+    if observed.namespace_ends:
         return Ending.NAMESPACE
     end = deadline(observed)
     return Ending.TIMED_OUT if end is not None and now >= end else None

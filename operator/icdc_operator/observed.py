@@ -85,6 +85,8 @@ class Observed:
     """When somebody asked to delete the pipeline."""
     retain_asked: bool = False
     """Whether the annotation is set that lets the pipeline go without its indices."""
+    namespace_ends: bool = False
+    """Whether the namespace is being deleted too, and so takes no new run."""
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ class FakeServer:
         return lost if isinstance(lost, FakeAnswer) else cast(FakeAnswer, answer)
 
     def _answer(self, method: str, path: str, query: str, body: Any) -> FakeAnswer:
+        if method == "POST" and "dryRun" in query:
+            return FakeAnswer(201, body)
         if method == "POST":
             return self._create(f"{path}/{body['metadata']['name']}", body)
         if method == "GET" and parse_qs(query).get("limit"):

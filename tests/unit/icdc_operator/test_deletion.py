@@ -12,7 +12,6 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure, RunKind
 from icdc_api.spec import DeletionPolicy
 from icdc_api.status import Phase
-from icdc_operator import deletion
 from icdc_operator.decide import decide
 from icdc_operator.observed import (
     AddFinalizer,
@@ -30,9 +29,6 @@ pytestmark = pytest.mark.unit
 PASSING = Failure.of(errors.TargetUnavailable("OpenSearch cannot be reached"))
 REFUSED = Failure.of(errors.Unauthorized("the credentials are not accepted"))
 BROKEN = Failure.of(errors.StateCorrupt("the state document cannot be trusted"))
-TERMINATING = PASSING.model_copy(
-    update={"reason": deletion.NAMESPACE_TERMINATING, "retryable": False}
-)
 
 
 def following() -> World:
@@ -150,7 +146,11 @@ def _wait(world: World) -> None:
     world.now += timedelta(seconds=3600)
 
 
-@pytest.mark.parametrize("way", [_edit, _annotate, _wait])
+def _end_namespace(world: World) -> None:
+    world.seen = replace(world.seen, namespace_ends=True)
+
+
+@pytest.mark.parametrize("way", [_edit, _annotate, _wait, _end_namespace])
 @pytest.mark.parametrize("made", [deleting, following])
 def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
     way: Callable[[World], None], made: Callable[[], World]
@@ -166,14 +166,6 @@ def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
         assert StopRun("shop-d2-1", graceful=False) in world.done
         assert ForgetRun("shop-d2-1") in world.done
     assert world.told[-1].reason == "IndicesRetained"
-
-
-def test_a_namespace_that_is_being_deleted_holds_nothing_up() -> None:
-    world = deleting()
-    world.end(TERMINATING)
-    world.step()
-    assert world.gone
-    assert "namespace" in world.told[-1].message
 
 
 @pytest.mark.parametrize("corrected", [True, False])

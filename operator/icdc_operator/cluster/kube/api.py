@@ -34,6 +34,12 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+PROBE = f"{naming.SHORT_NAME}-probe"
+"""Name of a ConfigMap that is never made."""
+
+TERMINATING = "because it is being terminated"
+"""What a namespace that is being deleted answers to whoever makes something in it."""
+
 DRIVER_SELECTOR = "spark-role=driver"
 """Label that Spark gives to driver pods."""
 
@@ -111,6 +117,23 @@ class ClusterApi:
         kind = kinds.of(resource)
         path = kind.path(resource["metadata"]["namespace"])
         return await self._transport.ask("create", kind.plural, "POST", path, body=resource)
+
+    async def takes_objects(self, namespace: str) -> bool:
+        """Whether objects can be made in the namespace, which is not so once it is being deleted.
+
+        Asked by a dry run, which needs no right beyond those for runs.
+        """
+        metadata = {"name": PROBE, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
+        path = f"{kinds.CONFIG_MAP.path(namespace)}?dryRun=All"
+        try:
+            plural = kinds.CONFIG_MAP.plural
+            await self._transport.ask("create", plural, "POST", path, body=body)
+        except errors.Denied as error:
+            return TERMINATING not in error.message
+        except errors.ClusterError:
+            return True  # nothing that says so, and nothing that a look must fail by
+        return True
 
     async def replace(self, resource: Resource) -> Resource:
         """Writes the whole object; Conflict when its resourceVersion is not the newest."""

@@ -15,7 +15,7 @@ from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.runs import RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator import schedule
+from icdc_operator import deletion, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -114,6 +114,9 @@ class ClusterAdapter:
             closing=bool(metadata.get("deletionTimestamp")),
             **resource.deletion_of(pipeline),
         )
+        if deletion.is_at_work(observed):
+            ends = not await self._api.takes_objects(namespace)
+            observed = replace(observed, namespace_ends=ends)
         return Observation(pipeline, self._with_heads(observed), found)
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:

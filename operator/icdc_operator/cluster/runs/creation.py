@@ -11,7 +11,6 @@ from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
 from icdc_api.job import RunMode
 from icdc_api.runs import Failure, RunKind, RunStatus
-from icdc_operator import deletion
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
@@ -64,8 +63,6 @@ async def forget_config_map(api: ClusterApi, namespace: str, run: RunStatus | st
 def refusal(error: IcdcError) -> Failure:
     """The failure of a run that was refused: what the retry policy and people go by."""
     match error:
-        case errors.Denied() if "because it is being terminated" in error.message:
-            return evidence.failure(error, deletion.NAMESPACE_TERMINATING, retryable=False)
         case errors.Denied() if "exceeded quota" in error.message:
             return evidence.failure(Unschedulable(error.message), "QuotaExceeded")
         case errors.Denied() if "denied the request" in error.message:
