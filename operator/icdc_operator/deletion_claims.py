@@ -6,11 +6,12 @@ Pure, and the only place with these words. They stand in the place of those of `
 from icdc_api import naming
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.runs import Failure, RunKind
+from icdc_api.runs import Failure, RunKind, RunState
 from icdc_api.status import TableReason
 from icdc_operator import deletion
 from icdc_operator.claims import Claim, View
 from icdc_operator.deletion import Ending
+from icdc_operator.observed import AddFinalizer
 
 DELETING = "Deleting"
 DELETED = "IndicesDeleted"
@@ -18,12 +19,19 @@ RETAINED = "IndicesRetained"
 REASONS = frozenset({DELETING, DELETED, RETAINED})
 """Reasons of Ready while a pipeline is being deleted."""
 
+_ADDING = (
+    f"before the first run the finalizer {naming.FINALIZER} is added; if this lasts, the operator "
+    f"has no right to patch {naming.PLURAL}: to act: {WhoActs.PLATFORM.value}"
+)
+
 MAX_NAMES = 400
 """Characters of the names of indices in a message; the others are counted."""
 
 
 def claim(kind: ConditionType, view: View) -> Claim | None:
     """The answer for Ready, Reconciling and Stalled; None where `claims` has it."""
+    if kind is ConditionType.RECONCILING and _waits_for_finalizer(view):
+        return Claim(True, "AddingFinalizer", _ADDING)
     if not deletion.is_at_work(view.observed):
         return None
     ending = deletion.ending(view.status, view.observed, now=view.now)
@@ -39,6 +47,12 @@ def claim(kind: ConditionType, view: View) -> Claim | None:
             stalled = ending is None and _needs_person(view)
             return Claim(stalled, DELETING, _at_work(view) if stalled else "")
     return None
+
+
+def _waits_for_finalizer(view: View) -> bool:
+    run = view.status.current_run
+    planned = run is not None and run.state == RunState.PLANNED
+    return planned and AddFinalizer() in deletion.with_finalizer(view.observed, ())
 
 
 def _ended(view: View, ending: Ending) -> str:

@@ -49,7 +49,12 @@ def deleting() -> World:
 
 
 def test_the_finalizer_comes_before_the_first_run() -> None:
+    refused = World()
+    for _ in range(3):
+        assert refused.step(cut_off=0).actions == (AddFinalizer(),)
+    assert refused.reason(ConditionType.RECONCILING) == "AddingFinalizer"
     world = following()
+    assert world.reason(ConditionType.RECONCILING) == "Exporting"
     kinds = [type(action) for action in world.done]
     assert kinds == [AddFinalizer, CreateRun]
 

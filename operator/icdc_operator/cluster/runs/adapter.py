@@ -114,7 +114,8 @@ class ClusterAdapter:
             closing=bool(metadata.get("deletionTimestamp")),
             **resource.deletion_of(pipeline),
         )
-        if deletion.is_at_work(observed):
+        if deletion.is_at_work(observed) and not any(run.live for run in observed.runs):
+            # Of those that live, a namespace that is being deleted lets none go on.
             ends = not await self._api.takes_objects(namespace)
             observed = replace(observed, namespace_ends=ends)
         return Observation(pipeline, self._with_heads(observed), found)
