@@ -44,11 +44,10 @@ def events(cluster: Cluster) -> dict[str, str]:
 
 
 def started(cluster: Cluster, operator: OperatorProcess) -> None:
-    """A pipeline whose first run is at work."""
+    """A pipeline whose first run is created."""
     cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
     operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
     assert finalizers(cluster) == [naming.FINALIZER]
-    cluster.start_driver(RUN)
 
 
 def delete(cluster: Cluster, how: str) -> None:
@@ -79,6 +78,7 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
 ) -> None:
     operator = start()
     started(cluster, operator)
+    cluster.start_driver(RUN)
     delete(cluster, how)
     end_driver(cluster, operator, RUN)
     operator.until(lambda: DELETION in cluster.names("sparkapplication"), "it is to be deleted")
@@ -122,7 +122,6 @@ def test_a_namespace_is_not_held_up(cluster: Cluster, kube: KubeApi, tmp_path: P
     with support_operator.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
         started(cluster, operator)
         kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
-        end_driver(cluster, operator, RUN)  # pods go first, then all the rest
         operator.until(lambda: is_gone(cluster), "the pipeline is gone")
         operator.says("IndicesRetained")
         name = cluster.pipelines.namespace
