@@ -36,11 +36,17 @@ class RunMode(StrEnum):
     PLAN = "plan"
     VERIFY = "verify"
     REPAIR = "repair"
+    DELETE = "delete"
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
         """What the application is asked to do in a run of that kind."""
-        return cls(kind.value.lower()) if kind.compares else cls.RUN
+        modes = {
+            RunKind.VERIFY: cls.VERIFY,
+            RunKind.REPAIR: cls.REPAIR,
+            RunKind.DELETION: cls.DELETE,
+        }
+        return modes.get(kind, cls.RUN)
 
 
 class _JsonFile(ApiModel):
@@ -79,7 +85,8 @@ class RunRequest(_JsonFile):
     run_id: ShortText
     """Identity of this attempt; the report repeats it."""
     mode: RunMode = RunMode.RUN
-    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs."""
+    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs; `delete` takes
+    away all that the pipeline has made."""
     tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
     under way in their indices is finished first. Absent when a person asks: then it is about all
@@ -119,7 +126,7 @@ class RunReport(_JsonFile):
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it works and when it succeeded."""
     result: dict[str, Any] | None = None
-    """Answer of `plan`, `verify` and `repair`."""
+    """Answer of `plan`, `verify`, `repair` and `delete`."""
 
 
 class Differing(ApiModel):

@@ -24,6 +24,11 @@ LABEL_PIPELINE = f"{LABEL_PREFIX}pipeline"
 LABEL_RUN = f"{LABEL_PREFIX}run"
 MANAGED_BY = "iceberg-cdc-operator"
 
+FINALIZER = f"{LABEL_PREFIX}delete-indices"
+ANNOTATION_RETAIN = f"{LABEL_PREFIX}retain-indices"
+RETAIN_ASKED = "true"
+"""Value of ANNOTATION_RETAIN with which a pipeline is let go without its indices."""
+
 STATE_INDEX = "icdc-state"
 DEAD_LETTERS_SUFFIX = "-dead-letters"
 DEFAULT_NAMESPACE = "default"
@@ -124,7 +129,7 @@ def tag_name(index: str) -> str:
 
 
 def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
-    """`<pipeline>-<e|c|v|r><sequence>-<attempt>`."""
+    """`<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 
 

@@ -45,10 +45,11 @@ class RunKind(StrEnum):
     CHANGELOG = "Changelog"
     VERIFY = "Verify"
     REPAIR = "Repair"
+    DELETION = "Deletion"
 
     @property
     def letter(self) -> str:
-        """`e`, `c`, `v` or `r`, as in the name of the run."""
+        """`e`, `c`, `v`, `r` or `d`, as in the name of the run."""
         return self.value[0].lower()
 
     @property
@@ -77,9 +78,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c|v|r><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
     kind: RunKind
-    """Export, Changelog, Verify or Repair."""
+    """Export, Changelog, Verify, Repair or Deletion."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1

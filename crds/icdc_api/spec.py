@@ -108,12 +108,15 @@ class Retry(ApiModel):
 
 
 class Timeouts(ApiModel):
-    """How long a run may take."""
+    """How long a run, and a deletion, may take."""
 
     start_seconds: Annotated[Seconds, Field(ge=10)] = 600
     """Seconds until the driver of a run must be running. Default 600."""
     run_seconds: Seconds = 0
     """Seconds that a run may take; it goes on where it stopped. Default 0: no limit."""
+    delete_seconds: Annotated[Seconds, Field(ge=10)] = 3600
+    """Seconds after which a deleted pipeline goes although its indices could not be deleted; they
+    stay, and an Event names them. Default 3600. Only with deletionPolicy DeleteIndices."""
 
 
 class Resync(ApiModel):
@@ -180,8 +183,10 @@ class PipelineSpec(ApiModel):
     """A higher number than before ends the current run and starts another. Default 0. It never
     shrinks."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """Retain: indices and progress stay when the pipeline is deleted. DeleteIndices: they are
-    deleted with it, which needs a finalizer. Default Retain."""
+    """Retain: indices and progress stay when the pipeline is deleted. DeleteIndices: a last run
+    deletes the physical indices, dead letters, progress and tags of its tables before it goes,
+    which needs a finalizer; Retain, the annotation icebergcdc.dev/retain-indices=true and
+    timeouts.deleteSeconds let it go without. Default Retain."""
     history: History = History()
     """How many ended runs stay."""
 

@@ -190,6 +190,7 @@ class Phase(StrEnum):
     RETRYING = "Retrying"
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
+    DELETING = "Deleting"
 
 
 class Summary(ApiModel):
@@ -225,7 +226,7 @@ class PipelineStatus(ApiModel):
     phase: Phase = Phase.PENDING
     """One word for people; it may change between versions."""
     mode: RunKind | None = None
-    """What the pipeline does at present: Export, Changelog, Verify or Repair."""
+    """What the pipeline does at present: Export, Changelog, Verify, Repair or Deletion."""
     summary: Summary | None = None
     """All tables in a few words."""
     tables: Annotated[

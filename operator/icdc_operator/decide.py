@@ -10,13 +10,13 @@ twice is creating it once. No run is planned or created while anything of anothe
         +------- dropped --------+                    +---- ended, no writer left -----+
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from icdc_api.runs import RunState, RunStatus
+from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, progress, retry, run_log, schedule, status
+from icdc_operator import comparisons, deletion, planning, progress, retry, run_log, status
 from icdc_operator.observed import (
     Action,
     CreateRun,
@@ -27,23 +27,13 @@ from icdc_operator.observed import (
     RunSeen,
     StopRun,
 )
+from icdc_operator.planning import Step
 
 OBSERVE_SECONDS = 5.0
 """Between two looks at a live run. An adapter that is told of changes may look earlier."""
 
-
 DENIED_SECONDS = 60.0
 """Until it is tried again what the adapter was not allowed to do: nobody tells of a new right."""
-
-
-@dataclass(frozen=True)
-class _Step:
-    """What one decision has found out so far."""
-
-    status: PipelineStatus
-    actions: tuple[Action, ...] = ()
-    requeue_after: float | None = None
-    settled: bool = False
 
 
 def decide(observed: Observed, now: datetime) -> Decision:
@@ -54,24 +44,22 @@ def decide(observed: Observed, now: datetime) -> Decision:
     now = _as_written(now)
     if observed.asked_at is not None:
         observed = replace(observed, asked_at=_as_written(observed.asked_at))
-    known = _noticed(observed, now)
-    step = _Step(known) if observed.blind else _advance(known, observed, now)
+    step = _advance(_noticed(observed, now), observed, now)
     recorded = step.status.model_copy(
         update={"conditions": status.conditions(step.status, observed, now=now)}
     )
     return Decision(
         status=status.summarised(recorded),
-        actions=step.actions + _forgotten(observed, step.status),
-        requeue_after=_requeue_after(step, observed),
+        actions=deletion.with_finalizer(observed, step.actions) + _forgotten(observed, step.status),
+        requeue_after=_requeue_after(step, observed, now),
         settled=step.settled,
     )
 
 
-def _requeue_after(step: _Step, observed: Observed) -> float | None:
-    if observed.denied is None:
-        return step.requeue_after
-    wait = step.requeue_after
-    return DENIED_SECONDS if wait is None else min(DENIED_SECONDS, wait)
+def _requeue_after(step: Step, observed: Observed, now: datetime) -> float | None:
+    denied = None if observed.denied is None else DENIED_SECONDS
+    waits = (step.requeue_after, denied, deletion.seconds_left(observed, now=now))
+    return min((each for each in waits if each is not None), default=None)
 
 
 def _as_written(moment: datetime) -> datetime:
@@ -86,11 +74,13 @@ def forgive(before: PipelineStatus) -> PipelineStatus:
 
 def wants_stop(observed: Observed, run: RunStatus) -> bool:
     """Whether the live run should end, because its spec is not the one to run any more."""
-    if observed.closing:
+    deletes = run.kind == RunKind.DELETION and deletion.is_at_work(observed)
+    if observed.closing and not deletes:
         return True
     if observed.spec is None:
         return False  # a wrong spec changes nothing: the last good one goes on
-    return observed.spec.suspend or run.generation != observed.generation
+    suspended = observed.spec.suspend and not deletes
+    return suspended or run.generation != observed.generation
 
 
 def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
@@ -118,14 +108,19 @@ def _seen(observed: Observed, run: RunStatus | None) -> RunSeen | None:
     return next((s for s in observed.runs if (s.name, s.epoch) == (run.name, run.epoch)), None)
 
 
-def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
+def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> Step:
+    ending = deletion.ending(known, observed, now=now)
+    if ending is not None:
+        return Step(known, deletion.last_actions(known, observed, ending), settled=True)
+    if observed.blind:
+        return Step(known)
     run = known.current_run
     seen = _seen(observed, run)
     strays = _strays(observed, run)
     if run is None:
         if strays:
-            return _Step(known, strays, OBSERVE_SECONDS)
-        return _next_run(known, observed, now)
+            return Step(known, strays, OBSERVE_SECONDS)
+        return planning.next_run(known, observed, now)
     if seen is None and run.state == RunState.PLANNED:
         return _planned(known, run, observed, strays=strays)
     if seen is not None and seen.live:
@@ -133,8 +128,8 @@ def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
         return replace(step, actions=strays + step.actions)
     closed = _closed(known, run, seen, observed, now=now)
     if strays:
-        return _Step(closed, strays, OBSERVE_SECONDS)
-    return _next_run(closed, observed, now)
+        return Step(closed, strays, OBSERVE_SECONDS)
+    return planning.next_run(closed, observed, now)
 
 
 def _strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
@@ -149,21 +144,22 @@ def _strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
 
 def _planned(
     known: PipelineStatus, run: RunStatus, observed: Observed, *, strays: tuple[Action, ...]
-) -> _Step:
+) -> Step:
     """The record is there, the run is not: create it, or drop the record if it is outdated."""
     if observed.status.current_run != run or strays:
-        return _Step(known, strays, OBSERVE_SECONDS)
+        return Step(known, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
-        return _Step(known.model_copy(update={"current_run": None}), (), 0.0)
-    continuous = observed.spec.changelog.trigger == Trigger.CONTINUOUS
+        return Step(known.model_copy(update={"current_run": None}), (), 0.0)
+    follows = run.kind != RunKind.DELETION
+    continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
     # A comparison waits for the end of the run that comes before it.
     continuous = continuous and comparisons.asked(known, observed.spec) is None
-    return _Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
+    return Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
 
 
 def _watched(
     known: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, *, now: datetime
-) -> _Step:
+) -> Step:
     """The run lives: note how it does, and stop it where that is due."""
     started = run.started_at or seen.started_at
     if started is None and seen.phase != RunPhase.PENDING:
@@ -179,7 +175,7 @@ def _watched(
     known = known.model_copy(update={"current_run": run})
     if run_log.has_proved_itself(run, seen, now=now):
         known = forgive(known)
-    return _Step(known, () if stop is None else (stop[1],), OBSERVE_SECONDS)
+    return Step(known, () if stop is None else (stop[1],), OBSERVE_SECONDS)
 
 
 def _stop(
@@ -224,7 +220,8 @@ def _closed(
         return known.model_copy(update={"next_attempt_time": now})
     if observed.spec is None:
         return known
-    failure = ended.failure or retry.passing_failure(known.tables)
+    deletes = run.kind == RunKind.DELETION
+    failure = ended.failure or (None if deletes else retry.passing_failure(known.tables))
     if failure is None:
         return forgive(known)
     verdict = retry.judge(
@@ -234,36 +231,12 @@ def _closed(
         losses=retry.losses_in_a_row(known.recent_runs),
         key=f"{observed.namespace}/{observed.name}",
     )
-    wait = None if verdict.delay is None else now + timedelta(seconds=verdict.delay)
+    # A deletion is never given up before its time-out.
+    delay = float(observed.spec.retry.max_seconds) if deletes else None
+    delay = delay if verdict.delay is None else verdict.delay
+    wait = None if delay is None else now + timedelta(seconds=delay)
     failures = known.consecutive_failures + (1 if verdict.counted else 0)
     return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
-
-
-def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
-    """Nothing is at work: plan a run, wait for its time or its turn, or rest."""
-    spec = observed.spec
-    if spec is None or spec.suspend:
-        return _Step(known.model_copy(update={"next_attempt_time": None}), settled=True)
-    if observed.closing:
-        return _Step(known, settled=True)
-    due = schedule.next_due(known, observed, spec, now=now)
-    if due.at is None or due.at > now:
-        waits = [due.look_after] if due.look_after is not None else []
-        if due.at is not None:
-            waits.append((due.at - now).total_seconds())
-        return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
-    if observed.queued is not None:
-        return _Step(schedule.in_line(known, now), requeue_after=observed.queued.look_after)
-    run = run_log.planned(known, observed, spec, now=now)
-    planned = known.model_copy(
-        update={
-            "current_run": run,
-            "mode": run.kind,
-            "next_attempt_time": None,
-            "observed_triggers": comparisons.triggers(known, spec),
-        }
-    )
-    return _Step(planned, requeue_after=0.0)
 
 
 def _forgotten(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import verification
+from icdc_operator import deletion_claims, verification
 from icdc_operator.verification import Finding
 
 MAX_NAMED = 5
@@ -42,6 +42,7 @@ def between(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
         *_of_ended_run(before, after),
         *_of_comparison(before, after),
         *_of_current_run(before, after),
+        *_of_deletion(before, after),
     ]
 
 
@@ -94,6 +95,15 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
         yield Event("RunPlanned", f"{run.name} ({run.kind.value}, attempt {run.attempt})")
     if _is_running(run) and not (old is not None and _is_running(old)):
         yield Event("RunStarted", run.name)
+
+
+def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    """How the deletion of a pipeline ends: the last that is told of it."""
+    was, now = (each.condition(ConditionType.READY) for each in (before, after))
+    ends = (deletion_claims.DELETED, deletion_claims.RETAINED)
+    if now is None or now.reason not in ends or (was is not None and was.reason == now.reason):
+        return
+    yield Event(now.reason, now.message, warning=now.reason == deletion_claims.RETAINED)
 
 
 def _is_running(run: RunStatus) -> bool:

@@ -109,6 +109,14 @@ class Observed:
     """Runs cannot be looked at, for what `denied` says: none is planned, made, ended or closed."""
     closing: bool = False
     """The adapter is about to end: what runs stops after its batch, and nothing new starts."""
+    finalizer: bool | None = None
+    """Whether the pipeline carries our finalizer; None where there are no finalizers."""
+    deleting_since: datetime | None = None
+    """When somebody asked to delete the pipeline."""
+    retain_asked: bool = False
+    """Whether the annotation is set that lets the pipeline go without its indices."""
+    namespace_ends: bool = False
+    """Whether the namespace is being deleted too, and so takes no new run."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,20 @@ class ForgetRun:
     name: str
 
 
-Action = CreateRun | StopRun | ForgetRun
+@dataclass(frozen=True)
+class AddFinalizer:
+    """Keep the pipeline, once it is deleted, until its indices are."""
+
+
+@dataclass(frozen=True)
+class RemoveFinalizer:
+    """Let the pipeline go."""
+
+    why: str
+    """For the log."""
+
+
+Action = CreateRun | StopRun | ForgetRun | AddFinalizer | RemoveFinalizer
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from icdc_api.job import RunReport
-from icdc_api.runs import RunStatus
+from icdc_api.runs import RunKind, RunStatus
 from icdc_api.spec import Mode, PipelineSpec
 from icdc_api.status import TableReason, TableState, TableStatus
 
@@ -49,6 +49,10 @@ def with_report(
 ) -> tuple[TableStatus, ...]:
     """`known`, each table replaced by what `run` reports about it."""
     reported = {table.name: table for table in report.tables}
+    if run.kind is RunKind.DELETION:
+        # What is not deleted yet is as it was.
+        gone = {name: table for name, table in reported.items() if table.message}
+        return tuple(gone.get(table.name, table) for table in known)
     return tuple(
         _with_verification(table, _merged(table, reported[table.name], run, now))
         if table.name in reported

@@ -25,15 +25,23 @@ given what this one lacks, and waiting for `timeouts.startSeconds` helps nobody.
 
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
-_SEQUENCE = re.compile(r"-[ecvr](\d+)-\d+$")
+_SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+$")
 
 
 def planned(
-    known: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
+    known: PipelineStatus,
+    observed: Observed,
+    spec: PipelineSpec,
+    *,
+    now: datetime,
+    kind: RunKind | None = None,
 ) -> RunStatus:
-    """The record of the next run; its epoch is above that of every run that was ever seen."""
+    """The record of the next run; its epoch is above that of every run that was ever seen.
+
+    `kind` None: what the tables need.
+    """
     last = known.last_run
-    kind = comparisons.due(known, observed, spec) or _kind(known, spec)
+    kind = kind or comparisons.due(known, observed, spec) or _kind(known, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
@@ -166,8 +174,9 @@ def _greatest_sequence(known: PipelineStatus, observed: Observed) -> int:
 
 
 def _unreported(run: RunStatus, seen: RunSeen | None) -> Failure | None:
-    """Why a run ended without a last report; asked to stop, it need not have written one."""
-    if run.state == RunState.STOPPING:
+    """Why a run ended without a last report; asked to stop, it need not have written one, but a
+    deletion is only done where it said so."""
+    if run.state == RunState.STOPPING and run.kind != RunKind.DELETION:
         return None
     if seen is not None and seen.failure is not None:
         return seen.failure

@@ -11,7 +11,7 @@ from datetime import datetime
 from icdc_api import conditions as api
 from icdc_api.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status import Phase, PipelineStatus, Summary, TableState
-from icdc_operator import claims
+from icdc_operator import claims, deletion_claims
 from icdc_operator.observed import Observed
 from icdc_operator.view import View
 
@@ -34,7 +34,10 @@ def conditions(status: PipelineStatus, observed: Observed, *, now: datetime) -> 
             last_transition_time=now,
             observed_generation=observed.generation,
         )
-        for kind, claim in ((kind, question(view)) for kind, question in claims.QUESTIONS.items())
+        for kind, claim in (
+            (kind, deletion_claims.claim(kind, view) or question(view))
+            for kind, question in claims.QUESTIONS.items()
+        )
     ]
     return api.updated(observed.status.conditions, fresh, now=now)
 
@@ -52,6 +55,8 @@ def summarised(status: PipelineStatus) -> PipelineStatus:
 
 def _phase(status: PipelineStatus) -> Phase:
     ready = status.condition(ConditionType.READY)
+    if ready is not None and ready.reason in deletion_claims.REASONS:
+        return Phase.DELETING
     if status.holds(ConditionType.STALLED):
         return Phase.STALLED
     if status.holds(ConditionType.SUSPENDED):

@@ -15,13 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import BadSpec, Bug, IcdcError, PassingError, TableError
+from icdc_api.errors import AliasTaken, BadSpec, Bug, IcdcError, PassingError, TableError
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.secrets import resolved_catalog_properties
 from icdc_api.spec import Pipeline
 from icdc_api.status import TableStatus
 from icdc_api.tables import Table
-from icdc_spark import inspection, session
+from icdc_spark import deletion, inspection, session
 from icdc_spark.context import Stop, TableContext
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.opensearch.connection import Connection, from_spec
@@ -40,7 +40,7 @@ STALLED_RECHECK_SECONDS = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """How a run ended: its failure as a whole, and what plan, verify or repair found."""
+    """How a run ended: its failure as a whole, and what any other mode than `run` found."""
 
     outcome: IcdcError | None = None
     result: dict[str, Any] | None = None
@@ -74,31 +74,36 @@ class Application:
             return Answer(outcome=error)
         try:
             if self.request.mode is not RunMode.RUN:
-                result = self._inspect(connection, store)
+                result = self._entries(connection, store)
                 return Answer(outcome=self._worst(), result=result)
             self._each_table(self._follow, connection, store, self._tables)
         finally:
             store.close()
         return Answer(outcome=self._worst())
 
+    @property
+    def _deletes(self) -> bool:
+        return self.request.mode is RunMode.DELETE
+
     def _connection(self) -> Connection:
         opensearch = self._pipeline.spec.sink.opensearch
         return from_spec(opensearch, self._secrets)
 
-    def _inspect(self, connection: Connection, store: StateStore) -> dict[str, Any]:
-        """The answer of plan, verify and repair: one entry per table, in the spec's order."""
+    def _entries(self, connection: Connection, store: StateStore) -> dict[str, Any]:
+        """What every mode but `run` answers: one entry per table, in the spec's order."""
         entries: dict[str, dict[str, Any]] = {}
+        answer = deletion.delete if self._deletes else inspection.inspect
 
         planned = self.request.tables is not None
 
-        def inspect(context: TableContext) -> None:
+        def work(context: TableContext) -> None:
             if planned and self.stop.is_set():
                 return  # no answer: whoever planned it asks again, or knows why not
-            entries[context.table.name] = inspection.inspect(context)
+            entries[context.table.name] = answer(context)
 
         wanted = self.request.tables or tuple(table.name for table in self._tables)
         tables = [table for table in self._tables if table.name in wanted]
-        self._each_table(inspect, connection, store, tables)
+        self._each_table(work, connection, store, tables)
         return {"tables": [entries[table.name] for table in self._tables if table.name in entries]}
 
     def _each_table(
@@ -156,7 +161,9 @@ class Application:
 
     def _failed(self, context: TableContext, error: TableError | PassingError) -> None:
         self._complain(context, error)
-        if isinstance(error, PassingError):
+        # What belongs to somebody else stays; everything else must be deleted sooner or later.
+        undeleted = self._deletes and not isinstance(error, AliasTaken)
+        if isinstance(error, PassingError) or undeleted:
             self._failures.append(error)
 
     def _complain(self, context: TableContext, error: TableError | PassingError) -> None:

@@ -21,7 +21,17 @@ def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> 
 
 def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
     """Keeps the snapshot that the open batch goes to."""
-    _set(context, table, f"{context.tag}-next", snapshot_id)
+    _set(context, table, _next_tag(context), snapshot_id)
+
+
+def unpin(context: TableContext, table: IcebergTable) -> None:
+    """Takes both tags away; fine when they are not there."""
+    for tag in (context.tag, _next_tag(context)):
+        table.remove_tag(tag)
+
+
+def _next_tag(context: TableContext) -> str:
+    return f"{context.tag}-next"
 
 
 def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: str | None) -> None:

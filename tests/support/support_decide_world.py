@@ -13,13 +13,16 @@ from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_statu
 from icdc_operator import run_log
 from icdc_operator.decide import decide
 from icdc_operator.observed import (
+    AddFinalizer,
     CreateRun,
     Decision,
     ForgetRun,
     Observed,
     Queued,
+    RemoveFinalizer,
     RunPhase,
     RunSeen,
+    StopRun,
 )
 from support_pipelines import NOW, make_spec
 
@@ -90,8 +93,10 @@ class World:
                     self.runs.setdefault(run.name, seen)
                 case ForgetRun(name):
                     del self.runs[name]
-                case stop:
-                    self.end(stop.name, finished=stop.graceful)
+                case StopRun(name, graceful):
+                    self.end(name, finished=graceful)
+                case AddFinalizer() | RemoveFinalizer():
+                    raise AssertionError("nothing here has finalizers")
         return decision
 
     def end(self, name: str, *, finished: bool, error: errors.IcdcError | None = None) -> None:

@@ -83,6 +83,8 @@ class FakeServer:
         return lost if isinstance(lost, FakeAnswer) else cast(FakeAnswer, answer)
 
     def _answer(self, method: str, path: str, query: str, body: Any) -> FakeAnswer:
+        if method == "POST" and "dryRun" in query:
+            return FakeAnswer(201, body)
         if method == "POST":
             return self._create(f"{path}/{body['metadata']['name']}", body)
         if method == "GET" and parse_qs(query).get("limit"):
@@ -117,10 +119,13 @@ class FakeServer:
         return FakeAnswer(200, {"items": items, "metadata": {}})
 
     def _patch(self, path: str, present: Resource, body: list[Resource]) -> FakeAnswer:
-        version, status = (operation["value"] for operation in body)
+        version, value = (operation["value"] for operation in body)
         if version != present["metadata"]["resourceVersion"]:
             return refusal(409, "the object has been modified")
-        self.add(path, {**present, "status": status})
+        if body[1]["path"] == "/metadata/finalizers":
+            self.add(path, {**present, "metadata": {**present["metadata"], "finalizers": value}})
+        else:
+            self.add(path, {**present, "status": value})
         return FakeAnswer(200, self.objects[path])
 
 

@@ -53,7 +53,7 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
 
 
 async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> Resource:
-    known = ("name", "namespace", "labels", "annotations", "ownerReferences")
+    known = ("name", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
     metadata = {key: wanted["metadata"][key] for key in known if key in wanted["metadata"]}
     for owner in metadata.get("ownerReferences", ()):
         owner["uid"] = uids[owner["name"]]

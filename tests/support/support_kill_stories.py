@@ -51,6 +51,11 @@ class Story:
         """Whether the pipeline is gone in the end."""
         return any(turn.spec is None for turn in self.turns)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the pipeline is kept, once it is deleted, until its indices are."""
+        return self.spec.get("deletionPolicy") == "DeleteIndices"
+
 
 def after(run: str) -> When:
     """The run was the last one to end, and no other is at work."""
@@ -164,6 +169,16 @@ STORIES = (
         runs=("e1-1",),
         kept=(),
         spec=_polled(LONG),
+        courses={"e1-1": Course.HOLDS},
+        turns=(Turn(while_running("e1-1"), None),),
+        done=lambda status: False,
+    ),
+    Story(
+        "deleted with its indices while a run is at work",
+        runs=("e1-1", "d2-1"),
+        kept=(),
+        begins=while_running("e1-1"),
+        spec={**_polled(LONG), "deletionPolicy": "DeleteIndices"},
         courses={"e1-1": Course.HOLDS},
         turns=(Turn(while_running("e1-1"), None),),
         done=lambda status: False,

@@ -120,8 +120,8 @@ class Trial:
         self._operator: Operator | None = None
         self._written = 0.0
         self._changed = asyncio.Event()
-        self._deleted_after = 0
-        self._acted = self._gone = self._over = False
+        self._last_call = 0
+        self._acted = self._let_go = self._gone = self._over = False
         line = Line(site.admin, site.clock, applied=self._saw_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
@@ -149,7 +149,7 @@ class Trial:
     @property
     def positions(self) -> int:
         """How many calls can be cut: after a deletion the garbage collector sets the pace."""
-        return self._deleted_after + 1 if self.story.deletes else len(self.journal.calls)
+        return self._last_call if self.story.deletes else len(self.journal.calls)
 
     async def run(self) -> None:
         """To the end of the story."""
@@ -176,12 +176,8 @@ class Trial:
     async def _operators(self) -> None:
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
-            line = Line(
-                self.site.operator,
-                self.site.clock,
-                journal=self.journal,
-                applied=self.saw_operator,
-            )
+            site, applied = self.site, self.saw_operator
+            line = Line(site.operator, site.clock, journal=self.journal, applied=applied)
             key = Key(self.site.namespace, self.name)
             self._operator = Operator(line, key, self.site.clock, self.now)
             await self._operator.run()
@@ -222,8 +218,9 @@ class Trial:
         found = await self.api.get(*where)
         assert found is not None
         await self.api.delete(*where, uid=found["metadata"]["uid"])
-        self._deleted_after = len(self.journal.calls)
-        self._tell(kinds.PIPELINE.plural, found, True)
+        self._last_call = len(self.journal.calls) + 1
+        self._tell(kinds.PIPELINE.plural, found, not self.story.waits)
+        await self._until(lambda _: self._let_go or not self.story.waits)
         with self.site.clock.walking():
             async with asyncio.timeout(COLLECTED_SECONDS):
                 while any([await self.listed(kind) for kind in OWNED]):
@@ -271,6 +268,12 @@ class Trial:
                 self.witness.saw_status(body[1]["value"])
                 self._changed.set()
                 self._tell(kinds.PIPELINE.plural, told, False)
+                return
+            case "PATCH", [*_, kinds.PIPELINE.plural, _]:
+                if not told["metadata"].get("finalizers"):
+                    self._let_go, self._last_call = True, len(self.journal.calls)
+                    self._changed.set()
+                self._tell(kinds.PIPELINE.plural, told, self._let_go)
                 return
             case "POST", [*_, kinds.APPLICATION.plural]:
                 self.witness.saw_creation(body)

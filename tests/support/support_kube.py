@@ -77,7 +77,7 @@ class KubeApi:
         try:
             yield name
         finally:
-            self.kubectl.ok("delete", "namespace", name, "--wait=false")
+            self.kubectl.ok("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
     def kubectl_as(self, namespace: str, service_account: str) -> Kubectl:
         """kubectl as a ServiceAccount: what it may do is what its roles grant."""

@@ -4,9 +4,11 @@ One immutable object for each attempt: spark-operator kills and reruns an applic
 edited, and its own restarts know neither our failure classes nor our epochs.
 """
 
+from dataclasses import replace
 from typing import Any
 
-from icdc_api.spark import Spark
+from icdc_api.runs import RunKind
+from icdc_api.spark import DynamicAllocation, Spark
 from icdc_operator.manifests import metadata, places, refusals, templates
 from icdc_operator.manifests.launch import Launch
 
@@ -15,6 +17,10 @@ KIND = "SparkApplication"
 
 SPARK_VERSION = "4.1.4"
 """The Spark of the image: the pyspark that pyproject.toml pins, which a test compares."""
+
+DELETION_KEPT_SECONDS = 86400
+"""After which spark-operator deletes a deletion run, which nobody owns: for one that is left
+behind when somebody takes the finalizer away by hand."""
 
 BASE_CONF = {
     # An executor that is taken away, by a drained node or by dynamic allocation, hands over its
@@ -36,8 +42,11 @@ def spark_application(launch: Launch) -> dict[str, Any]:
 
     Needs the ConfigMap of the same name, or its driver waits.
     """
+    refusals.check(launch.spec.spark)
+    deletes = launch.run.kind == RunKind.DELETION
+    if deletes:
+        launch = _without_executors(launch)
     spark = launch.spec.spark
-    refusals.check(spark)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -51,14 +60,28 @@ def spark_application(launch: Launch) -> dict[str, Any]:
             "mainApplicationFile": f"local://{places.APPLICATION_FILE}",
             "arguments": [places.REQUEST_FILE],
             # Retries are ours. No timeToLiveSeconds either: the operator forgets a run once what
-            # it says is in the status.
+            # it says is in the status, and what is left of it goes with its pipeline.
             "restartPolicy": {"type": "Never"},
+            **({"timeToLiveSeconds": DELETION_KEPT_SECONDS} if deletes else {}),
             **_dynamic_allocation(spark),
             "sparkConf": {**BASE_CONF, **spark.conf},
             "driver": _driver(launch),
             "executor": _executor(launch),
         },
     }
+
+
+def _without_executors(launch: Launch) -> Launch:
+    """The launch of a run that reads no rows: one driver, and nothing that it could wait for.
+
+    Static allocation has at least one executor, by the schema of SparkApplication.
+    """
+    none = DynamicAllocation(min_executors=0, max_executors=1)
+    fewer = {"dynamic_allocation": none, "local_volumes": ()}
+    spark = launch.spec.spark
+    fewer["executor"] = spark.executor.model_copy(update={"instances": 0})
+    spec = launch.spec.model_copy(update={"spark": spark.model_copy(update=fewer)})
+    return replace(launch, spec=spec)
 
 
 def _image(launch: Launch) -> dict[str, Any]:

@@ -7,6 +7,7 @@ our objects for their own and prune them.
 from typing import Any
 
 from icdc_api import naming
+from icdc_api.runs import RunKind
 from icdc_operator.manifests.launch import Launch, Owner
 
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -32,13 +33,19 @@ def annotations(launch: Launch) -> dict[str, str]:
 
 
 def object_metadata(launch: Launch) -> dict[str, Any]:
-    """Metadata of an object that is named as the run."""
+    """Metadata of an object that is named as the run.
+
+    What deletes is owned by nobody: a foreground deletion of the pipeline deletes all that it
+    owns before the pipeline itself, and so would never let the run delete anything. The operator
+    deletes its objects before it lets the pipeline go.
+    """
+    owned = launch.run.kind != RunKind.DELETION
     return {
         "name": launch.run.name,
         "namespace": launch.owner.namespace,
         "labels": labels(launch),
         "annotations": annotations(launch),
-        "ownerReferences": [owner_reference(launch.owner)],
+        **({"ownerReferences": [owner_reference(launch.owner)]} if owned else {}),
     }
 
 

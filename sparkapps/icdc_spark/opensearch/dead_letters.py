@@ -131,6 +131,20 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
     return int(answer["deleted"])
 
 
+@repeats
+def drop(client: Client, owner: Ownership) -> bool | None:
+    """Removes the index; None when there is none, False when it is not ours and stays."""
+    name = naming.dead_letters_index(owner.alias)
+    try:
+        found = client.indices.get_mapping(index=name)
+    except NotFoundError:
+        return None
+    if name not in found or ownership(found[name]["mappings"]) != owner:
+        return False
+    client.indices.delete(index=name, params={"ignore": 404})
+    return True
+
+
 def _refresh(client: Client, alias: str) -> bool:
     try:
         client.indices.refresh(index=naming.dead_letters_index(alias))

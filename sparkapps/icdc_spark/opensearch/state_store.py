@@ -65,6 +65,11 @@ class StateStore:
         """Removes the document, so that the alias can be exported anew or by somebody else."""
         self._patiently(lambda: self._delete(alias))
 
+    def delete_unchanged(self, stored: Stored) -> None:
+        """Removes the document if nobody changed `stored` meanwhile, Fenced otherwise; one that
+        is gone already is fine."""
+        self._patiently(lambda: self._delete_unchanged(stored))
+
     def close(self) -> None:
         """Closes the sockets."""
         self._client.close()
@@ -121,3 +126,18 @@ class StateStore:
     def _delete(self, alias: str) -> None:
         with mapped_errors(self._connection):
             self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
+
+    def _delete_unchanged(self, stored: Stored) -> None:
+        alias = stored.document.alias
+        condition = {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
+        with mapped_errors(self._connection):
+            try:
+                self._client.delete(
+                    index=STATE_INDEX, id=alias, params={**condition, "ignore": 404}
+                )
+            except ConflictError as error:
+                # Also the answer for a document that is gone, such as by an attempt of our own.
+                if self._load(alias) is not None:
+                    raise Fenced(
+                        f"The state document {alias!r} was changed by another run meanwhile."
+                    ) from error

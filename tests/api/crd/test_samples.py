@@ -119,7 +119,7 @@ DEFAULTS = {
         "executor": {"instances": 2, "cores": 2, "memory": "4g"},
     },
     "retry": {"maxAttempts": 8, "initialSeconds": 10, "maxSeconds": 600},
-    "timeouts": {"startSeconds": 600, "runSeconds": 0},
+    "timeouts": {"startSeconds": 600, "runSeconds": 0, "deleteSeconds": 3600},
     "resync": {"nonce": 0, "mode": "Export"},
     "restartNonce": 0,
     "deletionPolicy": "Retain",

@@ -1,6 +1,7 @@
 """Rows that the index refuses, against a real node."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -189,3 +190,12 @@ def test_the_dead_letter_index_is_no_physical_index(clean_indices: str, admin: C
     write(clean_indices, [sink.upsert("a", {"v": "x"})])
     assert indices.drop_orphans(admin, sink.OWNER, frozenset({sink.INDEX})) == []
     assert admin.indices.exists(index=LETTERS)
+
+
+def test_the_letters_of_others_are_not_dropped(admin: Client) -> None:
+    other = replace(sink.OWNER, pipeline="default/other")
+    assert dead_letters.drop(admin, sink.OWNER) is None
+    dead_letters.ensure_index(admin, other)
+    assert dead_letters.drop(admin, sink.OWNER) is False
+    assert dead_letters.drop(admin, other) is True
+    assert not admin.indices.exists(index=LETTERS)

@@ -58,6 +58,17 @@ def test_what_was_stored_is_loaded(store: StateStore) -> None:
     assert store.load("orders") is None
 
 
+def test_a_document_is_deleted_only_as_it_was_read(store: StateStore) -> None:
+    created = store.create(first())
+    replaced = store.replace(created, created.document.with_intent(export(), now=LATER))
+    with pytest.raises(Fenced, match="changed by another run"):
+        store.delete_unchanged(created)
+    assert store.load("orders") == replaced
+    for _ in range(2):  # the second time as after an answer that was lost
+        store.delete_unchanged(replaced)
+    assert store.load("orders") is None
+
+
 def test_nothing_is_stored_yet_without_the_index(connection: Connection) -> None:
     store = StateStore(connection)
     assert store.load("orders") is None

@@ -4,7 +4,8 @@ Knows paths, verbs and selectors; what the objects mean is not known here. Raise
 `cluster.errors` only. For one event loop.
 """
 
-from collections.abc import AsyncIterator, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -32,6 +33,12 @@ MAX_LISTS = 3
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+PROBE = f"{naming.SHORT_NAME}-probe"
+"""Name of a ConfigMap that is never made."""
+
+TERMINATING = "because it is being terminated"
+"""What a namespace that is being deleted answers to whoever makes something in it."""
 
 DRIVER_SELECTOR = "spark-role=driver"
 """Label that Spark gives to driver pods."""
@@ -111,6 +118,23 @@ class ClusterApi:
         path = kind.path(resource["metadata"]["namespace"])
         return await self._transport.ask("create", kind.plural, "POST", path, body=resource)
 
+    async def takes_objects(self, namespace: str) -> bool:
+        """Whether objects can be made in the namespace, which is not so once it is being deleted.
+
+        Asked by a dry run, which needs no right beyond those for runs.
+        """
+        metadata = {"name": PROBE, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
+        path = f"{kinds.CONFIG_MAP.path(namespace)}?dryRun=All"
+        try:
+            plural = kinds.CONFIG_MAP.plural
+            await self._transport.ask("create", plural, "POST", path, body=body)
+        except errors.Denied as error:
+            return TERMINATING not in error.message
+        except errors.ClusterError:
+            return True  # nothing that says so, and nothing that a look must fail by
+        return True
+
     async def replace(self, resource: Resource) -> Resource:
         """Writes the whole object; Conflict when its resourceVersion is not the newest."""
         kind, metadata = kinds.of(resource), resource["metadata"]
@@ -131,20 +155,17 @@ class ClusterApi:
 
         Conflict when the pipeline was written since, and NotFound when it is gone.
         """
-        metadata = pipeline["metadata"]
-        path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], "status")
-        patch = [
-            # Of an object with another version the server refuses the whole patch.
-            {
-                "op": "replace",
-                "path": "/metadata/resourceVersion",
-                "value": metadata["resourceVersion"],
-            },
-            {"op": "add", "path": "/status", "value": status},
-        ]
-        return await self._transport.ask(
-            "patch", kinds.PIPELINE.plural, "PATCH", path, body=patch, content=JSON_PATCH
-        )
+        change = {"op": "add", "path": "/status", "value": status}
+        return await self._patch_as_read(pipeline, change, "status")
+
+    async def replace_finalizers(self, pipeline: Resource, finalizers: Sequence[str]) -> None:
+        """Makes these the finalizers of the pipeline, as it was read; fine when it is gone.
+
+        Conflict when the pipeline was written since.
+        """
+        change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
+        with contextlib.suppress(errors.NotFound):
+            await self._patch_as_read(pipeline, change)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
@@ -212,6 +233,18 @@ class ClusterApi:
         path = _log_path(namespace, pod, tail, container=container, follow=True)
         async for line in self._transport.lines("get", "pods", path):
             yield line
+
+    async def _patch_as_read(
+        self, pipeline: Resource, change: Mapping[str, Any], below: str = ""
+    ) -> Resource:
+        metadata = pipeline["metadata"]
+        path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], below)
+        version = metadata["resourceVersion"]
+        # Of an object with another version the server refuses the whole patch.
+        same = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        return await self._transport.ask(
+            "patch", kinds.PIPELINE.plural, "PATCH", path, body=[same, change], content=JSON_PATCH
+        )
 
     async def _listed(
         self, kind: Kind, namespace: str | None, selector: str, accept: str

@@ -41,9 +41,8 @@ EVERY_ELDEST = 10
 """Each so many turns is that of who has waited longest, wherever it is: runs that never end must
 not make others of their namespace wait for ever."""
 
-UNLIMITED_KINDS: frozenset[RunKind] = frozenset()
-"""Runs that wait for nobody, though they hold a slot. The place for a kind that a deleted pipeline
-waits for: a deletion must not stand in a line."""
+UNLIMITED_KINDS = frozenset({RunKind.DELETION})
+"""Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line."""
 
 
 @dataclass

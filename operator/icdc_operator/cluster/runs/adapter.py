@@ -15,7 +15,7 @@ from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, schedule
+from icdc_operator import comparisons, deletion, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -27,9 +27,11 @@ from icdc_operator.cluster.runs.seen import Found
 from icdc_operator.manifests.launch import Launch, Owner, Settings
 from icdc_operator.observed import (
     Action,
+    AddFinalizer,
     CreateRun,
     ForgetRun,
     Observed,
+    RemoveFinalizer,
     RunPhase,
     RunSeen,
     StopRun,
@@ -119,7 +121,12 @@ class ClusterAdapter:
             blind=unseen is not None,
             # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
+            **resource.deletion_of(pipeline),
         )
+        if deletion.is_at_work(observed) and not any(run.live for run in observed.runs):
+            # Of those that live, a namespace that is being deleted lets none go on.
+            ends = not await self._api.takes_objects(namespace)
+            observed = replace(observed, namespace_ends=ends)
         return Observation(pipeline, self._with_heads(observed), found)
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
@@ -154,6 +161,15 @@ class ClusterAdapter:
                     await self._stop(observation, found, graceful=graceful)
             case ForgetRun(name):
                 await self._forget(observation, name)
+            case AddFinalizer():
+                await self._api.replace_finalizers(
+                    observation.pipeline, [*resource.others(observation.pipeline), naming.FINALIZER]
+                )
+            case RemoveFinalizer(why):
+                LOG.info("the finalizer %s is removed: %s", naming.FINALIZER, why)
+                await self._api.replace_finalizers(
+                    observation.pipeline, resource.others(observation.pipeline)
+                )
 
     def _with_heads(self, observed: Observed) -> Observed:
         """What is known of the table heads, where they decide what comes next; waits for none."""

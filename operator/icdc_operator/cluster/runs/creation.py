@@ -9,7 +9,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
-from icdc_api.runs import Failure, RunStatus
+from icdc_api.runs import Failure, RunKind, RunStatus
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
@@ -93,7 +93,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         )
     if present is None:
         raise errors.Conflict(f"{evidence.named(wanted)} was deleted this moment")
-    if not _is_managed(present) or not _is_of_pipeline(present, launch.owner.name):
+    if not _is_managed(present) or not _is_of_pipeline(present, launch):
         raise errors.NameTaken(
             f"{evidence.named(wanted)} exists in {launch.owner.namespace} and is not a run of the "
             f"pipeline {launch.owner.name}: whoever owns it must delete or rename it"
@@ -122,8 +122,12 @@ def _owners(resource: Resource) -> list[dict[str, Any]]:
     return resource["metadata"].get("ownerReferences") or []
 
 
-def _is_of_pipeline(resource: Resource, pipeline: str) -> bool:
+def _is_of_pipeline(resource: Resource, launch: Launch) -> bool:
     """Whether a pipeline of that name owns it; one that was deleted may have had the same."""
+    pipeline = launch.owner.name
+    if launch.run.kind == RunKind.DELETION and not _owners(resource):
+        labels = resource["metadata"].get("labels") or {}
+        return bool(labels.get(naming.LABEL_PIPELINE) == pipeline)
     return any(
         (owner.get("kind"), owner.get("name")) == (naming.KIND, pipeline)
         for owner in _owners(resource)
@@ -133,7 +137,8 @@ def _is_of_pipeline(resource: Resource, pipeline: str) -> bool:
 def _is_of_attempt(resource: Resource, launch: Launch) -> bool:
     run_id = (resource["metadata"].get("annotations") or {}).get(ANNOTATION_RUN_ID)
     uids = {owner.get("uid") for owner in _owners(resource)}
-    return run_id == launch.run_id and launch.owner.uid in uids
+    unowned = launch.run.kind == RunKind.DELETION and not uids
+    return run_id == launch.run_id and (unowned or launch.owner.uid in uids)
 
 
 def _epoch(resource: Resource) -> int:

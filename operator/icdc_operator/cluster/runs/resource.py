@@ -4,7 +4,8 @@ The schema of the CRD has checked much of it already, but not all that the model
 status may have been written by another version or by a person. Pure.
 """
 
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from pydantic import ValidationError
 
@@ -13,6 +14,7 @@ from icdc_api.errors import BadSpec
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import refusals
 
 _SOURCE = naming.SINGULAR
@@ -49,6 +51,31 @@ def status_of(pipeline: Resource) -> PipelineStatus:
         return parse_status(document)
     except ValidationError:
         return PipelineStatus()
+
+
+class Deletion(TypedDict):
+    """The fields of `Observed` that are about deleting the pipeline."""
+
+    finalizer: bool
+    deleting_since: datetime | None
+    retain_asked: bool
+
+
+def deletion_of(pipeline: Resource) -> Deletion:
+    """What its metadata says about deleting the pipeline."""
+    metadata = pipeline["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return {
+        "finalizer": naming.FINALIZER in (metadata.get("finalizers") or ()),
+        "deleting_since": evidence.moment(metadata.get("deletionTimestamp")),
+        "retain_asked": annotations.get(naming.ANNOTATION_RETAIN) == naming.RETAIN_ASKED,
+    }
+
+
+def others(pipeline: Resource) -> list[str]:
+    """The finalizers of the pipeline that are not ours."""
+    present = pipeline["metadata"].get("finalizers") or ()
+    return [each for each in present if each != naming.FINALIZER]
 
 
 def _drop(document: dict[str, Any], kind: str, path: tuple[int | str, ...]) -> None:

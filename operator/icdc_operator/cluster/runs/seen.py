@@ -17,6 +17,7 @@ from icdc_api import naming
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
+from icdc_operator import deletion
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import applications, pods, reports
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
@@ -45,12 +46,13 @@ def found(
 ) -> tuple[Found, ...]:
     """The attempts that the SparkApplications and driver pods of the pipeline belong to.
 
-    A SparkApplication that no pipeline of that name owns is not a run of ours.
+    A SparkApplication that no pipeline of that name owns is not a run of ours, but for one that
+    deletes what the pipeline has made: nobody owns that.
     """
     attempts: dict[tuple[str, int], Found] = {}
     by_name: dict[str, Found] = {}
     for application in listed:
-        if not _is_owned(application, pipeline):
+        if not _is_owned(application, pipeline) and not _is_deletion(application, pipeline):
             continue
         name = application["metadata"]["name"]
         one = Found(name, _epoch(application) or 0, _run_id(application), application)
@@ -155,6 +157,15 @@ def _is_owned(application: Resource, pipeline: str) -> bool:
         and str(owner.get("apiVersion", "")).startswith(f"{naming.GROUP}/")
         for owner in application["metadata"].get("ownerReferences") or ()
     )
+
+
+def _is_deletion(application: Resource, pipeline: str) -> bool:
+    """Whether it is a deletion run of the pipeline, by its name and by what we wrote on it."""
+    name = application["metadata"]["name"]
+    if application["metadata"].get("ownerReferences"):
+        return False
+    same = _run_id(application) == f"{name}.{_epoch(application)}"
+    return same and deletion.is_deletion_run(pipeline, name)
 
 
 def _annotations(resource: Resource) -> Mapping[str, str]:

@@ -20,6 +20,9 @@ RUN = RunStatus(
     epoch=1772366400000,
     run_id="shop-e12-3.1772366400000",
 )
+DELETION = RUN.model_copy(
+    update={"name": "shop-d13-1", "kind": RunKind.DELETION, "run_id": "shop-d13-1.1772366400000"}
+)
 OWNER = Owner("retail", "shop", "3f0c1a52-7f0e-4d52-9f6b-0c8f5a7e2d11")
 SETTINGS = Settings(
     image="iceberg-cdc-operator-spark:0.1.0",
@@ -46,6 +49,7 @@ def launch_of() -> Callable[[Path], tuple[Launch, dict[str, Any]]]:
         # As the operator gets it from the cluster, where no `${NAME}` is replaced.
         resource = yaml.safe_load(path.read_text())
         spec = loading.parse_pipeline(resource, source=path.name).spec
-        return Launch(OWNER, RUN, spec, SETTINGS), resource
+        run = DELETION if path.stem == "deletion" else RUN
+        return Launch(OWNER, run, spec, SETTINGS), resource
 
     return load

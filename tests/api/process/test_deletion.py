@@ -1,0 +1,130 @@
+"""Deleting a pipeline with its indices on a real API server: whichever way, it goes in the end."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import support_operator
+import support_wait
+from icdc_api import naming
+from icdc_api.conditions import ConditionType
+from icdc_api.job import RunMode, RunRequest
+from icdc_api.status import PipelineStatus, TableStatus, parse_status
+from icdc_operator.manifests import places
+from support_cluster import Cluster, report_of
+from support_kube import KubeApi
+from support_kube_pipelines import minimal
+from support_operator import OperatorProcess
+
+pytestmark = pytest.mark.api
+
+RUN, DELETION = "shop-e1-1", "shop-d2-1"
+
+Start = Callable[..., OperatorProcess]
+
+
+def status(cluster: Cluster) -> PipelineStatus:
+    return parse_status(cluster.pipelines.get().get("status") or {})
+
+
+def finalizers(cluster: Cluster) -> list[str]:
+    found: list[str] = cluster.pipelines.get()["metadata"].get("finalizers", [])
+    return found
+
+
+def is_gone(cluster: Cluster) -> bool:
+    return cluster.pipelines.run("get", "icdc", "shop").code != 0
+
+
+def events(cluster: Cluster) -> dict[str, str]:
+    found = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
+    return {event["reason"]: event["note"] for event in found["items"]}
+
+
+def started(cluster: Cluster, operator: OperatorProcess) -> None:
+    """A pipeline whose first run is created."""
+    cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
+    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
+    assert finalizers(cluster) == [naming.FINALIZER]
+
+
+def delete(cluster: Cluster, how: str) -> None:
+    cluster.pipelines.ok("delete", "icdc", "shop", "--wait=false", f"--cascade={how}")
+
+
+def end_driver(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
+    """The kubelet ends a driver that was asked to end."""
+
+    def asked() -> bool:
+        pods = cluster.objects("pod")
+        names = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        return f"{run}-driver" in names
+
+    operator.until(asked, f"the driver of {run} is asked to end")
+    how = ("--grace-period=0", "--force", "--ignore-not-found")
+    cluster.pipelines.ok("delete", "pod", f"{run}-driver", *how)
+
+
+def nothing_is_left(cluster: Cluster) -> bool:
+    kinds = ("sparkapplication", "configmap", "pod")
+    return not any(cluster.objects(kind) for kind in kinds)
+
+
+@pytest.mark.parametrize("how", ["background", "foreground"])
+def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
+    how: str, cluster: Cluster, start: Start
+) -> None:
+    operator = start()
+    started(cluster, operator)
+    cluster.start_driver(RUN)
+    delete(cluster, how)
+    end_driver(cluster, operator, RUN)
+    operator.until(lambda: DELETION in cluster.names("sparkapplication"), "it is to be deleted")
+    (made,) = [
+        each for each in cluster.objects("configmap") if each["metadata"]["name"] == DELETION
+    ]
+    request = RunRequest.model_validate_json(made["data"][places.REQUEST_KEY])
+    assert request.mode == RunMode.DELETE
+    assert "ownerReferences" not in made["metadata"]
+    cluster.start_driver(DELETION)
+    run = status(cluster).current_run
+    assert run is not None
+    told = TableStatus(name="shop.orders", index="shop.orders", message="orders: all deleted")
+    cluster.report(DELETION, report_of(run, told, finished=True))
+    cluster.pod_state(DELETION, "Succeeded", {"terminated": {"exitCode": 0}})
+    operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+    assert events(cluster)["IndicesDeleted"] == "orders: all deleted"
+    operator.until(lambda: nothing_is_left(cluster), "nothing of it is left")
+
+
+def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
+    cluster: Cluster, start: Start
+) -> None:
+    operator = start()
+    cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices", suspend=True))
+    operator.until(lambda: naming.FINALIZER in finalizers(cluster), "it is kept")
+    delete(cluster, "foreground")
+    operator.until(lambda: cluster.names("sparkapplication") == ["shop-d1-1"], "it begins")
+    ready = status(cluster).condition(ConditionType.READY)
+    assert ready is not None
+    assert ready.reason == "Deleting"
+    cluster.pipelines.ok("annotate", "icdc", "shop", f"{naming.ANNOTATION_RETAIN}=true")
+    operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+    operator.until(lambda: nothing_is_left(cluster), "nothing of the run is left")
+    assert "shop.orders" in events(cluster)["IndicesRetained"]
+
+
+def test_a_namespace_is_not_held_up(cluster: Cluster, kube: KubeApi, tmp_path: Path) -> None:
+    # An operator whose rights do not go with the namespace.
+    flags = ["--namespace", cluster.pipelines.namespace]
+    with support_operator.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
+        started(cluster, operator)
+        kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
+        operator.until(lambda: is_gone(cluster), "the pipeline is gone")
+        operator.says("IndicesRetained")
+        name = cluster.pipelines.namespace
+        support_wait.until(
+            lambda: kube.kubectl.run("get", "namespace", name).code != 0, "the namespace is gone"
+        )

@@ -1,0 +1,135 @@
+"""The last run of a deleted pipeline: it takes away what is the pipeline's, and nothing else."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import FailureClass
+from icdc_api.job import RunMode, RunReport
+from icdc_spark.application import Application
+from icdc_spark.opensearch import dead_letters, indices
+from icdc_spark.opensearch.connection import Connection, client
+from icdc_spark.opensearch.indices import Ownership
+from support_harness import Harness
+from support_lake import Lake
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+OURS = Ownership(pipeline="default/test", alias="people")
+FOREIGN = ["people-000041", "people-archive"]
+"""Indices of such a name that nobody's mark is on."""
+
+
+def names(url: str) -> list[str]:
+    listed = json.loads(call(url, "GET", "/_cat/indices?format=json&expand_wildcards=all").body)
+    return sorted(each["index"] for each in listed if each["index"] != "icdc-state")
+
+
+def state(url: str, alias: str = "people") -> bool:
+    return call(url, "GET", f"/icdc-state/_doc/{alias}").status == 200
+
+
+def tags(lake: Lake, table: str) -> list[str]:
+    found = lake.sql(f"select name from lake.{table}.refs where type = 'TAG' order by name")
+    return [row[0] for row in found]
+
+
+def deleted(harness: Harness) -> RunReport:
+    report = harness.run(RunMode.DELETE)
+    assert report.outcome is None, report.outcome
+    return report
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'one'), (2, 'two')")
+    return name
+
+
+@pytest.fixture
+def people(spark: SparkSession, table: str, clean_indices: str, tmp_path: Path) -> Harness:
+    """A pipeline that was exported, with what else it may leave behind."""
+    harness = Harness(
+        spark,
+        clean_indices,
+        tmp_path,
+        [{"name": table, "identifierColumns": ["id"], "index": "people"}],
+    )
+    harness.sync()
+    return harness
+
+
+def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
+    people: Harness, lake: Lake, table: str, clean_indices: str
+) -> None:
+    admin = client(Connection(hosts=(clean_indices,)))
+    indices.create(admin, OURS, {}, {})  # half-filled by an export that was cut off
+    dead_letters.ensure_index(admin, OURS)
+    for name in FOREIGN:
+        admin.indices.create(index=name)
+    assert tags(lake, table) == ["icdc-people", "icdc-people-next"]
+    indices.delete(admin, "people-000001")  # as far as a run came that died
+    admin.close()
+
+    report = deleted(people)
+    assert names(clean_indices) == FOREIGN
+    assert not state(clean_indices)
+    assert tags(lake, table) == []
+    assert report.tables[0].message == (
+        "people: deleted people-000002, people-dead-letters; "
+        "not made by this pipeline, and left: people-000041"
+    )
+
+    again = deleted(people)
+    assert names(clean_indices) == FOREIGN
+    assert again.result is not None
+    assert again.result["tables"][0]["deleted"] == []
+    people.sync()
+    assert "people-000042" in names(clean_indices), "it can be made anew"
+
+
+def test_the_index_of_another_pipeline_is_left_alone(
+    spark: SparkSession, people: Harness, lake: Lake, table: str, tmp_path: Path, clean_indices: str
+) -> None:
+    entry: dict[str, Any] = {"name": table, "identifierColumns": ["id"], "index": "people"}
+    report = deleted(Harness(spark, clean_indices, tmp_path, [entry], name="other"))
+    assert report.tables[0].reason == "AliasTaken"
+    assert "'default/test'" in (report.tables[0].message or "")
+    assert (names(clean_indices), state(clean_indices)) == (["people-000001"], True)
+    assert tags(lake, table) == ["icdc-people", "icdc-people-next"]
+
+
+@pytest.mark.parametrize("gone", ["table", "catalog"])
+def test_a_source_that_is_gone_keeps_no_index(
+    gone: str, people: Harness, lake: Lake, table: str, clean_indices: str
+) -> None:
+    if gone == "table":
+        lake.sql(f"drop table lake.{table}")
+    else:
+        people.resource["spec"]["catalog"]["properties"] = {"type": "rest", "uri": "http://[::1]:1"}
+    # Somebody took our mark off the index; the state document still knows it.
+    assert call(clean_indices, "PUT", "/people-000001/_mapping", {"_meta": {}}).status == 200
+    message = deleted(people).tables[0].message or ""
+    assert (names(clean_indices), state(clean_indices)) == ([], False)
+    assert ("icdc-people-next may be left" in message) == (gone == "catalog"), message
+
+
+def test_a_run_that_is_asked_to_end_or_outranked_is_not_done(
+    spark: SparkSession, people: Harness, clean_indices: str
+) -> None:
+    stop = threading.Event()
+    stop.set()
+    ended = Application(people.request(RunMode.DELETE), spark, stop).run()
+    assert ended.outcome is not None
+    assert ended.outcome.failure_class == FailureClass.NODE_LOST
+    late = people.run(RunMode.DELETE, epoch=0)
+    assert late.outcome is not None
+    assert late.outcome.failure_class == FailureClass.FENCED
+    assert (names(clean_indices), state(clean_indices)) == (["people-000001"], True)

@@ -1,0 +1,91 @@
+"""What the adapter sees and does of a deletion; whole lives are in tests/api/process."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from icdc_api import naming
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.observed import Action, AddFinalizer, RemoveFinalizer
+from support_cluster_objects import ago, spark_application
+from support_fake_api import FakeAnswer, on, refusal
+from support_fake_world import PIPELINE, World
+
+pytestmark = pytest.mark.unit
+
+OTHERS = "somebody.else/keeps-it"
+ENDING = "unable to create new content in namespace x because it is being terminated"
+
+
+@pytest.fixture
+def world() -> World:
+    return World(run=None)
+
+
+def metadata(world: World) -> dict[str, Any]:
+    found: dict[str, Any] = world.server.objects[PIPELINE]["metadata"]
+    return found
+
+
+def deleted(world: World) -> None:
+    metadata(world)["deletionTimestamp"] = ago(1)
+
+
+def test_only_our_finalizer_comes_and_goes(world: World) -> None:
+    metadata(world)["finalizers"] = [OTHERS]
+    steps: list[tuple[Action, list[str]]] = [
+        (AddFinalizer(), [OTHERS, naming.FINALIZER]),
+        (AddFinalizer(), [OTHERS, naming.FINALIZER]),
+        (RemoveFinalizer("for a test"), [OTHERS]),
+        (RemoveFinalizer("for a test"), [OTHERS]),
+    ]
+    for action, expected in steps:
+        asyncio.run(world.adapter.act(world.look(), action))
+        assert metadata(world)["finalizers"] == expected
+    seen = world.look()
+    metadata(world)["resourceVersion"] = "99"
+    with pytest.raises(errors.Conflict):
+        asyncio.run(world.adapter.act(seen, AddFinalizer()))
+    del world.server.objects[PIPELINE]
+    asyncio.run(world.adapter.act(seen, RemoveFinalizer("it is gone")))
+
+
+@pytest.mark.parametrize(("value", "asked"), [("true", True), ("false", False), ("", False)])
+def test_the_annotation_says_true(value: str, asked: bool, world: World) -> None:
+    metadata(world)["annotations"] = {naming.ANNOTATION_RETAIN: value}
+    assert world.look().observed.retain_asked is asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "ends"),
+    [
+        (None, False),
+        (refusal(403, ENDING), True),
+        (refusal(403, "no right to do that"), False),
+        (refusal(404, "namespaces not found"), False),
+        (refusal(500, "a webhook does not answer"), False),
+    ],
+)
+def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
+    answer: FakeAnswer | None, ends: bool, world: World
+) -> None:
+    deleted(world)
+    if answer is not None:
+        world.server.fault = on("POST", "configmaps", answer)
+    assert not world.look().observed.namespace_ends, "nothing is asked without our finalizer"
+    metadata(world)["finalizers"] = [naming.FINALIZER]
+    observed = world.look().observed
+    assert (observed.finalizer, observed.namespace_ends) == (True, ends)
+    assert not [path for path in world.server.objects if "configmaps" in path]
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"), [("shop-d1-1", True), ("shop-e1-1", False), ("shop-x-d1-1", False)]
+)
+def test_a_run_that_nobody_owns_is_ours_if_it_deletes(name: str, ours: bool, world: World) -> None:
+    made = spark_application("RUNNING", ownerReferences=[])
+    made["metadata"]["name"] = name
+    made["metadata"]["annotations"][f"{naming.LABEL_PREFIX}run-id"] = f"{name}.1000"
+    world.server.add(kinds.APPLICATION.path("default", name), made)
+    assert [run.name for run in world.look().observed.runs] == ([name] if ours else [])
