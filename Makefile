@@ -73,7 +73,7 @@ test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 soak-operator: setup ## the operator dies at every call to a real API server, in every story: ten minutes
 	$(PYTEST) $(PARALLEL) $(SOAK)
 
-bench-operator: setup ## the operator with 1,000 pipelines on a real API server: minutes
+bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
 
 ##@ Maintain

@@ -27,6 +27,7 @@ class ConditionType(StrEnum):
     SUSPENDED = "Suspended"
     SNAPSHOTS_PINNED = "SnapshotsPinned"
     DEAD_LETTERS = "DeadLetters"
+    VERIFIED = "Verified"
 
 
 class ConditionStatus(StrEnum):

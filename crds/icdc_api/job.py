@@ -13,9 +13,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError
 
-from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText, Timestamp
+from icdc_api.base import (
+    MAX_TABLES,
+    ApiModel,
+    Clipped,
+    Count,
+    Flag,
+    Message,
+    ShortText,
+    SnapshotId,
+    Timestamp,
+)
 from icdc_api.errors import BadSpec
-from icdc_api.runs import Failure
+from icdc_api.runs import Failure, RunKind
 from icdc_api.status import TableStatus
 
 
@@ -27,6 +37,13 @@ class RunMode(StrEnum):
     VERIFY = "verify"
     REPAIR = "repair"
     DELETE = "delete"
+
+    @classmethod
+    def of(cls, kind: RunKind) -> "RunMode":
+        """What the application is asked to do in a run of that kind."""
+        if kind is RunKind.DELETION:
+            return cls.DELETE
+        return cls(kind.value.lower()) if kind.compares else cls.RUN
 
 
 class _JsonFile(ApiModel):
@@ -67,6 +84,10 @@ class RunRequest(_JsonFile):
     mode: RunMode = RunMode.RUN
     """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs; `delete` takes
     away all that the pipeline has made."""
+    tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
+    under way in their indices is finished first. Absent when a person asks: then it is about all
+    tables, and what is under way is left as it is."""
     pipeline: dict[str, Any]
     """The whole resource, with `${ENV}` already replaced."""
     owner: ShortText
@@ -103,3 +124,43 @@ class RunReport(_JsonFile):
     """Why the run as a whole failed; absent while it works and when it succeeded."""
     result: dict[str, Any] | None = None
     """Answer of `plan`, `verify`, `repair` and `delete`."""
+
+
+class Differing(ApiModel):
+    """Documents of one kind that verify found."""
+
+    count: Count = 0
+    """How many there are."""
+    samples: tuple[Clipped, ...] = ()
+    """Ids of some of them."""
+
+
+class Compared(ApiModel):
+    """The answer of `verify` and `repair` for one table: an entry of `result.tables`."""
+
+    name: ShortText
+    """`namespace.table` as in `spec.tables[].name`."""
+    index: Clipped | None = None
+    """Alias of the index."""
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that the index was compared with."""
+    equal: Flag | None = None
+    """Whether both were equal; absent when they could not be compared."""
+    rows: Count | None = None
+    """Documents that the table stands for."""
+    documents: Count | None = None
+    """Documents in the index."""
+    missing: Differing = Differing()
+    """Documents that the index lacks."""
+    extra: Differing = Differing()
+    """Documents that the index has beyond the table's."""
+    different: Differing = Differing()
+    """Documents that differ from their rows."""
+    repaired: Count | None = None
+    """Documents that were mended; absent when nothing was to be."""
+    under_way: Flag = False
+    """Whether a batch was under way, and so may be what differs."""
+    reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
+    """Why they could not be compared."""
+    message: Message | None = None
+    """Why, for a person."""

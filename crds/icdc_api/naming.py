@@ -129,7 +129,7 @@ def tag_name(index: str) -> str:
 
 
 def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
-    """`<pipeline>-<e|c|d><sequence>-<attempt>`."""
+    """`<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 
 

@@ -34,6 +34,10 @@ OMITTED = "omitted"
 """Field beside those of a report: what was left out, in words."""
 MESSAGE_OMITTED = "the message is left out of the report, which is too large; read the driver's log"
 
+_DETAILS = ("index", "message", "why", "mappingChanges")
+"""Of an entry in the result: what a reader can do without, and what has no bound."""
+DETAILS_OMITTED = "details of the result"
+
 Model = TypeVar("Model", bound=ApiModel)
 
 
@@ -60,14 +64,22 @@ class Ending(ApiModel):
 def to_annotation(report: RunReport) -> str:
     """`report` as text of at most MAX_ANNOTATION_BYTES.
 
-    What is too large loses first the messages of tables, then samples of duplicates, the result
-    and at last whole tables; those that wait for somebody are kept longest.
+    What is too large loses first the messages of tables, then samples of duplicates, samples and
+    messages in the result, then whole tables, of which those that wait for somebody are kept
+    longest. A result goes before any table only where it does not fit even alone: verdicts do.
     """
+    smaller, omitted = report, list[str]()
     for smaller, omitted in _smaller(report):
         text = _packed(smaller, omitted)
         if text is not None:
             return text
-    return _with_fewer_tables(report)
+    text = _with_fewer_tables(smaller, omitted)
+    if text is None:
+        smaller = smaller.model_copy(update={"result": None})
+        omitted = [*(each for each in omitted if each != DETAILS_OMITTED), "the result"]
+        text = _packed(smaller, omitted) or _with_fewer_tables(smaller, omitted)
+    assert text is not None  # the fields beside tables and result are bounded
+    return text
 
 
 def from_annotation(text: str) -> Parsed[RunReport]:
@@ -126,7 +138,8 @@ def _smaller(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     omitted = [*omitted, "samples of duplicates"]
     yield report, omitted
     if report.result is not None:
-        yield report.model_copy(update={"result": None}), [*omitted, "the result"]
+        bare = _without_details(report.result)
+        yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
 
 
 def _without_message(table: TableStatus) -> TableStatus:
@@ -140,9 +153,26 @@ def _without_samples(table: TableStatus) -> TableStatus:
     return table.model_copy(update={"duplicates": bare})
 
 
-def _with_fewer_tables(report: RunReport) -> str:
-    """The text with as many tables as fit; without any it always fits."""
-    *_, (bare, omitted) = _smaller(report)
+def _without_details(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with the counts and verdicts of each table, but without ids and long texts."""
+    entries = result.get("tables")
+    if not isinstance(entries, list):
+        return dict(result)
+    return {**result, "tables": [_without_detail(entry) for entry in entries]}
+
+
+def _without_detail(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    bare = {key: value for key, value in entry.items() if key not in _DETAILS}
+    for key, value in bare.items():
+        if isinstance(value, dict):
+            bare[key] = {name: each for name, each in value.items() if name != "samples"}
+    return bare
+
+
+def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
+    """The text with as many tables as fit; None if it does not fit without any."""
     tables = bare.tables
     by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
 
@@ -152,6 +182,8 @@ def _with_fewer_tables(report: RunReport) -> str:
         return _packed(bare.model_copy(update={"tables": kept}), words)
 
     fits, best = 0, text(0)
+    if best is None:
+        return None
     too_many = len(tables)
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
@@ -159,7 +191,6 @@ def _with_fewer_tables(report: RunReport) -> str:
             too_many = middle
         else:
             fits, best = middle, candidate
-    assert best is not None  # the fields beside tables and result are bounded
     return best
 
 

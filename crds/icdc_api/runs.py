@@ -43,12 +43,19 @@ class RunKind(StrEnum):
 
     EXPORT = "Export"
     CHANGELOG = "Changelog"
+    VERIFY = "Verify"
+    REPAIR = "Repair"
     DELETION = "Deletion"
 
     @property
     def letter(self) -> str:
-        """`e`, `c` or `d`, as in the name of the run."""
+        """`e`, `c`, `v`, `r` or `d`, as in the name of the run."""
         return self.value[0].lower()
+
+    @property
+    def compares(self) -> bool:
+        """Whether such a run compares index and table, and so follows no table."""
+        return self in (RunKind.VERIFY, RunKind.REPAIR)
 
 
 class RunState(StrEnum):
@@ -71,9 +78,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c|d><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
     kind: RunKind
-    """Export, Changelog or Deletion."""
+    """Export, Changelog, Verify, Repair or Deletion."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1

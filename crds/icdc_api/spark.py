@@ -49,6 +49,7 @@ REFUSED_KEYS = {
     "spark.dynamicAllocation.enabled": Refusal.FIELD,
     "spark.dynamicAllocation.minExecutors": Refusal.FIELD,
     "spark.dynamicAllocation.maxExecutors": Refusal.FIELD,
+    "spark.python.daemon.module": Refusal.OURS,
     "spark.sql.ansi.enabled": Refusal.DOCUMENTS,
     "spark.sql.caseSensitive": Refusal.DOCUMENTS,
     "spark.sql.jsonGenerator.ignoreNullFields": Refusal.DOCUMENTS,

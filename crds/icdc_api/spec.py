@@ -127,8 +127,11 @@ class Resync(ApiModel):
     tables: Annotated[tuple[TableName, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables, as in spec.tables[].name. Default empty: all."""
     mode: ResyncMode = ResyncMode.EXPORT
-    """Export: fill a new index while the old one serves. Verify: compare index and table.
-    Repair: compare and mend what differs. Default Export."""
+    """Export: fill a new index while the old one serves. Verify: compare index and table at the
+    applied snapshot, after a run that brings the tables up to date. Repair: compare and mend what
+    differs. What they find is in status.tables[].verification and the condition Verified. Changes
+    of the tables wait meanwhile; a comparison that fails 5 times, or retry.maxAttempts if less, is
+    given up. Default Export."""
 
 
 class History(ApiModel):

@@ -14,6 +14,7 @@ from icdc_api.base import (
     ApiModel,
     Clipped,
     Count,
+    Flag,
     Message,
     ShortText,
     SnapshotId,
@@ -39,6 +40,7 @@ __all__ = [
     "TableReason",
     "TableState",
     "TableStatus",
+    "Verification",
     "parse_status",
 ]
 
@@ -103,6 +105,38 @@ class Duplicates(ApiModel):
     """Document ids of some of them, at most 20."""
 
 
+class Verification(ApiModel):
+    """What the last comparison of index and table found. A new export takes it back."""
+
+    nonce: Count | None = None
+    """`spec.resync.nonce` that asked for it."""
+    at: Timestamp
+    """When its answer was taken."""
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that the index was compared with; absent for an empty table."""
+    equal: Flag | None = None
+    """Whether index and table were equal, before anything was repaired; absent when they could
+    not be compared: see `reason`."""
+    rows: Count | None = None
+    """Documents that the table stands for."""
+    documents: Count | None = None
+    """Documents in the index."""
+    missing: Count | None = None
+    """Documents that the index lacked."""
+    extra: Count | None = None
+    """Documents that the index had beyond the table's."""
+    different: Count | None = None
+    """Documents that differed from their rows."""
+    repaired: Count | None = None
+    """Documents that were written or deleted to mend it; not compared again since."""
+    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
+    """Some of the document ids, each behind `missing`, `extra` or `different`; at most 20."""
+    reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
+    """Why they could not be compared."""
+    message: Clipped | None = None
+    """Why, for a person."""
+
+
 class TableStatus(ApiModel):
     """One table: what its index holds and how far it is behind."""
 
@@ -142,6 +176,8 @@ class TableStatus(ApiModel):
     """Why the table does not advance; absent when it does."""
     message: Message | None = None
     """Why it does not advance and what to do next."""
+    verification: Verification | None = None
+    """What the last comparison by `spec.resync` found; absent when none was made."""
 
 
 class Phase(StrEnum):
@@ -175,6 +211,8 @@ class ObservedTriggers(ApiModel):
     """`spec.restartNonce` already acted on."""
     resync_nonce: Count = 0
     """`spec.resync.nonce` already acted on."""
+    verified_nonce: Count = 0
+    """`spec.resync.nonce` whose comparison was made or given up; see `Verified`."""
 
 
 class PipelineStatus(ApiModel):
@@ -188,7 +226,7 @@ class PipelineStatus(ApiModel):
     phase: Phase = Phase.PENDING
     """One word for people; it may change between versions."""
     mode: RunKind | None = None
-    """What the pipeline does at present: Export, Changelog or Deletion."""
+    """What the pipeline does at present: Export, Changelog, Verify, Repair or Deletion."""
     summary: Summary | None = None
     """All tables in a few words."""
     tables: Annotated[
@@ -211,7 +249,8 @@ class PipelineStatus(ApiModel):
     consecutive_failures: Count = 0
     """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
     next_attempt_time: Timestamp | None = None
-    """When the next attempt starts; absent when nothing waits."""
+    """When the next attempt is due; absent when nothing waits. It is past while other pipelines go
+    first, because runs are limited: condition RunActive then has the reason Queued."""
     observed_triggers: ObservedTriggers | None = None
     """The nonces already acted on."""
     operator_version: Clipped | None = None

@@ -13,7 +13,7 @@ from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PinSnapshots, PipelineSpec
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import progress, retry, run_log
+from icdc_operator import comparisons, progress, retry, run_log, verification
 from icdc_operator.observed import Observed
 
 MAX_NAMED = 5
@@ -61,6 +61,8 @@ class View:
         status = self.status
         last = status.last_run
         passing = retry.passing_failure(status.tables)
+        if last is not None and last.kind.compares:
+            return passing  # tables are followed as well as before
         lost = last is not None and last.state == RunState.FAILED and not self._healed
         if status.consecutive_failures > 0 or lost:
             told = None if last is None else last.failure
@@ -70,12 +72,24 @@ class View:
     @property
     def held_up(self) -> Failure | None:
         """What keeps the run at work from starting, or from going on, as far as is known."""
-        run = self.status.current_run
-        if run is None:
-            return None
-        one = (run.name, run.epoch)
-        seen = next((each for each in self.observed.runs if (each.name, each.epoch) == one), None)
-        return None if seen is None else seen.failure
+        run, runs = self.status.current_run, self.observed.runs
+        one = None if run is None else (run.name, run.epoch)
+        return next((seen.failure for seen in runs if (seen.name, seen.epoch) == one), None)
+
+    @property
+    def line(self) -> str:
+        """Where the pipeline stands in the line of those whose run is due; empty if in none."""
+        if self.observed.queued is None or self.status.current_run is not None:
+            return ""
+        before = self.observed.status.condition(ConditionType.RUN_ACTIVE)
+        known = before.message if before is not None and before.reason == "Queued" else ""
+        return self.observed.queued.text or known or "the runs at work are counted first"
+
+    @property
+    def hindrance(self) -> str:
+        """What to add to a message about work that does not go on; empty if nothing hinders."""
+        text = self.line if self.held_up is None else self.held_up.message
+        return f": {text}" if text else ""
 
     @property
     def _healed(self) -> bool:
@@ -99,13 +113,13 @@ def _ready(view: View) -> Claim:
     if stalled.holds:
         return Claim(False, stalled.reason, stalled.message)
     if view.failure is not None:
-        return Claim(False, "Retrying", _retrying(view.status, view.failure))
+        return Claim(False, "Retrying", _joined(view.line, _retrying(view.status, view.failure)))
     reconciling = _reconciling(view)
     if reconciling.holds:
         return Claim(False, reconciling.reason, reconciling.message)
     states = {table.state for table in view.status.tables}
     reason = "Complete" if states == {TableState.COMPLETE} else "Streaming"
-    return Claim(True, reason, _duplicates(view.status.tables))
+    return Claim(True, reason, _joined(view.line, _duplicates(view.status.tables)))
 
 
 def _reconciling(view: View) -> Claim:
@@ -117,11 +131,10 @@ def _reconciling(view: View) -> Claim:
         return Claim(True, "Suspending", "the current batch is finished first")
     if _stalled(view).holds:
         return Claim(False, "Stalled")
-    held = "" if view.held_up is None else f": {view.held_up.message}"
     if not view.exported:
-        return Claim(True, "Exporting", f"not every table has been exported yet{held}")
+        return Claim(True, "Exporting", f"not every table has been exported yet{view.hindrance}")
     if not _in_effect(view):
-        text = f"the spec was changed and is not yet in effect{held}"
+        text = f"the spec was changed and is not yet in effect{view.hindrance}"
         return Claim(True, "NewGeneration", text)
     return Claim(False, "UpToDate")
 
@@ -134,7 +147,7 @@ def _in_effect(view: View) -> bool:
     # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = view.status.last_run, view.status.current_run
+    last, run = comparisons.last_following(view.status), view.status.current_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:
@@ -179,9 +192,8 @@ def _exported(view: View) -> Claim:
 def _run_active(view: View) -> Claim:
     run = view.status.current_run
     if run is None:
-        return Claim(False, "NoRun")
-    held = "" if view.held_up is None else f": {view.held_up.message}"
-    return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{held}")
+        return Claim(False, "Queued", view.line) if view.line else Claim(False, "NoRun")
+    return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{view.hindrance}")
 
 
 def _caught_up(view: View) -> Claim:
@@ -215,6 +227,16 @@ def _dead_letters(view: View) -> Claim:
     return Claim(True, "Refused", _named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
 
 
+def _verified(view: View) -> Claim:
+    pending = None if view.spec is None else comparisons.pending(view.status, view.spec)
+    if pending is not None:
+        return Claim(None, "Pending", pending)
+    worst, tables = verification.worst(view.status.tables)
+    text = "raise spec.resync.nonce with mode Verify to have index and table compared"
+    told = _named(tables, verification.in_words) if tables else text
+    return Claim(verification.HOLDS[worst], worst.value, told)
+
+
 def _why(table: TableStatus) -> str:
     reason = "" if table.reason is None else table.reason.value
     return f"{table.name}: {reason}: {table.message or 'see the log of the run'}"
@@ -243,6 +265,10 @@ def _given_up(status: PipelineStatus, failure: Failure) -> str:
     return f"{text}; to act: {who}, {then}"
 
 
+def _joined(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)
+
+
 def _duplicates(tables: Iterable[TableStatus]) -> str:
     found = [(t.name, t.duplicates) for t in tables if t.duplicates and t.duplicates.count]
     return "; ".join(
@@ -269,4 +295,5 @@ QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {
     ConditionType.SUSPENDED: _suspended,
     ConditionType.SNAPSHOTS_PINNED: _snapshots_pinned,
     ConditionType.DEAD_LETTERS: _dead_letters,
+    ConditionType.VERIFIED: _verified,
 }

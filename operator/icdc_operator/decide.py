@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 
 from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec, Trigger
-from icdc_api.status import ObservedTriggers, PipelineStatus
-from icdc_operator import deletion, progress, retry, run_log, schedule, status
+from icdc_api.status import PipelineStatus
+from icdc_operator import comparisons, deletion, progress, retry, run_log, schedule, status
 from icdc_operator.observed import (
     Action,
     CreateRun,
@@ -149,8 +149,10 @@ def _planned(
         return _Step(known, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
         return _Step(known.model_copy(update={"current_run": None}), (), 0.0)
-    follows = run.kind != RunKind.DELETION
-    continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    continuous = observed.spec.changelog.trigger == Trigger.CONTINUOUS
+    # A comparison waits for the end of the run that comes before it.
+    continuous = continuous and comparisons.asked(known, observed.spec) is None
+    continuous = continuous and run.kind != RunKind.DELETION
     return _Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
 
 
@@ -210,6 +212,8 @@ def _closed(
             "recent_runs": run_log.recorded(known.recent_runs, ended),
         }
     )
+    if run.kind.compares:
+        return comparisons.closed(known, run, seen, observed, now)
     if run.state == RunState.STOPPING and run.failure is None:
         # It was asked to end, so how it ended says nothing about the one that follows.
         return known.model_copy(update={"next_attempt_time": now})
@@ -226,16 +230,14 @@ def _closed(
         losses=retry.losses_in_a_row(known.recent_runs),
         key=f"{observed.namespace}/{observed.name}",
     )
-    # A deletion is never given up before its time-out.
-    delay = float(observed.spec.retry.max_seconds) if deletes else None
-    delay = delay if verdict.delay is None else verdict.delay
+    delay = deletion.delay(verdict.delay, observed.spec) if deletes else verdict.delay
     wait = None if delay is None else now + timedelta(seconds=delay)
     failures = known.consecutive_failures + (1 if verdict.counted else 0)
     return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
 
 
 def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step:
-    """Nothing is at work: plan a run, wait for its time, or rest."""
+    """Nothing is at work: plan a run, wait for its time or its turn, or rest."""
     if deletion.is_at_work(observed):
         return _next_deletion(known, observed, now)
     spec = observed.spec
@@ -249,6 +251,8 @@ def _next_run(known: PipelineStatus, observed: Observed, now: datetime) -> _Step
         if due.at is not None:
             waits.append((due.at - now).total_seconds())
         return _Step(known, requeue_after=min(waits, default=None), settled=due.settled)
+    if observed.queued is not None:
+        return _Step(schedule.in_line(known, now), requeue_after=observed.queued.look_after)
     return _planned_run(known, observed, spec, now=now)
 
 
@@ -280,9 +284,7 @@ def _planned_run(
             "current_run": run,
             "mode": run.kind,
             "next_attempt_time": None,
-            "observed_triggers": ObservedTriggers(
-                restart_nonce=spec.restart_nonce, resync_nonce=spec.resync.nonce
-            ),
+            "observed_triggers": comparisons.triggers(known, spec),
         }
     )
     return _Step(planned, requeue_after=0.0)

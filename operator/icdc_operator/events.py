@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import deletion_claims
+from icdc_operator import deletion_claims, verification
+from icdc_operator.verification import Finding
+
+MAX_NAMED = 5
+"""Tables that one event names; the others are counted."""
+
+_OF_FINDING = {
+    Finding.EQUAL: ("Verified", False),
+    Finding.REPAIRED: ("Repaired", False),
+    Finding.DIFFERENT: ("DifferencesFound", True),
+    Finding.NOT_VERIFIED: ("NotVerified", True),
+}
+"""Reason, and whether it is a warning."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,7 @@ def between(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
         *_of_spec(before, after),
         *_of_tables(before, after),
         *_of_ended_run(before, after),
+        *_of_comparison(before, after),
         *_of_current_run(before, after),
         *_of_deletion(before, after),
     ]
@@ -58,6 +71,18 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
     yield Event("RunFailed", text, warning=True)
     if after.next_attempt_time is not None:
         yield Event("RunRetrying", f"next attempt at {after.next_attempt_time:%H:%M:%S} UTC")
+
+
+def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    """One event for each kind of finding, however many tables were compared."""
+    known = {table.name: table.verification for table in before.tables}
+    fresh = [table for table in after.tables if table.verification != known.get(table.name)]
+    for finding, tables in verification.by_finding(fresh).items():
+        if tables:
+            reason, warning = _OF_FINDING[finding]
+            named = "; ".join(verification.in_words(table) for table in tables[:MAX_NAMED])
+            rest = len(tables) - MAX_NAMED
+            yield Event(reason, f"{named}; and {rest} more" if rest > 0 else named, warning)
 
 
 def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:

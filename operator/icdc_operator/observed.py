@@ -52,6 +52,30 @@ class RunSeen:
 
 
 @dataclass(frozen=True)
+class Queued:
+    """The place of a pipeline whose run is due but has to wait, because runs are limited."""
+
+    look_after: float
+    """Seconds until the place should be looked up again; who is next is told at once."""
+    limit: str | None = None
+    """The option whose limit is reached; None while runs at work are still being counted."""
+    allowed: int = 0
+    """What that option allows."""
+    position: int = 0
+    """From 1, among those that wait for the same limit."""
+    waiting: int = 0
+    """How many do."""
+
+    @property
+    def text(self) -> str | None:
+        """For people; None where nothing can be said about the place yet."""
+        if self.limit is None:
+            return None
+        place = f"place {self.position} of {self.waiting} in line"
+        return f"{place}: {self.limit} ({self.allowed}) is reached"
+
+
+@dataclass(frozen=True)
 class Observed:
     """One pipeline and all that belongs to it, read at one moment."""
 
@@ -75,6 +99,8 @@ class Observed:
     then says that it has not looked since the last run."""
     asked_at: datetime | None = None
     """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
+    queued: Queued | None = None
+    """Set where a run is due and other pipelines go first: then none is planned."""
     operator_version: str | None = None
     """Version of what decides, for `status.operatorVersion`."""
     closing: bool = False

@@ -53,7 +53,9 @@ def with_report(
         gone = {name: table for name, table in reported.items() if table.message}
         return tuple(gone.get(table.name, table) for table in known)
     return tuple(
-        _merged(table, reported[table.name], run) if table.name in reported else table
+        _with_verification(table, _merged(table, reported[table.name], run))
+        if table.name in reported
+        else table
         for table in known
     )
 
@@ -97,6 +99,13 @@ def is_caught_up(table: TableStatus) -> bool:
 def is_looked_at(table: TableStatus) -> bool:
     """Whether any run has said something about the table."""
     return table.state != TableState.PENDING
+
+
+def _with_verification(old: TableStatus, new: TableStatus) -> TableStatus:
+    """Only a comparison changes it; a new index was never compared."""
+    another = new.export is not None and new.export != old.export
+    rebuilt = new.state == TableState.EXPORTING or another
+    return new.model_copy(update={"verification": None if rebuilt else old.verification})
 
 
 def _merged(old: TableStatus, new: TableStatus, run: RunStatus) -> TableStatus:

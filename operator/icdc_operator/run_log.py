@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.spec import History, Mode, PipelineSpec
+from icdc_api.spec import History, Mode, PipelineSpec, ResyncMode
 from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
-from icdc_operator import progress, retry
+from icdc_operator import comparisons, progress, retry
 from icdc_operator.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
@@ -41,7 +41,7 @@ def planned(
     `kind` None: what the tables need.
     """
     last = known.last_run
-    kind = kind or _kind(known, spec)
+    kind = kind or comparisons.due(known, observed, spec) or _kind(known, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
@@ -60,6 +60,12 @@ def planned(
         generation=observed.generation,
         planned_at=now,
     )
+
+
+def new(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
+    """The run that a decision from `before` to `after` plans, if it plans one."""
+    known, run = before.current_run, after.current_run
+    return None if run is None or (known is not None and known.epoch == run.epoch) else run
 
 
 def ended(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
@@ -153,6 +159,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
 def _kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
     triggers = known.observed_triggers
     resync = triggers is not None and spec.resync.nonce > triggers.resync_nonce
+    resync = resync and spec.resync.mode == ResyncMode.EXPORT
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
     exported = all(progress.is_exported(table) for table in known.tables)

@@ -15,14 +15,15 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import progress, retry
+from icdc_operator import comparisons, progress, retry
 from icdc_operator.observed import Observed
 
 BLIND_SECONDS = 600.0
 """Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""
 
-LOST_SECONDS = 60.0
-"""Until the next look where an adapter tells of new heads, in case that what it told was lost."""
+LOST_SECONDS = 7200.0
+"""Until the next look where an adapter tells of new heads, in case that what it told was lost: an
+adapter has a net of its own, and many idle pipelines must not cost requests."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def next_due(
     known: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
 ) -> Due:
     """When the next run of a pipeline that may run is due."""
-    last = known.last_run
+    last = comparisons.last_following(known)
     if last is None or _is_asked_for(known, last, observed, spec):
         return Due(at=now)
     if known.next_attempt_time is not None:
@@ -50,7 +51,16 @@ def next_due(
         return Due(at=None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
+    if comparisons.due(known, observed, spec) is not None:
+        return Due(at=now)
     return _after_success(known, last.finished_at, observed, spec, now=now)
+
+
+def in_line(known: PipelineStatus, now: datetime) -> PipelineStatus:
+    """`known` of a pipeline whose run is due and waits for its turn, with the time since when: so
+    that after a restart the line is the same."""
+    since = min(known.next_attempt_time or now, now)
+    return known.model_copy(update={"next_attempt_time": since})
 
 
 def may_wait_for_heads(spec: PipelineSpec) -> bool:
@@ -67,8 +77,10 @@ def waits_for_heads(observed: Observed) -> bool:
         return False
     if any(run.live for run in observed.runs):
         return False
-    last = known.last_run
+    last = comparisons.last_following(known)
     if last is None or last.finished_at is None or _is_asked_for(known, last, observed, spec):
+        return False
+    if comparisons.due(known, observed, spec) is not None:
         return False
     if known.next_attempt_time is not None or known.consecutive_failures > 0:
         return False
@@ -114,7 +126,8 @@ def _after_success(
     if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
     # Only a run can tell whether there is something new, or the spec wants one to run always.
-    return Due(at=finished + timedelta(seconds=poll), settled=True)
+    ended = finished if known.last_run is None else known.last_run.finished_at or finished
+    return Due(at=ended + timedelta(seconds=poll), settled=True)
 
 
 def _by_heads(

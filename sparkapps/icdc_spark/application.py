@@ -6,7 +6,7 @@ is caught up, complete or stalled, or, when continuous, when it is told to stop.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,7 @@ class Application:
             if self.request.mode is not RunMode.RUN:
                 result = self._entries(connection, store)
                 return Answer(outcome=self._worst(), result=result)
-            self._each_table(lambda context: self._follow(context), connection, store)
+            self._each_table(self._follow, connection, store, self._tables)
         finally:
             store.close()
         return Answer(outcome=self._worst())
@@ -93,11 +93,16 @@ class Application:
         """What every mode but `run` answers: one entry per table, in the spec's order."""
         entries: dict[str, dict[str, Any]] = {}
         answer = deletion.delete if self._deletes else inspection.inspect
+        planned = self.request.tables is not None
 
         def work(context: TableContext) -> None:
+            if planned and self.stop.is_set():
+                return  # no answer: whoever planned it asks again, or knows why not
             entries[context.table.name] = answer(context)
 
-        self._each_table(work, connection, store)
+        wanted = self.request.tables or tuple(table.name for table in self._tables)
+        tables = [table for table in self._tables if table.name in wanted]
+        self._each_table(work, connection, store, tables)
         return {"tables": [entries[table.name] for table in self._tables if table.name in entries]}
 
     def _each_table(
@@ -105,11 +110,12 @@ class Application:
         work: Callable[[TableContext], None],
         connection: Connection,
         store: StateStore,
+        tables: Sequence[Table],
     ) -> None:
-        with ThreadPoolExecutor(min(len(self._tables), MAX_TABLES_AT_ONCE)) as pool:
+        with ThreadPoolExecutor(MAX_TABLES_AT_ONCE) as pool:
             futures = [
                 pool.submit(self._guarded, work, self._context(table, connection, store))
-                for table in self._tables
+                for table in tables
             ]
             if any(each.exception() for each in wait(futures, None, FIRST_EXCEPTION).done):
                 # Nobody foresaw it: the other tables finish their step, and the run ends.

@@ -67,6 +67,7 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     under_way = stored.document.intent is not None
     if under_way:
         # It is part of the difference, and is repeated before anything else may be written.
+        entry["underWay"] = True
         entry["message"] = "a batch is under way; run the pipeline to finish it"
     if applied is None:
         return entry | _against_nothing(documents)
@@ -78,6 +79,13 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
             work = Batch(context=context, session=run.session, table=look.table, documents=spec)
             entry["repaired"] = _repair(work, reader, stored, differing)
     return entry
+
+
+def finish_batch(run: TableRun) -> None:
+    """Repeats the batch that the state document says is under way, and does nothing newer."""
+    stored = run.load()
+    if stored is not None and stored.document.intent is not None:
+        run.advance()
 
 
 def _against_nothing(documents: int) -> Entry:

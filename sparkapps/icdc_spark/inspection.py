@@ -1,4 +1,6 @@
-"""What `icdc plan` and `icdc verify` answer for one table. Plan and verify change nothing."""
+"""What `icdc plan` and `icdc verify` answer for one table. Plan and verify change nothing.
+
+A comparison that the operator has planned finishes first what it finds under way."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -29,6 +31,8 @@ def inspect(context: TableContext) -> Entry:
         run = TableRun(context)
         if context.request.mode is RunMode.PLAN:
             return entry | _plan(run.look(run.load()))
+        if context.request.tables is not None:
+            comparison.finish_batch(run)
         repair = context.request.mode is RunMode.REPAIR
         return entry | comparison.verify(context, run, repair=repair)
     except (TableError, PassingError) as error:

@@ -22,6 +22,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.constraintPropagation.enabled": "false",
     # One table must not wait for another's stages.
     "spark.scheduler.mode": "FAIR",
+    # Python workers that start with their modules loaded: see there.
+    "spark.python.daemon.module": "icdc_spark.worker_daemon",
     # A speculative twin of a sink task could still write after its batch was advanced.
     "spark.speculation": "false",
 }

@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
@@ -43,11 +44,24 @@ def proxy(clean_indices: str) -> Iterator[FaultProxy]:
 
 @pytest.fixture(autouse=True)
 def _sockets_of_pyspark() -> Iterator[None]:
-    """Keeps the sockets over which pyspark collects, which it leaves to the garbage collector."""
+    """Ignores the sockets over which pyspark collects, which it leaves to the garbage collector."""
+    with _unclosed_sockets_ignored():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_sockets_for_others() -> Iterator[None]:
+    """Once for a module, because it takes a tenth of a second: nobody else meets those sockets."""
+    yield
+    with _unclosed_sockets_ignored():
+        gc.collect()
+
+
+@contextmanager
+def _unclosed_sockets_ignored() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
         yield
-        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube.errors import Conflict
+from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
@@ -96,9 +97,17 @@ class MemoryCluster:
     def clock(self) -> datetime:
         return self.now
 
-    def reconciler(self, metrics: Metrics | None = None) -> Reconciler:
+    def reconciler(
+        self, metrics: Metrics | None = None, admission: Admission | None = None
+    ) -> Reconciler:
         """A new operator, as after a crash."""
-        return Reconciler(self, now=self.clock, post_events=self.post, metrics=metrics or Metrics())
+        return Reconciler(
+            self,
+            now=self.clock,
+            post_events=self.post,
+            metrics=metrics or Metrics(),
+            admission=admission,
+        )
 
     def taken_steps(self, *what: str) -> list[Step]:
         """The steps of these kinds so far, which are then forgotten with all others."""

@@ -19,7 +19,7 @@ class JavaWriter:
     def __init__(self, table: IcebergTable) -> None:
         table.refresh()
         self._table = table
-        self._iceberg = table.bridge.iceberg
+        self._iceberg = table.bridge.jvm.org.apache.iceberg
         self._jvm = table.bridge.jvm
 
     def value(self, kind: str, text: str) -> Any:
@@ -119,8 +119,8 @@ class JavaWriter:
         files = factory.format(self._iceberg.FileFormat.PUFFIN).build()
         bridge, handles = self._table.bridge, self._jvm.java.lang.invoke.MethodHandles
         nothing = handles.constant(bridge._class("java.lang.Object"), None)
-        anything = bridge._classes("java.lang.Object")
-        none_before = bridge._function(handles.dropArguments(nothing, 0, anything))
+        anything = bridge._array("java.lang.Class", [bridge._class("java.lang.Object")])
+        none_before = bridge._as_function(handles.dropArguments(nothing, 0, anything))
         writer = self._iceberg.deletes.BaseDVFileWriter(files, none_before)
         for position in positions:
             writer.delete(file.location(), position, self._table.java.spec(), None)

@@ -24,7 +24,7 @@ def create_from_json(
     """Creates `catalog.namespace.name` with an Iceberg schema in JSON."""
     catalog, namespace, name = table.split(".")
     bridge = Bridge(spark)
-    iceberg = bridge.iceberg
+    iceberg = bridge.jvm.org.apache.iceberg
     loaded = iceberg.spark.Spark3Util.loadIcebergCatalog(bridge.java_session, catalog)
     identifier = iceberg.catalog.TableIdentifier.of(bridge.strings([namespace, name]))
     chosen = bridge.jvm.java.util.HashMap()

@@ -8,7 +8,7 @@
 
 from enum import IntEnum
 
-from icdc_api.conditions import ConditionType
+from icdc_api.conditions import ConditionStatus, ConditionType
 from icdc_api.errors import BadSpec, FailureClass, IcdcError
 from icdc_api.runs import Failure
 from icdc_api.status import PipelineStatus
@@ -56,9 +56,12 @@ def of_status(status: PipelineStatus) -> tuple[Exit, str]:
     """The code for a pipeline that was left in this status, and what to say on stderr."""
     stalled = status.condition(ConditionType.STALLED)
     if stalled is None or not status.holds(ConditionType.STALLED):
+        verified = status.condition(ConditionType.VERIFIED)
+        if verified is not None and verified.status == ConditionStatus.FALSE:
+            return Exit.STALLED, verified.message
         return Exit.DONE, ""
     last = status.last_run
-    if last is not None and last.failure is not None:
+    if last is not None and last.failure is not None and not last.kind.compares:
         return of_failure(last.failure), stalled.message
     tables = {table.name for table in status.tables if table.reason is not None}
     # The last run ended well, so a count of failures comes from a table that waits for a server.

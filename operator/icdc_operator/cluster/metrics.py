@@ -16,6 +16,7 @@ from icdc_operator.cluster.queue import Key, WorkQueue
 
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _START_BUCKETS = (5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0)
+_WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _SHOWN_CONDITIONS = (ConditionType.READY, ConditionType.STALLED)
 _OF_PIPELINE = ("namespace", "name")
 
@@ -51,6 +52,12 @@ class Metrics:
             "From the record of a run until it is seen running.",
             registry=self.registry,
             buckets=_START_BUCKETS,
+        )
+        self.run_wait_seconds = Histogram(
+            "icdc_run_wait_seconds",
+            "For how long a run that was due had to wait for others; 0 for most without limits.",
+            registry=self.registry,
+            buckets=_WAIT_BUCKETS,
         )
 
     def _cluster(self) -> None:

@@ -6,11 +6,13 @@ A flag goes before its variable. Opens nothing, reads no file.
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_operator.cluster import logs
+from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.informer import Scope
+from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.manifests.launch import Settings
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -31,6 +33,8 @@ class Options:
     """0: a free one, which is logged."""
     workers: int = 8
     """Pipelines that are looked at at the same time."""
+    limits: Limits = field(default_factory=Limits)
+    """How many runs may be active at the same time."""
     leader_elect: bool = False
     lease_name: str = "iceberg-cdc-operator"
     lease_namespace: str | None = None
@@ -61,6 +65,11 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         metrics_port=given.metrics_port,
         health_port=given.health_port,
         workers=given.workers,
+        limits=Limits(
+            total=given.max_active_runs,
+            per_namespace=given.max_active_runs_per_namespace,
+            per_target=given.max_active_runs_per_target,
+        ),
         leader_elect=given.leader_elect,
         lease_name=given.lease_name,
         lease_namespace=given.lease_namespace,
@@ -90,10 +99,20 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
     add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
+    _add_limits(add)
     add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
     add.value("log-format", "json or text", _one_of(logs.FORMATS), Options.log_format)
     add.value("log-level", "debug, info, warning or error", _one_of(logs.LEVELS), "info")
     return parser
+
+
+def _add_limits(add: "_Adder") -> None:
+    """The flags by which a status names the limit that a pipeline waits for."""
+    text = "runs that may be active at the same time, {}; 0: any number"
+    add.value(slots.OPERATOR.removeprefix("--"), text.format("in all"), _limit, 0)
+    add.value(slots.NAMESPACE.removeprefix("--"), text.format("in each namespace"), _limit, 0)
+    of_target = text.format("of pipelines with the same OpenSearch hosts")
+    add.value(slots.TARGET.removeprefix("--"), of_target, _limit, 0)
 
 
 class _Adder:
@@ -152,6 +171,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"at least 1, not {number}")
+    return number
+
+
+def _limit(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"0 for any number, or a limit, not {number}")
     return number
 
 

@@ -28,6 +28,7 @@ from icdc_operator.cluster.heads.table_heads import HeadReader
 from icdc_operator.cluster.kube import connect, kinds, login
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.leader import Leader
+from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.informer import Informer, Told
 from icdc_operator.cluster.loop.posting import Poster
 from icdc_operator.cluster.loop.reconciler import Reconciler
@@ -89,15 +90,26 @@ class Operator:
         self._head_reader = HeadReader(secrets, metrics)
         self._head_watch = HeadWatch(self._head_reader, self._queue.add, metrics)
         self._adapter = ClusterAdapter(api, options.runs, heads=self._head_watch)
+        self._admission = Admission(
+            options.limits, self._queue.add, time.monotonic, waited=metrics.run_wait_seconds.observe
+        )
         self._reconciler = Reconciler(
             self._adapter,
             now=lambda: datetime.now(UTC),
             post_events=Poster(api, metrics).post,
             metrics=metrics,
+            admission=self._admission,
         )
         self._workers = Workers(self._queue, self._reconciler.reconcile, metrics)
         scope = options.scope
-        self._relist = Relist(api, scope, self._queue, self._watch_age, self._reconciler.looked_at)
+        self._relist = Relist(
+            api,
+            scope,
+            self._queue,
+            self._watch_age,
+            self._reconciler.looked_at,
+            listed=self._admission.listed,
+        )
         informer = Informer(scope, lambda: login.connection_info(environ), self._tell)
         self._watching = Watching(
             informer, api, scope, self._watch_age, metrics, started=take_signals
@@ -203,6 +215,16 @@ class Operator:
 
     def _show(self) -> None:
         self._metrics.follow_queue(self._queue)
+        self._metrics.follow(
+            "icdc_runs_active",
+            "Pipelines with a run that is planned or at work.",
+            lambda: self._admission.active,
+        )
+        self._metrics.follow(
+            "icdc_runs_waiting",
+            "Pipelines whose run is due and waits, because runs are limited.",
+            lambda: self._admission.waiting,
+        )
         self._metrics.follow(
             "icdc_watch_last_event_seconds",
             "How long ago a watch told anything; large in a quiet cluster.",

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.job import RunRequest
+from icdc_api.job import RunMode, RunRequest
 from icdc_api.runs import RunStatus
 from icdc_api.spec import Mode
 from icdc_api.status import PipelineStatus
-from icdc_operator import decide, events
+from icdc_operator import comparisons, decide, events
 from icdc_operator.local.resource import LocalPipeline, recall
 from icdc_operator.local.runs import LocalRuns
 from icdc_operator.local.state_dir import StateDir
@@ -136,12 +136,16 @@ class LocalRunner:
         spec = self._local.pipeline.spec
         # See the class: `once` never stays, and everything else that has a changelog does.
         stays = not self._once and (continuous or spec.mode != Mode.EXPORT_ONLY)
+        # A comparison that is asked for waits until the run before it has ended.
+        stays = stays and comparisons.asked(self._status, spec) is None
         return RunRequest(
             run_id=run.run_id or run.name,
+            mode=RunMode.of(run.kind),
+            tables=spec.resync.tables if run.kind.compares else None,
             pipeline=self._local.request,
             owner=self._local.pipeline.owner,
             epoch=run.epoch,
-            continuous=stays,
+            continuous=stays and not run.kind.compares,
             poll_seconds=spec.changelog.poll_interval_seconds,
             report_path=str(self._runs.report_path(run.name)),
             end_with_stdin=True,

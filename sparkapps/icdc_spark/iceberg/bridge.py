@@ -3,12 +3,17 @@
 A py4j call costs a tenth of a millisecond, so a loop over ten thousand files costs seconds. What is
 asked of every element of a Java list is asked here in bulk: a Java method becomes a function
 object inside the JVM, and only one joined string crosses the border.
+
+A dotted name such as `jvm.org.apache.iceberg.SchemaParser` costs more than the call: py4j looks for
+a class of each part's name in every jar, at every use. Here classes are named whole, and what
+pyspark itself asks for again and again is remembered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaMember
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Bug
@@ -16,6 +21,31 @@ from icdc_api.errors import Bug
 _SEPARATOR = "\x01"
 _GUAVA = "org.apache.iceberg.relocated.com.google.common."
 _FUNCTION = _GUAVA + "base.Function"
+_OBJECT, _STRING, _INTEGER = "java.lang.Object", "java.lang.String", "java.lang.Integer"
+
+_PYSPARK_NAMES = (
+    "PythonUtils",
+    "PythonSQLUtils",
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
+)
+"""What pyspark looks up for each column and each query."""
+
+_MADE: WeakKeyDictionary[Any, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
+"""Function objects by gateway: they are the same for every table, and slow to make."""
+
+
+class Statics:
+    """The static methods of one Java class, without any look-up before they are called."""
+
+    def __init__(self, name: str, client: Any) -> None:
+        self._name = name
+        self._client = client
+
+    def __getattr__(self, method: str) -> Any:
+        return JavaMember(method, None, f"z:{self._name}", self._client)
 
 
 class Bridge:
@@ -26,30 +56,36 @@ class Bridge:
         self.jvm: Any = cast(Any, session._jvm)
         self.java_session: Any = session._jsparkSession
         self._gateway: Any = session.sparkContext._gateway
+        self._made = _MADE.setdefault(self._gateway, {})
+        for name in _PYSPARK_NAMES:
+            if name not in vars(self.jvm):
+                setattr(self.jvm, name, getattr(self.jvm, name))
         # Spark looks up catalogs in the configuration of the thread's active session, whatever
         # session it is handed; and each table has a session and a thread of its own.
-        self.jvm.org.apache.spark.sql.SparkSession.setActiveSession(self.java_session)
-
-    @property
-    def iceberg(self) -> Any:
-        """The Java package `org.apache.iceberg`."""
-        return self.jvm.org.apache.iceberg
+        sessions = self.statics("org.apache.spark.sql.SparkSession")
+        sessions.setActiveSession(self.java_session)
 
     @property
     def lists(self) -> Any:
         """Guava's `Lists`, as relocated into the Iceberg jar."""
-        return self.jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists
+        return self.statics(_GUAVA + "collect.Lists")
 
-    def static(self, class_name: str, method: str) -> Any:
-        """A static method that an instance method of the same name hides from py4j."""
-        return JavaMember(method, None, f"z:{class_name}", self._gateway._gateway_client)
+    def statics(self, class_name: str) -> Any:
+        """The static methods of a class, which are called by their names."""
+        return Statics(class_name, self._gateway._gateway_client)
+
+    def new(self, class_name: str, *arguments: Any) -> Any:
+        """A new object of a class."""
+        return JavaClass(class_name, self._gateway._gateway_client)(*arguments)
+
+    def each(self, java_list: Any) -> list[Any]:
+        """The elements of a Java list. Python's own loop over one ends by a Java exception, and
+        pyspark asks a dozen questions about each that it meets."""
+        return [java_list.get(position) for position in range(java_list.size())]
 
     def strings(self, values: Sequence[str]) -> Any:
         """A Java array of strings."""
-        array = self._gateway.new_array(self.jvm.java.lang.String, len(values))
-        for position, value in enumerate(values):
-            array[position] = value
-        return array
+        return self._array(_STRING, values)
 
     def drain(self, closeable: Any) -> Any:
         """A Java list of what a closeable iterable holds; closes it."""
@@ -60,26 +96,20 @@ class Bridge:
 
     def flatten(self, java_list: Any) -> Any:
         """One Java list out of a Java list of lists."""
-        iterables = self.jvm.org.apache.iceberg.relocated.com.google.common.collect.Iterables
+        iterables = self.statics(_GUAVA + "collect.Iterables")
         return self.lists.newArrayList(iterables.concat(java_list))
 
     def map(self, java_list: Any, class_name: str, method: str) -> Any:
         """A Java list of what a method without arguments answers for each element."""
-        found = self._class(class_name).getMethod(method, self._classes())
-        return self.lists.transform(java_list, self._function(self._lookup().unreflect(found)))
+        return self.lists.transform(java_list, self._function(class_name, method))
 
     def texts(self, java_list: Any) -> list[str]:
         """`String.valueOf` of each element, `"null"` for null."""
         count = int(java_list.size())
         if count == 0:
             return []
-        value_of = self._class("java.lang.String").getMethod(
-            "valueOf", self._classes("java.lang.Object")
-        )
-        as_text = self.lists.transform(
-            java_list, self._function(self._lookup().unreflect(value_of))
-        )
-        joined: str = self.jvm.java.lang.String.join(_SEPARATOR, as_text)
+        as_text = self.lists.transform(java_list, self._function(_STRING, "valueOf", _OBJECT))
+        joined: str = self.statics(_STRING).join(_SEPARATOR, as_text)
         parts = joined.split(_SEPARATOR)
         if len(parts) != count:
             raise Bug(
@@ -90,40 +120,57 @@ class Bridge:
     def pick(self, java_list: Any, positions: Sequence[int]) -> Any:
         """A new Java list of the elements at these positions, in this order."""
         if not positions:
-            return self.jvm.java.util.ArrayList()
-        parse = self._class("java.lang.Integer").getMethod(
-            "valueOf", self._classes("java.lang.String")
+            return self.new("java.util.ArrayList")
+        numbers = (
+            self.statics("java.util.regex.Pattern")
+            .compile(",")
+            .splitAsStream(",".join(map(str, positions)))
         )
-        get = self._class("java.util.List").getMethod(
-            "get", self._int_class(self.jvm.java.lang.Integer.TYPE)
-        )
-        numbers = self.jvm.java.util.regex.Pattern.compile(",").splitAsStream(
-            ",".join(map(str, positions))
-        )
-        texts = numbers.collect(self.jvm.java.util.stream.Collectors.toList())
-        lookup = self._lookup()
-        indices = self.lists.transform(texts, self._function(lookup.unreflect(parse)))
-        element = self._function(lookup.unreflect(get).bindTo(java_list))
-        return self.jvm.java.util.ArrayList(self.lists.transform(indices, element))
+        texts = numbers.collect(self.statics("java.util.stream.Collectors").toList())
+        indices = self.lists.transform(texts, self._function(_INTEGER, "valueOf", _STRING))
+        element = self._as_function(self._get.bindTo(java_list))
+        return self.new("java.util.ArrayList", self.lists.transform(indices, element))
 
-    def _function(self, handle: Any) -> Any:
-        proxies = self.jvm.java.lang.invoke.MethodHandleProxies
+    @property
+    def _get(self) -> Any:
+        """The method handle of `List.get`."""
+
+        def make() -> Any:
+            whole_number = JavaClass(_INTEGER, self._gateway._gateway_client).TYPE
+            return self._handle("java.util.List", "get", [whole_number])
+
+        return self._once(("java.util.List", "get"), make)
+
+    def _function(self, class_name: str, method: str, *arguments: str) -> Any:
+        """A method as a function object: of its object, or static with its arguments."""
+
+        def make() -> Any:
+            kinds = [self._class(name) for name in arguments]
+            return self._as_function(self._handle(class_name, method, kinds))
+
+        return self._once((class_name, method, *arguments), make)
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        # Two threads may make the same one: either is as good.
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _handle(self, class_name: str, method: str, arguments: Sequence[Any]) -> Any:
+        found = self._class(class_name).getMethod(method, self._array("java.lang.Class", arguments))
+        return self.statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(found)
+
+    def _as_function(self, handle: Any) -> Any:
+        proxies = self.statics("java.lang.invoke.MethodHandleProxies")
         return proxies.asInterfaceInstance(self._class(_FUNCTION), handle)
 
-    def _lookup(self) -> Any:
-        return self.jvm.java.lang.invoke.MethodHandles.publicLookup()
-
     def _class(self, name: str) -> Any:
-        thread = self.jvm.java.lang.Thread.currentThread()
+        thread = self.statics("java.lang.Thread").currentThread()
         return thread.getContextClassLoader().loadClass(name)
 
-    def _classes(self, *names: str) -> Any:
-        array = self._gateway.new_array(self.jvm.java.lang.Class, len(names))
-        for position, name in enumerate(names):
-            array[position] = self._class(name)
-        return array
-
-    def _int_class(self, kind: Any) -> Any:
-        array = self._gateway.new_array(self.jvm.java.lang.Class, 1)
-        array[0] = kind
+    def _array(self, class_name: str, values: Sequence[Any]) -> Any:
+        kind = JavaClass(class_name, self._gateway._gateway_client)
+        array = self._gateway.new_array(kind, len(values))
+        for position, value in enumerate(values):
+            array[position] = value
         return array

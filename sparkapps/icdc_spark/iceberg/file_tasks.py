@@ -36,9 +36,9 @@ class FileTask:
 
 def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
     """The plain form of a Java list of `FileScanTask`; each must cover its whole file."""
-    parser = table.bridge.iceberg.ScanTaskParser
+    parser = table.bridge.statics("org.apache.iceberg.ScanTaskParser")
     with source_errors(table.name):
-        return [_file_task(json.loads(parser.toJson(task))) for task in tasks]
+        return [_file_task(json.loads(parser.toJson(task))) for task in table.bridge.each(tasks)]
 
 
 def _file_task(raw: Mapping[str, Any]) -> FileTask:

@@ -62,7 +62,7 @@ class Listing:
 def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = None) -> Listing:
     """The files of a snapshot, of none for None; `within` is an Iceberg expression that prunes."""
     if snapshot_id is None:
-        return Listing(table, table.bridge.jvm.java.util.ArrayList(), ())
+        return Listing(table, table.bridge.new("java.util.ArrayList"), ())
     table.require(snapshot_id)
     with source_errors(table.name):
         scan = table.java.newScan().useSnapshot(snapshot_id)
@@ -86,7 +86,7 @@ def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
 
 def merged(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
     """Several groups as one, in their order."""
-    tasks = table.bridge.jvm.java.util.ArrayList()
+    tasks = table.bridge.new("java.util.ArrayList")
     for group in groups:
         tasks.addAll(group.tasks)
     return FileGroup(

@@ -11,7 +11,7 @@ from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.tables import SCHEMA_PARSER, IcebergTable
 
 _NAME_MAPPING = "schema.name-mapping.default"
 
@@ -35,7 +35,7 @@ def shape_of(table: IcebergTable, snapshot_id: int, *, without: Set[str]) -> Sha
     """The shape of a snapshot without the columns that hold a type of these names."""
     with source_errors(table.name):
         schema = table.columns(snapshot_id, without=WITHOUT_FORM | without)
-        text = str(table.bridge.iceberg.SchemaParser.toJson(schema))
+        text = str(table.bridge.statics(SCHEMA_PARSER).toJson(schema))
         columns = parse_schema(text).fields
         return Shape(
             iceberg_schema=text,
@@ -48,8 +48,8 @@ def shape_of(table: IcebergTable, snapshot_id: int, *, without: Set[str]) -> Sha
 
 def shown(bridge: Bridge, schema: str) -> T.StructType:
     """The Spark schema of an Iceberg schema in JSON, types without a word in Spark as text."""
-    known = bridge.iceberg.SchemaParser.fromJson(json.dumps(_with_texts(json.loads(schema))))
-    converted = bridge.iceberg.spark.SparkSchemaUtil.convert(known)
+    known = bridge.statics(SCHEMA_PARSER).fromJson(json.dumps(_with_texts(json.loads(schema))))
+    converted = bridge.statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(known)
     return T.StructType.fromJson(json.loads(converted.json()))
 
 

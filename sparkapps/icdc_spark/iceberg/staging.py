@@ -22,6 +22,7 @@ METADATA_TYPES: Mapping[str, T.DataType] = {
 """The metadata columns a read may ask for, with their Spark types."""
 
 _CACHE = "org.apache.iceberg.spark.SparkTableCache"
+_SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
 
 
 class Staging:
@@ -51,7 +52,7 @@ class Staging:
             self._manager().removeTasks(self._table, name)
 
     def _empty(self, metadata: Sequence[str]) -> DataFrame:
-        converted = self._bridge.iceberg.spark.SparkSchemaUtil.convert(self._table.schema())
+        converted = self._bridge.statics(_SCHEMAS).convert(self._table.schema())
         schema = T.StructType.fromJson(json.loads(converted.json()))
         for column in metadata:
             schema = schema.add(column, METADATA_TYPES[column])
@@ -67,15 +68,16 @@ class Staging:
         for column in metadata:
             if column not in present:
                 schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
-        sql = self._bridge.jvm.org.apache.spark.sql
-        output = sql.catalyst.types.DataTypeUtils.toAttributes(schema)
+        types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+        output = types.toAttributes(schema)
         rest = [relation.productElement(index) for index in range(2, relation.productArity())]
         rebuilt = relation.copy(relation.table(), output, *rest)
-        rows = sql.classic.Dataset.ofRows(self._bridge.java_session, rebuilt)
+        datasets = self._bridge.statics("org.apache.spark.sql.classic.Dataset")
+        rows = datasets.ofRows(self._bridge.java_session, rebuilt)
         return DataFrame(rows, self._bridge.session)
 
     def _manager(self) -> Any:
-        return self._bridge.iceberg.spark.ScanTaskSetManager.get()
+        return self._bridge.statics("org.apache.iceberg.spark.ScanTaskSetManager").get()
 
     def _cache(self) -> Any:
-        return self._bridge.static(_CACHE, "get")()
+        return self._bridge.statics(_CACHE).get()

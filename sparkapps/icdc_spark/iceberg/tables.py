@@ -20,6 +20,8 @@ from icdc_spark.iceberg.errors import source_errors
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
+_REF = "org.apache.iceberg.SnapshotRef"
+SCHEMA_PARSER = "org.apache.iceberg.SchemaParser"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +51,10 @@ class IcebergTable:
         bridge = Bridge(session)
         with source_errors(identifier):
             parts = _parts(bridge, identifier)
-            spark3 = bridge.iceberg.spark.Spark3Util
+            spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
             found = spark3.loadIcebergCatalog(bridge.java_session, catalog)
-            table_id = bridge.iceberg.catalog.TableIdentifier.of(bridge.strings(parts))
+            identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
+            table_id = identifiers.of(bridge.strings(parts))
             return cls(bridge, identifier, found.loadTable(table_id))
 
     def refresh(self) -> None:
@@ -120,7 +123,7 @@ class IcebergTable:
 
     def schema(self, snapshot_id: int | None = None) -> Schema:
         """The schema that a snapshot was written with; the table's present one for None."""
-        return parse_schema(self.bridge.iceberg.SchemaParser.toJson(self._schema(snapshot_id)))
+        return parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(self._schema(snapshot_id)))
 
     def require(self, snapshot_id: int) -> SnapshotInfo:
         """The snapshot; raises Gap when it is no longer retained."""
@@ -131,8 +134,18 @@ class IcebergTable:
 
     def tags(self) -> dict[str, int]:
         """The table's tags and the snapshots they keep."""
-        refs = self.java.refs().items()
-        return {str(name): int(ref.snapshotId()) for name, ref in refs if ref.isTag()}
+        bridge = self.bridge
+        entries = bridge.lists.newArrayList(self.java.refs().entrySet())
+        names = bridge.texts(bridge.map(entries, "java.util.Map$Entry", "getKey"))
+        found = bridge.map(entries, "java.util.Map$Entry", "getValue")
+        is_tag, snapshots = (
+            bridge.texts(bridge.map(found, _REF, method)) for method in ("isTag", "snapshotId")
+        )
+        return {
+            name: int(snapshot)
+            for name, tag, snapshot in zip(names, is_tag, snapshots, strict=True)
+            if tag == "true"
+        }
 
     def set_tag(self, tag: str, snapshot_id: int) -> None:
         """Creates the tag or moves it; one metadata commit, none if it is there already."""
@@ -158,9 +171,9 @@ class IcebergTable:
 
         A staged read takes the columns of its table's current schema, which may be newer.
         """
-        iceberg, metadata = self.bridge.iceberg, self._metadata()
+        metadata = self._metadata()
         schema = self.columns(snapshot_id, without=WITHOUT_FORM | READ_AS_TEXT)
-        builder = iceberg.TableMetadata.buildFrom(metadata)
+        builder = self.bridge.statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
         # The location lets executors find what the serialised table leaves out.
         static = (
             builder.setCurrentSchema(schema, metadata.lastColumnId())
@@ -168,21 +181,23 @@ class IcebergTable:
             .withMetadataLocation(metadata.metadataFileLocation())
             .build()
         )
-        operations = iceberg.StaticTableOperations(static, self.java.io())
-        return iceberg.BaseTable(operations, self.java.name())
+        operations = self.bridge.new(
+            "org.apache.iceberg.StaticTableOperations", static, self.java.io()
+        )
+        return self.bridge.new("org.apache.iceberg.BaseTable", operations, self.java.name())
 
     def columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
         """The Java schema of a snapshot without the columns that hold a type of these names."""
         schema = self._schema(snapshot_id)
-        parsed = parse_schema(self.bridge.iceberg.SchemaParser.toJson(schema))
-        unwanted = self.bridge.jvm.java.util.HashSet()
+        parsed = parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(schema))
+        unwanted = self.bridge.new("java.util.HashSet")
         for column in parsed.fields:
             if holds(column, without):
                 for _, entry in walk(column):
                     unwanted.add(entry.id)
         if unwanted.isEmpty():
             return schema
-        return self.bridge.iceberg.types.TypeUtil.selectNot(schema, unwanted)
+        return self.bridge.statics("org.apache.iceberg.types.TypeUtil").selectNot(schema, unwanted)
 
     def _schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)

@@ -160,7 +160,7 @@ def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> N
     (staged,) = lake.export(name)
     staged_places = lake.export(name, append_only=True)
     change = lake.table(name).java.updateSchema()
-    iceberg = lake.table(name).bridge.iceberg
+    iceberg = lake.table(name).bridge.jvm.org.apache.iceberg
     change.addColumn("t", iceberg.types.Types.TimeType.get()).commit()
     writer(lake, name).append([{"id": 4}])
 
@@ -176,7 +176,10 @@ def test_rows_of_before_show_the_default_of_a_column_added_later(lake: Lake) -> 
     name = create(lake, {"t": "time"})
     writer(lake, name).append([{"id": 1}])
     table = lake.table(name)
-    literals, types = table.bridge.iceberg.expressions.Literal, table.bridge.iceberg.types.Types
+    literals, types = (
+        table.bridge.jvm.org.apache.iceberg.expressions.Literal,
+        table.bridge.jvm.org.apache.iceberg.types.Types,
+    )
     change = table.java.updateSchema()
     change = change.addColumn("n", types.IntegerType.get(), None, literals.of(5))
     at = literals.of("10:00:00.000001").to(types.TimeType.get())

@@ -149,7 +149,7 @@ def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
     change = table.java.updateSchema()
     for column, kind in columns.items():
         change = change.addColumn(
-            column, table.bridge.iceberg.types.Types.fromPrimitiveString(kind)
+            column, table.bridge.jvm.org.apache.iceberg.types.Types.fromPrimitiveString(kind)
         )
     change.commit()
 
@@ -157,7 +157,7 @@ def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
 def add_row_file(lake: Lake, name: str, identity: int) -> None:
     """Appends a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
     table = lake.table(name)
-    iceberg, java = table.bridge.iceberg, table.java
+    iceberg, java = table.bridge.jvm.org.apache.iceberg, table.java
     place = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")
     output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
     factory = getattr(iceberg.data, "GenericFileWriterFactory$Builder")(java).build()

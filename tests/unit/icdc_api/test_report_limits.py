@@ -122,6 +122,27 @@ def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
     assert read.result == report.result
 
 
+def test_every_verdict_of_a_comparison_is_kept_whatever_else_is_lost() -> None:
+    """Ids and names are as large as they may be, and the driver has nothing to say of tables."""
+    names = [incompressible(number, 253) for number in range(MAX_TABLES)]
+    some = {"count": 20, "samples": [incompressible(n, 512) for n in range(20)]}
+    entries = [
+        {"name": name, "index": name[::-1], "equal": False, "missing": some, "different": some}
+        for name in names
+    ]
+    tables = tuple(TableStatus(name=name, index=name[::-1]) for name in names)
+    report = RunReport(
+        run_id="r", started_at=NOW, updated_at=NOW, tables=tables, result={"tables": entries}
+    )
+    read, problem = report_text.from_annotation(report_text.to_annotation(report))
+    assert read is not None
+    assert problem is not None
+    assert "details of the result" in problem
+    assert read.result is not None
+    assert [entry["name"] for entry in read.result["tables"]] == names
+    assert {entry["missing"]["count"] for entry in read.result["tables"]} == {20}
+
+
 def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody() -> None:
     report = with_samples(large_report(MAX_TABLES), index=7)
     well = {0, 5, 64}

@@ -11,8 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import ResyncMode
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
+from icdc_operator import run_log
 from icdc_operator.decide import decide
 from icdc_operator.observed import (
     AddFinalizer,
@@ -20,6 +22,7 @@ from icdc_operator.observed import (
     Decision,
     ForgetRun,
     Observed,
+    Queued,
     RemoveFinalizer,
     RunPhase,
     RunSeen,
@@ -28,6 +31,7 @@ from icdc_operator.observed import (
 from support_pipelines import NOW, make_spec
 
 TABLES = ("shop.orders", "shop.customers")
+QUEUED = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
 FAILURES = (
     errors.TargetUnavailable("down"),
     errors.NodeLost("lost"),
@@ -54,8 +58,9 @@ class World:
     def live(self) -> list[RunSeen]:
         return [run for run in self.runs.values() if run.live]
 
-    def observed(self) -> Observed:
+    def observed(self, queued: Queued | None = None) -> Observed:
         return Observed(
+            queued=queued,
             namespace="default",
             name="shop",
             generation=self.generation,
@@ -65,11 +70,14 @@ class World:
             heads={name: str(head) for name, head in self.heads.items()},
         )
 
-    def step(self, *, crash: str = "") -> Decision:
+    def step(self, *, crash: str = "", queued: Queued | None = None) -> Decision:
         """One round of an operator that may die before the status is durable, or before it acts."""
-        decision = decide(self.observed(), self.now)
-        again = decide(self.observed(), self.now)
+        decision = decide(self.observed(queued), self.now)
+        again = decide(self.observed(queued), self.now)
         assert again == decision, "the same observation gives the same decision"
+        if queued is not None:
+            planned = run_log.new(self.status, decision.status)
+            assert planned is None, "no run is planned out of turn"
         if crash == "before status":
             return decision
         # What is durable is what was written and read back.
@@ -108,11 +116,17 @@ class World:
             started_at=NOW,
             updated_at=self.now,
             finished=finished,
-            tables=tuple(self.table(name) for name in TABLES),
+            tables=tuple(self.table(name, run) for name in TABLES),
             outcome=None if error is None else Failure.of(error),
+            result=self.verdicts() if finished and error is None and compares(run.name) else None,
         )
 
-    def table(self, name: str) -> TableStatus:
+    def verdicts(self) -> dict[str, list[dict[str, object]]]:
+        return {"tables": [{"name": name, "equal": True} for name in TABLES]}
+
+    def table(self, name: str, run: RunSeen) -> TableStatus:
+        if compares(run.name):
+            return TableStatus(name=name, index=name)
         applied, head = self.applied[name], self.heads[name]
         return TableStatus(
             name=name,
@@ -127,11 +141,16 @@ class World:
         )
 
     def work(self, name: str) -> None:
-        for table in TABLES:
+        for table in () if compares(name) else TABLES:
             self.applied[table] = self.heads[table]
         run = self.runs[name]
         report = self.report(run, finished=False)
         self.runs[name] = replace(run, phase=RunPhase.RUNNING, report=report)
+
+
+def compares(run: str) -> bool:
+    """By the letter in the name of the run."""
+    return run.split("-")[-2][0] in "vr"
 
 
 class Machine(RuleBasedStateMachine):
@@ -142,9 +161,12 @@ class Machine(RuleBasedStateMachine):
         self.world = World()
         self.seen_applied = dict.fromkeys(TABLES, 0)
 
-    @rule(crash=st.sampled_from(["", "", "", "before status", "before actions"]))
-    def operator_looks(self, crash: str) -> None:
-        self.world.step(crash=crash)
+    @rule(
+        crash=st.sampled_from(["", "", "", "before status", "before actions"]),
+        queued=st.sampled_from([None, None, QUEUED]),
+    )
+    def operator_looks(self, crash: str, queued: Queued | None) -> None:
+        self.world.step(crash=crash, queued=queued)
 
     @rule(seconds=st.integers(1, 700))
     def time_passes(self, seconds: int) -> None:
@@ -157,6 +179,13 @@ class Machine(RuleBasedStateMachine):
     @rule(suspend=st.booleans())
     def spec_is_edited(self, suspend: bool) -> None:
         self.world.spec = self.world.spec.model_copy(update={"suspend": suspend})
+        self.world.generation += 1
+
+    @rule(mode=st.sampled_from(ResyncMode))
+    def resync_is_asked_for(self, mode: ResyncMode) -> None:
+        nonce = self.world.spec.resync.nonce + 1
+        resync = self.world.spec.resync.model_copy(update={"nonce": nonce, "mode": mode})
+        self.world.spec = self.world.spec.model_copy(update={"resync": resync})
         self.world.generation += 1
 
     @precondition(lambda self: self.world.live)
@@ -208,6 +237,14 @@ class Machine(RuleBasedStateMachine):
             assert condition.observed_generation == status.observed_generation
 
     @invariant()
+    def a_comparison_is_never_the_first_run_of_a_generation(self) -> None:
+        run, last = self.world.status.current_run, self.world.status.last_run
+        if run is not None and run.kind.compares:
+            assert last is not None
+            assert last.generation == run.generation
+            assert last.kind.compares or last.state == RunState.SUCCEEDED
+
+    @invariant()
     def the_history_is_bounded(self) -> None:
         assert len(self.world.status.recent_runs) <= 10
 
@@ -225,6 +262,9 @@ class Machine(RuleBasedStateMachine):
         assert world.applied == world.heads
         assert world.status.holds(ConditionType.READY)
         assert world.status.holds(ConditionType.CAUGHT_UP)
+        verified = world.status.condition(ConditionType.VERIFIED)
+        assert verified is not None
+        assert verified.reason != "Pending"
 
 
 Machine.TestCase.settings = settings(

@@ -1,5 +1,6 @@
 """The local runner: the reconcile core over child processes, with a scripted application."""
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -122,6 +123,25 @@ def test_stop_lets_a_continuous_run_finish_its_batch(
     assert status.current_run is None
     assert status.last_run is not None
     assert (status.last_run.failure, status.holds(ConditionType.READY)) == (None, True)
+
+
+@pytest.mark.parametrize(("fake", "code"), [("success", Exit.DONE), ("other", Exit.STALLED)])
+def test_a_comparison_that_the_spec_asks_for_is_made_after_the_tables_are_followed(
+    bench: Bench, pipeline_file: PipelineFile, fake: str, code: Exit
+) -> None:
+    resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.orders"]}
+    status = bench.run(pipeline_file(fake, resync=resync))
+    assert status.last_run is not None
+    assert status.last_run.name == "shop-v2-1"
+    asked = json.loads((bench.state.runs_path / "shop-v2-1" / "request.json").read_text())
+    assert (asked["mode"], asked["tables"], asked["continuous"]) == (
+        "verify",
+        ["shop.orders"],
+        False,
+    )
+    assert exits.of_status(status)[0] == code
+    assert status.holds(ConditionType.READY)
+    assert ("DifferencesFound" in bench.reasons) == (code == Exit.STALLED)
 
 
 def test_a_second_stop_does_not_wait_for_a_deaf_run(

@@ -19,9 +19,6 @@ from icdc_operator.cluster.kube.kinds import Resource
 MAX_TRIES = 5
 """Times that a nonce is raised anew because somebody else wrote the pipeline in between."""
 
-MODES = (ResyncMode.EXPORT,)
-"""What runs can do for a resync at present; Verify and Repair: `icdc verify`."""
-
 
 def add_pause_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Registers `icdc pause`."""
@@ -52,9 +49,10 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     """Registers `icdc resync`."""
     parser = commands.add_parser(
         "resync",
-        help="export tables of a pipeline again",
-        description="Raises spec.resync.nonce: a new index is filled for each table while the old "
-        "one serves.",
+        help="export, compare or repair tables of a pipeline",
+        description="Raises spec.resync.nonce. Export: a new index is filled for each table while "
+        "the old one serves. Verify: index and table are compared. Repair: what differs is mended. "
+        "The answer is in status.tables[].verification and in the condition Verified.",
     )
     session.add_target(parser)
     parser.add_argument(
@@ -67,10 +65,10 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument(
         "--mode",
         type=_mode,
-        choices=MODES,
+        choices=list(ResyncMode),
         default=ResyncMode.EXPORT,
-        metavar=f"{{{','.join(MODES)}}}",
-        help="Export: fill a new index (default)",
+        metavar=f"{{{','.join(ResyncMode)}}}",
+        help="what to do (default: Export)",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_resync))

@@ -131,7 +131,10 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
             f"The status is about generation {status.observed_generation}; the operator has not "
             f"seen generation {generation} yet."
         )
-    if status.next_attempt_time is not None:
+    active = status.condition(ConditionType.RUN_ACTIVE)
+    if active is not None and active.reason == "Queued":
+        yield f"The next run waits for its turn: {active.message}."
+    elif status.next_attempt_time is not None:
         wait = int((status.next_attempt_time - now).total_seconds())
         yield (
             "The next attempt is due."

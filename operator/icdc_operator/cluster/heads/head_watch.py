@@ -6,6 +6,7 @@ remembered is a hint: an operator that starts anew reads once and knows the same
 """
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
@@ -22,6 +23,9 @@ from icdc_operator.cluster.queue import Key
 FAILING_SECONDS = 300.0
 """Between two looks at a pipeline of which no table can be looked at, at most; its pollInterval if
 that is longer."""
+
+BROKEN_SECONDS = 60.0
+"""Until a pipeline is looked at whose watch has ended by an error that nobody foresaw."""
 
 MAX_NAMED = 3
 """Tables that a log line names."""
@@ -105,7 +109,7 @@ class HeadWatch:
             self.leave(key)
             watch = self._watches[key] = _Watch(after, tables, poll)
             watch.task = asyncio.create_task(self._poll(key, watch), name=f"heads-{key}")
-            watch.task.add_done_callback(self._note_end)
+            watch.task.add_done_callback(functools.partial(self._note_end, key))
         return self._known(key, watch)
 
     def leave(self, key: Key) -> None:
@@ -128,12 +132,13 @@ class HeadWatch:
             self.leave(key)
         await asyncio.gather(*self._ended, return_exceptions=True)
 
-    def _note_end(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, key: Key, task: asyncio.Task[None]) -> None:
         """A watch ends by itself only by an error that nobody foresaw; a later look begins anew."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.error("internal error; please report it", exc_info=error)
             self._metrics.unexpected_errors.inc()
+            task.get_loop().call_later(BROKEN_SECONDS, self._wake, key)
 
     def _known(self, key: Key, watch: _Watch) -> Known:
         if watch.found is None:

@@ -6,16 +6,21 @@ client library: the cluster is behind `Adapter`.
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from icdc_api.errors import IcdcError
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator import decide, events
 from icdc_operator.cluster import logs
-from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound
+from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound, Unavailable
 from icdc_operator.cluster.loop import changes
+from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
+from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import Observation
@@ -64,8 +69,11 @@ class Reconciler:
         now: Callable[[], datetime],
         post_events: PostEvents,
         metrics: Metrics,
+        admission: Admission | None = None,
     ) -> None:
+        """`admission` is asked before a run is planned; None: runs are not limited."""
         self._adapter = adapter
+        self._admission = admission or Admission(Limits(), lambda _: None, time.monotonic)
         self._now = now
         self._post_events = post_events
         self._metrics = metrics
@@ -85,14 +93,20 @@ class Reconciler:
 
         Raises the adapter's errors, Conflict if somebody else keeps writing.
         """
-        for _ in range(LOOKS - 1):
-            try:
-                return await self._look(key)
-            except NameTaken:
-                raise  # looking again does not free a name
-            except Conflict:
-                self._metrics.reconciles.labels("conflict").inc()
-        return await self._look(key)
+        try:
+            for _ in range(LOOKS - 1):
+                try:
+                    return await self._look(key)
+                except NameTaken:
+                    raise  # looking again does not free a name
+                except Conflict:
+                    self._metrics.reconciles.labels("conflict").inc()
+            return await self._look(key)
+        except Conflict:
+            self._admission.refused(key)
+            raise
+        finally:
+            self._admission.tried(key)
 
     async def _look(self, key: Key) -> float | None:
         observation = await self._adapter.observe(*key)
@@ -101,6 +115,11 @@ class Reconciler:
             return None
         now = self._now()
         decision = decide.decide(observation.observed, now)
+        queued = self._admission.looked(key, observation.observed, decision, now)
+        if queued is not None:
+            waits = replace(observation.observed, queued=queued)
+            observation = replace(observation, observed=waits)
+            decision = decide.decide(waits, now)
         run = decision.status.current_run
         with logs.about(**({} if run is None else {"run": run.name})):
             return await self._carry_out(key, observation, decision, now)
@@ -128,8 +147,17 @@ class Reconciler:
         self, key: Key, observation: Observation, status: PipelineStatus, now: datetime
     ) -> Observation:
         before = observation.observed.status
-        saved = await self._adapter.save(observation, status)
-        self._written[key] = now
+        try:
+            saved = await self._adapter.save(observation, status)
+        except (Conflict, Unavailable):
+            raise  # looked at again at once, or perhaps written after all: the next look knows
+        except IcdcError:
+            self._admission.refused(key)
+            raise
+        self._admission.planned(key)
+        queued = observation.observed.queued
+        if queued is None or queued.text is not None:  # else the place is told once it is known
+            self._written[key] = now
         self._metrics.saw_change(before, status)
         told = events.between(before, status)
         for event in told:
@@ -149,14 +177,17 @@ class Reconciler:
         written = self._written.get(key)
         if written is None:
             return None
-        left = written + timedelta(seconds=PROGRESS_SECONDS) - now
+        waits = observation.observed.queued is not None
+        period = PLACE_SECONDS if waits else PROGRESS_SECONDS
+        left = written + timedelta(seconds=period) - now
         # A clock that was set back must not hold the status back for longer.
-        seconds = min(left.total_seconds(), PROGRESS_SECONDS)
+        seconds = min(left.total_seconds(), period)
         return seconds if seconds > 0 else None
 
     def _forget(self, key: Key) -> None:
         self._written.pop(key, None)
         self._looked_at.pop(key, None)
+        self._admission.forget(key)
         self._metrics.forget(key)
 
 

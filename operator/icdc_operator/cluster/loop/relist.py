@@ -10,7 +10,7 @@ import itertools
 import logging
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from icdc_api.errors import IcdcError
@@ -44,7 +44,8 @@ class ListApi(Protocol):
 
 class Relist:
     """Lists what is in `scope` and feeds the queue. `looked_at` gives the resourceVersion with
-    which a pipeline was last looked at, and all pipelines that were."""
+    which a pipeline was last looked at, and all pipelines that were; `listed` is told of each list
+    before the queue is."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Relist:
         watch_age: WatchAge,
         looked_at: Callable[[], dict[Key, str]],
         *,
+        listed: Callable[[Iterable[Key]], None] = lambda _: None,
         period_seconds: float = PERIOD_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
@@ -62,6 +64,7 @@ class Relist:
         self._queue = queue
         self._watch_age = watch_age
         self._looked_at = looked_at
+        self._listed = listed
         self._period_seconds = period_seconds
         self._retry_seconds = retry_seconds
         self._round = itertools.cycle(range(ROUNDS))
@@ -92,6 +95,7 @@ class Relist:
                 key = Key(metadata["namespace"], metadata["name"])
                 versions[key] = metadata["resourceVersion"]
         self._watch_age.listed(versions, began=told_before)
+        self._listed(versions)
         self._feed(versions, looked_at)
         self.done.set()
 

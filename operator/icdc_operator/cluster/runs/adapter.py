@@ -15,7 +15,7 @@ from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.runs import RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator import deletion, schedule
+from icdc_operator import comparisons, deletion, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -157,7 +157,8 @@ class ClusterAdapter:
         if self._heads is None:
             return observed
         key = Key(observed.namespace, observed.name)
-        spec, last = observed.spec, observed.status.last_run
+        # A comparison takes in no snapshot: what was new before it still is.
+        spec, last = observed.spec, comparisons.last_following(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
             follows = spec is not None and schedule.may_wait_for_heads(spec)
             (self._heads.leave if follows else self._heads.forget)(key)

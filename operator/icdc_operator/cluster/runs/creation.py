@@ -9,7 +9,6 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
-from icdc_api.job import RunMode
 from icdc_api.runs import Failure, RunKind, RunStatus
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -39,8 +38,7 @@ async def create(api: ClusterApi, launch: Launch, pipeline: Resource, *, continu
     Raises one of REFUSED, after which nothing of the run is left; Conflict while an older attempt
     is in the way; Unavailable.
     """
-    mode = RunMode.DELETE if launch.run.kind == RunKind.DELETION else RunMode.RUN
-    request = config_map.run_request(launch, pipeline, continuous=continuous, mode=mode)
+    request = config_map.run_request(launch, pipeline, continuous=continuous)
     wanted = config_map.run_config_map(launch, request)
     spark = application.spark_application(launch)
     await _create(api, wanted, launch)

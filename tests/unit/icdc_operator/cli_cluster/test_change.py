@@ -100,14 +100,17 @@ def test_resync_of_a_table_that_is_not_there_changes_nothing(
     assert patches(api) == 0
 
 
-@pytest.mark.parametrize("mode", ["Verify", "Repair", "all"])
-def test_resync_refuses_what_no_run_can_do_yet(
-    mode: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("mode", ["Export", "Verify", "Repair"])
+def test_resync_takes_each_mode_in_any_case(mode: str, shop: Object) -> None:
+    assert main.main(["resync", "shop", "--mode", mode.upper()]) == 0
+    assert shop["spec"]["resync"]["mode"] == mode
+
+
+def test_resync_refuses_what_no_run_can_do(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        main.main(["resync", "shop", "--mode", mode])
+        main.main(["resync", "shop", "--mode", "all"])
     assert left.value.code == 2
-    assert "Export" in capsys.readouterr().err
+    assert "{Export,Verify,Repair}" in capsys.readouterr().err
 
 
 def test_two_that_ask_at_once_ask_twice(shop: Object, api: ApiStub) -> None:

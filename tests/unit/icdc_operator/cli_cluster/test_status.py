@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from icdc_api.status import PipelineStatus, TableReason
 from icdc_operator import status as core
 from icdc_operator.cli import main
 from icdc_operator.cli.cluster import status
-from icdc_operator.observed import Observed
+from icdc_operator.observed import Observed, Queued
 from support_api_stub import ApiStub, Object
 from support_pipelines import caught_up, make_spec, observed, run_record, stalled
 
@@ -59,6 +60,11 @@ def retried() -> Object:
     return told(
         tables=(caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
     )
+
+
+def queued() -> Object:
+    place = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
+    return told(replace(observed(SPEC), queued=place), next_attempt_time=NOW)
 
 
 def paused() -> Object:
@@ -125,6 +131,7 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
             lambda: {**retried(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
             "The next attempt is due.",
         ),
+        (queued, "waits for its turn: place 2 of 3 in line: --max-active-runs (1) is reached."),
     ],
 )
 def test_what_a_reader_would_misjudge_is_said(

@@ -6,6 +6,7 @@ import pytest
 
 from icdc_operator.cluster import options
 from icdc_operator.cluster.loop.informer import Scope
+from icdc_operator.cluster.loop.slots import Limits
 
 pytestmark = pytest.mark.unit
 
@@ -19,6 +20,7 @@ def test_defaults_are_those_of_a_pod_with_one_replica() -> None:
     assert (given.metrics_port, given.health_port) == (8080, 8081)
     assert not given.leader_elect
     assert not given.read_catalog_secrets
+    assert not given.limits
     assert given.log_format == "json"
 
 
@@ -49,6 +51,9 @@ def test_every_flag_is_also_a_variable() -> None:
             "ICDC_IMAGE_PULL_POLICY": "Always",
             "ICDC_IMAGE_PULL_SECRET": "x,y",
             "ICDC_WORKERS": "3",
+            "ICDC_MAX_ACTIVE_RUNS": "10",
+            "ICDC_MAX_ACTIVE_RUNS_PER_NAMESPACE": "5",
+            "ICDC_MAX_ACTIVE_RUNS_PER_TARGET": "2",
             "ICDC_READ_CATALOG_SECRETS": "yes",
             "ICDC_LOG_FORMAT": "text",
             "ICDC_LOG_LEVEL": "debug",
@@ -56,6 +61,7 @@ def test_every_flag_is_also_a_variable() -> None:
     )
     assert given.leader_elect
     assert given.read_catalog_secrets
+    assert given.limits == Limits(total=10, per_namespace=5, per_target=2)
     assert (given.metrics_port, given.health_port, given.workers) == (0, 9090, 3)
     assert (given.lease_name, given.lease_namespace) == ("other", "system")
     assert given.runs.image_pull_policy == "Always"
@@ -76,6 +82,7 @@ def test_a_switch_that_a_variable_turned_on_can_be_turned_off() -> None:
         ([*ENOUGH, "--namespace", "a"], {}, "exclude"),
         ([*ENOUGH, "--metrics-port", "70000"], {}, "0 to 65535"),
         ([*ENOUGH, "--workers", "0"], {}, "at least 1"),
+        ([*ENOUGH, "--max-active-runs", "-1"], {}, "0 for any number"),
         (ENOUGH, {"ICDC_WORKERS": "many"}, "invalid"),
         (ENOUGH, {"ICDC_LEADER_ELECT": "perhaps"}, "ICDC_LEADER_ELECT"),
         (ENOUGH, {"ICDC_LOG_FORMAT": "xml"}, "json, text"),

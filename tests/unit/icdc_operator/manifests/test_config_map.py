@@ -1,6 +1,7 @@
 """The request in its ConfigMap is what the application reads."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from icdc_api import loading
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode, RunRequest
+from icdc_api.runs import RunKind
 from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, run_config_map, run_request
 from icdc_operator.manifests.launch import Launch
 
@@ -58,9 +60,26 @@ def test_the_request_knows_a_directory_of_secrets_only_where_there_is_one(
     source = {"secretRef": {"name": "lake"}}
     catalog = {"properties": {"type": "rest"}, "propertiesFrom": [source] if named else []}
     made = launch(catalog=catalog)
-    request = run_request(made, {"spec": {}}, continuous=False, mode=RunMode.VERIFY)
+    request = run_request(made, {"spec": {}}, continuous=False)
     assert request.secrets_dir == ("/etc/icdc/secrets" if named else None)
-    assert request.mode == RunMode.VERIFY
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "tables"),
+    [
+        (RunKind.CHANGELOG, RunMode.RUN, None),
+        (RunKind.VERIFY, RunMode.VERIFY, ("shop.orders",)),
+        (RunKind.REPAIR, RunMode.REPAIR, ("shop.orders",)),
+    ],
+)
+def test_a_comparison_is_asked_for_the_tables_of_the_resync_and_never_stays(
+    launch: Callable[..., Launch], kind: RunKind, mode: RunMode, tables: tuple[str, ...] | None
+) -> None:
+    made = launch(resync={"nonce": 1, "mode": "Verify", "tables": ["shop.orders"]})
+    made = replace(made, run=made.run.model_copy(update={"kind": kind}))
+    request = run_request(made, {"spec": {}}, continuous=True)
+    assert (request.mode, request.tables) == (mode, tables)
+    assert request.continuous == (mode is RunMode.RUN)
 
 
 def test_the_map_cannot_be_changed(launch: Callable[..., Launch]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api.job import RunMode
 from icdc_api.spark import Spark
 from icdc_operator.manifests.application import spark_application
 from icdc_operator.manifests.config_map import run_config_map, run_request
@@ -48,8 +47,7 @@ def manifests(
 
     def make(case: str) -> list[dict[str, Any]]:
         launch, resource = launch_of(HERE / "pipelines" / f"{case}.yaml")
-        mode = RunMode.DELETE if case == "deletion" else RunMode.RUN
-        request = run_request(launch, resource, continuous=case == "full", mode=mode)
+        request = run_request(launch, resource, continuous=case == "full")
         return [run_config_map(launch, request), spark_application(launch)]
 
     return make

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from icdc_api.spec import PipelineSpec
+from icdc_operator.cluster.heads import head_watch
 from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, Known
 from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
 from icdc_operator.cluster.metrics import Metrics
@@ -215,14 +216,17 @@ def test_what_cannot_be_looked_at_is_said_once_and_shown(
     assert "can be looked at" in caplog.records[-1].getMessage()
 
 
-def test_a_watch_that_broke_is_begun_anew_by_the_next_look(
-    caplog: pytest.LogCaptureFixture,
+def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(head_watch, "BROKEN_SECONDS", 0.0)
+
     async def story(world: World) -> None:
         world.error = ZeroDivisionError()
         world.follow()
         broken = "icdc_unexpected_errors_total"
         await until(lambda: world.metrics.registry.get_sample_value(broken) == 1, "it breaks")
+        await until(lambda: world.woken == [SHOP], "a look is asked for")
         world.error = None
         assert await world.begin() == Known({ORDERS: "7"})
 

@@ -24,6 +24,7 @@ class Cluster:
         self.versions: dict[Key, str] = {}
         self.looked_at: dict[Key, str] = {}
         self.faults: list[Exception] = []
+        self.told: list[tuple[set[Key], int]] = []
         self.queue = WorkQueue(lambda: self.now)
         self.watch_age = WatchAge(lambda: self.now)
         self.relist = Relist(
@@ -32,6 +33,7 @@ class Cluster:
             self.queue,
             self.watch_age,
             lambda: dict(self.looked_at),
+            listed=lambda keys: self.told.append((set(keys), self.queue.depth)),
             retry_seconds=0.0,
         )
 
@@ -63,6 +65,7 @@ def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
     cluster = Cluster()
     cluster.versions = dict.fromkeys(keys(50), "1")
     asyncio.run(cluster.relist.once())
+    assert cluster.told == [(set(keys(50)), 0)]
     assert cluster.due() == set(keys(50))
     assert cluster.relist.done.is_set()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.runs import RunState
+from icdc_api.runs import RunKind, RunState
 from icdc_api.status import PipelineStatus, TableStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
@@ -46,14 +46,20 @@ class World:
         self.reads += 1
         return {table.name: self.head for table in tables}
 
-    def put(self, *tables: TableStatus, epoch: int = 1000, **spec: Any) -> None:
+    def put(
+        self, *tables: TableStatus, epoch: int = 1000, compared: bool = False, **spec: Any
+    ) -> None:
         resource = minimal(**spec)
         name = resource["spec"]["tables"][0]["name"]
         index = resource["spec"]["tables"][0].get("index", name)
         table = caught_up(name).model_copy(update={"index": index})
         run = run_record(state=RunState.SUCCEEDED, epoch=epoch, finished_at=NOW)
+        verify = run_record(
+            kind=RunKind.VERIFY, state=RunState.SUCCEEDED, epoch=epoch + 1, finished_at=NOW
+        )
+        runs = (verify, run) if compared else (run,)
         status = PipelineStatus(
-            observed_generation=1, last_run=run, recent_runs=(run,), tables=tables or (table,)
+            observed_generation=1, last_run=runs[0], recent_runs=runs, tables=tables or (table,)
         )
         resource["status"] = status.to_resource()
         resource["metadata"] |= {"namespace": "default", "uid": OWNER["uid"], "generation": 1}
@@ -96,6 +102,22 @@ def test_news_make_a_run_and_show_in_the_status() -> None:
         assert decision.status.current_run is not None
         (table,) = decision.status.tables
         assert (table.current_snapshot_id, table.snapshots_behind) == ("8", 1)
+        await world.watch.close()
+
+    asyncio.run(story())
+
+
+def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
+    async def story() -> None:
+        world = World()
+        world.head = Head("8")
+        await world.woken_look()
+        world.put(compared=True)
+        after = await world.look()
+        assert after.status.last_run is not None
+        assert after.status.last_run.kind.compares
+        assert (list((after.heads or {}).values()), after.old_heads) == (["8"], frozenset())
+        assert decide(after, NOW).status.current_run is not None
         await world.watch.close()
 
     asyncio.run(story())

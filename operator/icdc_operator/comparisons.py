@@ -1,0 +1,178 @@
+"""Comparisons of index and table that `spec.resync` asks for: when one is due, how one ends. Pure.
+
+A comparison is a run of its own: it follows no table, so it neither stands for the pipeline's
+progress nor for its failures. It comes after a run of the same generation that went well: the
+spec is in effect then, exports are done, and what is compared is up to date. While it works the
+tables wait, so one that cannot be made is given up after a few attempts, and is told.
+"""
+
+from datetime import datetime, timedelta
+
+from icdc_api.errors import BadSpec, Bug
+from icdc_api.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.spec import PipelineSpec, ResyncMode
+from icdc_api.status import ObservedTriggers, PipelineStatus, TableState
+from icdc_operator import retry, verification
+from icdc_operator.observed import Observed, RunSeen
+
+MAX_ATTEMPTS = 5
+"""Of one comparison, or `retry.maxAttempts` if that is less: replication waits meanwhile."""
+
+_KINDS = {ResyncMode.VERIFY: RunKind.VERIFY, ResyncMode.REPAIR: RunKind.REPAIR}
+_NOT_READY = (TableState.PENDING, TableState.EXPORTING)
+
+
+def asked(known: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
+    """The comparison that the spec asks for and that has no answer yet."""
+    answered = 0 if known.observed_triggers is None else known.observed_triggers.verified_nonce
+    return _KINDS.get(spec.resync.mode) if spec.resync.nonce > answered else None
+
+
+def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
+    """What there is to say while a comparison has no answer yet."""
+    kind, last = asked(known, spec), known.last_run
+    if kind is None:
+        return None
+    text = f"resync {spec.resync.nonce} ({kind.value}) has no answer yet"
+    if last is None or last.failure is None or not last.kind.compares:
+        return text
+    return f"{text}: {last.failure.message}"
+
+
+def due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
+    """The comparison that is to be made by the next run; None for a run that follows tables."""
+    kind, before = asked(known, spec), last_following(known)
+    if kind is None or before is None or before.state != RunState.SUCCEEDED:
+        return None
+    if before.generation != observed.generation or _is_asked_again(before, observed):
+        return None
+    if known.last_run == before and known.consecutive_failures > 0:
+        return None  # a table of it waits for a passing fault
+    wanted = set(names(spec))
+    if any(table.name in wanted and table.state in _NOT_READY for table in known.tables):
+        return None
+    return kind
+
+
+def last_following(known: PipelineStatus) -> RunStatus | None:
+    """The run that ended last among those that follow tables."""
+    runs = known.recent_runs if known.last_run is None else (known.last_run, *known.recent_runs)
+    return next((run for run in runs if not run.kind.compares), None)
+
+
+def names(spec: PipelineSpec) -> tuple[str, ...]:
+    """The tables that the comparison is about."""
+    return spec.resync.tables or tuple(table.name for table in spec.tables)
+
+
+def triggers(known: PipelineStatus, spec: PipelineSpec) -> ObservedTriggers:
+    """The nonces that a run planned now acts on."""
+    before = known.observed_triggers or ObservedTriggers()
+    # A nonce that asked for an export is used up: it asks for no comparison later.
+    export = spec.resync.mode == ResyncMode.EXPORT
+    return ObservedTriggers(
+        restart_nonce=spec.restart_nonce,
+        resync_nonce=spec.resync.nonce,
+        verified_nonce=spec.resync.nonce if export else before.verified_nonce,
+    )
+
+
+def closed(
+    known: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
+) -> PipelineStatus:
+    """`known`, in whose log `run` has ended: with what it found, or to be made once more.
+
+    A comparison of another generation has no say: the spec may ask for something else by now.
+    """
+    spec, ended, before = observed.spec, known.last_run, last_following(known)
+    mode = known.mode if before is None else before.kind
+    known = known.model_copy(update={"mode": mode, "next_attempt_time": None})
+    if spec is None or ended is None or run.generation != observed.generation:
+        return known
+    wanted = names(spec)
+    answers = verification.answers(None if seen is None else seen.report)
+    answers = {name: answer for name, answer in answers.items() if name in wanted}
+    silent = [name for name in wanted if name not in answers]
+    stopped = run.state == RunState.STOPPING and run.failure is None
+    if stopped and observed.closing and (silent or ended.failure is not None):
+        return known  # asked to end for now: it is made when somebody goes on
+    failure = ended.failure or verification.passing_failure(answers.values())
+    if failure is None and silent:
+        failure = _silence(run, spec, silent, stopped=stopped)
+    if failure is not None:
+        known = _with_failure(known, ended, failure)
+        retried = _retried(known, failure, spec, observed, now=now)
+        if retried is not None:
+            return retried
+    nonce = spec.resync.nonce
+    tables = verification.with_answers(known.tables, answers, nonce=nonce, now=now)
+    if failure is not None:
+        tables = verification.with_failure(tables, failure, silent, nonce=nonce, now=now)
+    return _answered(known.model_copy(update={"tables": tables}), nonce)
+
+
+def _retried(
+    known: PipelineStatus,
+    failure: Failure,
+    spec: PipelineSpec,
+    observed: Observed,
+    *,
+    now: datetime,
+) -> PipelineStatus | None:
+    """The failed comparison waits for its next attempt; None when it is given up."""
+    verdict = retry.judge(
+        failure,
+        policy=spec.retry,
+        failures=known.consecutive_failures,
+        losses=retry.losses_in_a_row(known.recent_runs),
+        key=f"{observed.namespace}/{observed.name}",
+    )
+    attempts = 1 if known.last_run is None else known.last_run.attempt
+    used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
+    if verdict.delay is None or verdict.person or used_up:
+        return None
+    return known.model_copy(
+        update={
+            "consecutive_failures": known.consecutive_failures + (1 if verdict.counted else 0),
+            "next_attempt_time": now + timedelta(seconds=verdict.delay),
+        }
+    )
+
+
+def _answered(known: PipelineStatus, nonce: int) -> PipelineStatus:
+    """Nothing more is asked for, and the pipeline goes on as it did before."""
+    before = known.observed_triggers or ObservedTriggers(resync_nonce=nonce)
+    return known.model_copy(
+        update={
+            "observed_triggers": before.model_copy(update={"verified_nonce": nonce}),
+            "consecutive_failures": 0,
+            "next_attempt_time": None,
+        }
+    )
+
+
+def _with_failure(known: PipelineStatus, ended: RunStatus, failure: Failure) -> PipelineStatus:
+    """The log says that the run failed, whatever it said of itself as a whole."""
+    failed = ended.model_copy(update={"state": RunState.FAILED, "failure": failure})
+    recent = (failed, *known.recent_runs[1:])
+    return known.model_copy(update={"last_run": failed, "recent_runs": recent})
+
+
+def _silence(run: RunStatus, spec: PipelineSpec, silent: list[str], *, stopped: bool) -> Failure:
+    """Why a run that ended without a failure has not answered for some tables."""
+    limit = spec.timeouts.run_seconds
+    if stopped and limit:
+        return Failure.of(
+            BadSpec(
+                f"run {run.name} could not compare the tables within timeouts.runSeconds "
+                f"({limit} s): raise it, or name fewer tables in resync.tables"
+            )
+        )
+    more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+    return Failure.of(Bug(f"run {run.name} ended well, but said nothing of {silent[0]}{more}"))
+
+
+def _is_asked_again(before: RunStatus, observed: Observed) -> bool:
+    """Whether somebody asked for a run of the tables after that one."""
+    asked_at = observed.asked_at
+    return asked_at is not None and before.planned_at is not None and before.planned_at < asked_at

@@ -1,0 +1,55 @@
+"""A comparison on a real API server: what its run is asked, and the verdict in the status."""
+
+import json
+from typing import Any
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.status import PipelineStatus
+from support_cluster import Cluster, report_of
+from support_comparing import verdict
+from support_kube_pipelines import minimal
+from support_pipelines import caught_up
+
+pytestmark = pytest.mark.api
+
+TABLE = "shop.orders"
+
+
+def lives(cluster: Cluster, name: str, *tables: Any, **report: Any) -> PipelineStatus:
+    """The run is made, works and ends well, each look by another operator."""
+    cluster.step()
+    assert name in cluster.names("sparkapplication")
+    cluster.start_driver(name)
+    run = cluster.step().status.current_run
+    assert run is not None
+    cluster.report(name, report_of(run, *tables, finished=True, **report))
+    cluster.pod_state(name, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
+    return cluster.step().status
+
+
+def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: Cluster) -> None:
+    cluster.pipelines.apply(minimal(resync={"nonce": 3, "mode": "Repair", "tables": [TABLE]}))
+    cluster.step()
+    status = lives(cluster, "shop-e1-1", caught_up(TABLE))
+    assert status.current_run is not None
+    assert status.current_run.name == "shop-r2-1"
+    found = verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
+    lives(cluster, "shop-r2-1", result={"tables": [found]})
+    (request,) = [
+        json.loads(each["data"]["request.json"])
+        for each in cluster.objects("configmap")
+        if each["metadata"]["name"] == "shop-r2-1"
+    ]
+    assert (request["mode"], request["tables"], request["continuous"]) == ("repair", [TABLE], False)
+    # As the API server has taken it, by the schema of the CRD.
+    kept = cluster.observe().observed.status
+    assert kept.tables[0].verification is not None
+    assert len(kept.tables[0].verification.samples) == 20
+    assert kept.observed_triggers is not None
+    assert kept.observed_triggers.verified_nonce == 3
+    assert [kept.holds(kind) for kind in (ConditionType.VERIFIED, ConditionType.READY)] == [
+        True
+    ] * 2
+    assert not cluster.step().actions

@@ -1,0 +1,95 @@
+"""The whole operator with fewer slots than pipelines: turns, the place of each, and a restart."""
+
+import json
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from icdc_api import naming
+from icdc_api.runs import RunStatus
+from icdc_api.status import TableState, parse_status
+from support_cluster import Cluster, report_of
+from support_kube_pipelines import Resource, minimal
+from support_operator import OperatorProcess
+from support_pipelines import caught_up
+
+pytestmark = pytest.mark.api
+
+NAMES = [f"shop-{number}" for number in range(5)]
+LIMIT = 2
+
+Start = Callable[..., OperatorProcess]
+
+
+def is_looked_at(resource: Resource) -> bool:
+    return resource["kind"] == naming.KIND and "status" in resource
+
+
+class Watched:
+    """The pipelines, and every look at them compared with the limit."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.ended: set[str] = set()
+
+    def active(self) -> dict[str, RunStatus]:
+        """The runs that are planned or at work, of which there are never too many."""
+        text = self._cluster.pipelines.ok("get", "icdc,sparkapplications", "-o", "json")
+        runs = {}
+        self.created: set[str] = set()
+        for each in json.loads(text)["items"]:
+            run = parse_status(each["status"]).current_run if is_looked_at(each) else None
+            if run is not None:
+                runs[run.name] = run
+            if each["kind"] == "SparkApplication":
+                self.created.add(each["metadata"]["name"])
+        # One that has ended may still be in the status: it does no work, and the next may begin.
+        active = {name: run for name, run in runs.items() if name not in self.ended}
+        assert len(active) <= LIMIT
+        assert len(self.created - self.ended) <= LIMIT
+        return active
+
+    def at_work(self, count: int) -> bool:
+        return len(self.active().keys() & self.created) == count
+
+    def end_one(self) -> None:
+        """The run of one exports its table and ends."""
+        name, run = min(self.active().items())
+        self._cluster.start_driver(name)
+        table = caught_up().model_copy(update={"state": TableState.COMPLETE})
+        self._cluster.report(name, report_of(run, table, finished=True))
+        self.ended.add(name)
+        self._cluster.pod_state(name, "Succeeded", {"terminated": {"exitCode": 0}})
+
+
+def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
+    cluster: Cluster, start: Start
+) -> None:
+    watched = Watched(cluster)
+    items = [minimal(name, mode="ExportOnly") for name in NAMES]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(listed))
+    flags = ("--max-active-runs", str(LIMIT))
+    operator = start("first", *flags)
+    operator.until(lambda: watched.at_work(LIMIT), "as many as may be are at work")
+    text = f"place 3 of 3 in line: --max-active-runs ({LIMIT}) is reached"
+    operator.until(
+        lambda: text in cluster.pipelines.ok("get", "icdc", "-o", "wide"), "the place is shown"
+    )
+    assert operator.metric("icdc_runs_active") == LIMIT
+    assert operator.metric("icdc_runs_waiting") == len(NAMES) - LIMIT
+    watched.end_one()
+    operator.until(lambda: watched.at_work(LIMIT), "the next one has its turn")
+    operator.end(signal.SIGKILL)
+    watched.end_one()
+    operator = start("second", *flags)
+    for left in (2, 2, 1):
+        operator.until(lambda left=left: watched.at_work(left), f"{left} are at work")
+        watched.end_one()
+    assert not watched.at_work(1)
+    phases = ("get", "icdc", "-o", "jsonpath={.items[*].status.phase}")
+    operator.until(
+        lambda: set(cluster.pipelines.ok(*phases).split()) == {"Complete"}, "all are complete"
+    )
+    assert watched.created == {f"{name}-e1-1" for name in NAMES}

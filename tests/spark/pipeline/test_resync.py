@@ -1,0 +1,154 @@
+"""A raised `spec.resync.nonce` with Verify or Repair, from the reconcile core to the index."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode, RunReport, RunRequest
+from icdc_api.spark import Spark
+from icdc_api.status import PipelineStatus
+from icdc_operator.cli import exits
+from icdc_operator.cli.exits import Exit
+from icdc_operator.local import resource
+from icdc_operator.local.application import Application as Launched
+from icdc_operator.local.runner import LocalRunner, Update
+from icdc_operator.local.runs import LocalRuns
+from icdc_operator.local.state_dir import StateDir
+from icdc_operator.observed import RunPhase, RunSeen
+from icdc_spark.application import Application
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_stories import document_writes, gone, operations, put
+
+pytestmark = pytest.mark.spark
+
+
+class RunsInside(LocalRuns):
+    """Runs in the test's own Spark, each to its end before it is looked at."""
+
+    def __init__(self, root: Path, spark: SparkSession) -> None:
+        super().__init__(root, Launched(main_file=root, python="", java_home=None))
+        self.root, self.spark = root, spark
+        self.done: dict[str, RunSeen] = {}
+
+    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
+        if name not in self.done:
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+            Application(request, self.spark).run()
+            report = RunReport.read(self.report_path(name))
+            phase = RunPhase.SUCCEEDED if report.outcome is None else RunPhase.FAILED
+            self.done[name] = RunSeen(name, request.epoch, phase, False, None, report)
+
+    def observe(self) -> tuple[RunSeen, ...]:
+        return tuple(self.done.values())
+
+
+class Pipeline:
+    """One pipeline that `icdc run --once` is called for again and again."""
+
+    def __init__(self, spark: SparkSession, harness: Harness, folder: Path) -> None:
+        self.harness, self.folder = harness, folder
+        self.runs = RunsInside(folder / "state" / "runs", spark)
+        self.told: list[str] = []
+
+    def run(self, **spec: Any) -> PipelineStatus:
+        self.harness.resource["spec"] |= spec
+        path = self.folder / "pipeline.yaml"
+        path.write_text(yaml.safe_dump(self.harness.resource))
+        self.told.clear()
+        with StateDir(self.folder / "state") as state:
+            local = resource.load(path)
+            runner = LocalRunner(local, state, self.runs, once=True, watcher=self.hear)
+            return runner.run()
+
+    def hear(self, update: Update) -> None:
+        self.told += [event.reason for event in update.events]
+
+    @property
+    def names(self) -> list[str]:
+        return [name.removeprefix("test-") for name in self.runs.done]
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c')")
+    return name
+
+
+def condition(status: PipelineStatus) -> tuple[str, str, str]:
+    (found,) = (each for each in status.conditions if each.type == "Verified")
+    return found.status.value, found.reason, found.message
+
+
+def test_verify_finds_what_somebody_broke_and_repair_mends_it(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    pipeline = Pipeline(spark, Harness(spark, proxy.url, tmp_path, [entry]), tmp_path)
+    status = pipeline.run()
+    assert (condition(status)[:2], exits.of_status(status)[0]) == (
+        ("Unknown", "NotVerified"),
+        Exit.DONE,
+    )
+
+    here = f"{clean_indices}/things-000001/_doc"
+    oracle.request(f"{here}/1", "PUT", {"id": 1, "name": "edited"})
+    oracle.request(f"{here}/9", "PUT", {"id": 9, "name": "extra"})
+    spark.sql(f"insert into lake.{table} values (4,'d')")
+    proxy.clear()
+    status = pipeline.run(resync={"nonce": 1, "mode": "Verify", "tables": [table]})
+    assert pipeline.names == ["e1-1", "c2-1", "v3-1"]
+    counts = f"{table}: 0 missing, 1 extra, 1 different"
+    assert condition(status) == ("False", "Different", counts)
+    (found,) = (each.verification for each in status.tables)
+    assert found is not None
+    assert (found.nonce, found.rows, found.documents) == (1, 4, 5)
+    assert found.samples == ("extra 9", "different 1")
+    assert found.snapshot_id == status.tables[0].applied_snapshot_id
+    assert operations(document_writes(proxy.writes(), "things")) == [put("4", id=4, name="d")]
+    assert status.holds(status.conditions[0].type)
+    assert exits.of_status(status) == (Exit.STALLED, counts)
+    assert "DifferencesFound" in pipeline.told
+
+    proxy.clear()
+    status = pipeline.run(resync={"nonce": 2, "mode": "Repair"})
+    assert condition(status)[:2] == ("True", "Repaired")
+    assert operations(document_writes(proxy.writes(), "things")) == [
+        put("1", id=1, name="a"),
+        gone("9"),
+    ]
+    assert pipeline.names[3:] == ["c4-1", "r5-1"]
+    oracle.assert_equal(
+        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+    )
+
+
+def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
+    spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    block = f"{clean_indices}/things-000001/_settings"
+    oracle.request(block, "PUT", {"index.blocks.write": True})
+    assert harness.stalled().reason == "TargetReadOnly"
+    oracle.request(block, "PUT", {"index.blocks.write": None})
+    assert harness.inspect(RunMode.VERIFY)["underWay"]
+
+    stop = threading.Event()
+    stop.set()
+    stopped = Application(harness.request(RunMode.VERIFY, tables=[]), spark, stop).run()
+    assert stopped.result == {"tables": []}
+    (entry,) = (harness.run(RunMode.VERIFY, tables=[table]).result or {})["tables"]
+    assert (entry["equal"], "underWay" in entry) == (True, False)
+    head = spark.sql(f"select snapshot_id from lake.{table}.refs where name = 'main'").collect()
+    assert entry["snapshotId"] == str(head[0][0])

@@ -1,0 +1,213 @@
+"""A run that is due while others go first: what the status says and when, and what then happens."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunState
+from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, Unavailable
+from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
+from icdc_operator.cluster.loop.slots import Limits
+from icdc_operator.cluster.queue import Key
+from icdc_operator.decide import decide
+from icdc_operator.observed import RunPhase
+from support_cluster_fakes import SHOP, MemoryCluster
+from support_pipelines import NOW, at_work, caught_up, make_spec, observed, run_record, seen
+
+pytestmark = pytest.mark.unit
+
+FIRST, NEXT = Key("default", "first"), Key("default", "next")
+
+
+class Line:
+    """One slot, which another pipeline holds, and the pipeline of a cluster that wants it."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self.cluster = cluster
+        self.woken: list[Key] = []
+        self.admission = Admission(Limits(total=1), self.woken.append, lambda: 0.0)
+        self.admission.listed(())
+        self.take(FIRST)
+        self.reconciler = cluster.reconciler(admission=self.admission)
+
+    def take(self, key: Key) -> None:
+        """A look finds a run of that pipeline."""
+        world = replace(at_work(make_spec(), seen(RunPhase.RUNNING)), name=key.name)
+        self.admission.looked(key, world, decide(world, NOW), NOW)
+
+    def want(self, key: Key) -> str | None:
+        """A look finds that a run is due: its place."""
+        world = replace(observed(make_spec()), name=key.name)
+        queued = self.admission.looked(key, world, decide(world, self.cluster.now), NOW)
+        return None if queued is None else queued.text
+
+    def look(self) -> float | None:
+        return asyncio.run(self.reconciler.reconcile(SHOP))
+
+    @property
+    def status(self) -> PipelineStatus:
+        assert self.cluster.observed is not None
+        return self.cluster.observed.status
+
+    def told(self, kind: ConditionType) -> tuple[str, str, str]:
+        found = self.status.condition(kind)
+        assert found is not None
+        return found.status.value, found.reason, found.message
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line(MemoryCluster(observed(make_spec())))
+
+
+def place(position: int, waiting: int) -> str:
+    return f"place {position} of {waiting} in line: --max-active-runs (1) is reached"
+
+
+def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line) -> None:
+    assert line.look() == PLACE_SECONDS
+    assert line.status.current_run is None
+    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
+    exporting = f"not every table has been exported yet: {place(1, 1)}"
+    assert line.told(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
+    assert line.status.next_attempt_time == line.cluster.now
+    assert [step.what for step in line.cluster.taken_steps()] == ["save", "events"]
+    line.admission.forget(FIRST)
+    assert line.woken == [SHOP]
+    assert line.look() == 0.0
+    assert line.status.current_run is not None
+    assert line.status.next_attempt_time is None
+    steps = line.cluster.taken_steps("events")
+    assert [step.detail for step in steps] == [("RunPlanned",)]
+
+
+def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
+    line.want(NEXT)
+    line.cluster.pass_time(1)
+    line.look()
+    assert line.told(ConditionType.RUN_ACTIVE)[2] == place(2, 2)
+    line.cluster.taken_steps()
+    line.admission.forget(NEXT)
+    line.cluster.pass_time(10)
+    assert line.look() == PLACE_SECONDS - 10
+    assert line.cluster.taken_steps() == []
+    line.cluster.pass_time(PLACE_SECONDS - 10)
+    line.look()
+    assert line.told(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
+    assert line.cluster.taken_steps("events") == []
+
+
+def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
+    good = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+    status = PipelineStatus(
+        observed_generation=1, tables=(caught_up(),), last_run=good, recent_runs=(good,)
+    )
+    world = replace(observed(make_spec(), status), heads={"shop.orders": "7"})
+    line = Line(MemoryCluster(world))
+    line.look()
+    before = line.told(ConditionType.READY), line.status.phase
+    assert before[0] == ("True", "Streaming", "")
+    assert line.cluster.observed is not None
+    line.cluster.observed = replace(line.cluster.observed, heads={"shop.orders": "8"})
+    line.cluster.pass_time(60)
+    line.look()
+    assert line.told(ConditionType.READY) == ("True", "Streaming", place(1, 1))
+    assert line.status.phase == before[1]
+    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
+    # It has been due since then, whatever is known of the heads later.
+    line.cluster.observed = replace(line.cluster.observed, heads=None)
+    line.admission.forget(FIRST)
+    line.look()
+    assert line.status.current_run is not None
+
+
+def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Line) -> None:
+    line.look()
+    line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
+    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.cluster.taken_steps()
+    line.look()
+    assert line.cluster.taken_steps() == []
+    line.admission.listed((SHOP, FIRST))
+    line.take(FIRST)
+    line.admission.tried(FIRST)
+    line.look()
+    assert line.cluster.taken_steps() == []
+
+
+def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
+    def broken(what: str) -> None:
+        raise Unavailable(what)
+
+    line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
+    line.admission.listed((SHOP,))
+    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.cluster.before = broken
+    with pytest.raises(Unavailable):
+        line.look()
+    assert line.want(NEXT) is None
+    assert line.admission.active == 1
+
+
+def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) -> None:
+    line.admission.forget(FIRST)
+    assert line.cluster.observed is not None
+    stray = replace(seen(RunPhase.GONE, alive=True), epoch=1)
+    line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
+    line.look()
+    assert line.admission.active == 1
+    assert line.want(NEXT) == place(1, 1)
+
+
+def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
+    line = Line(MemoryCluster(observed(make_spec())))
+    line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
+    line.reconciler = line.cluster.reconciler(admission=line.admission)
+    line.look()
+    text = "the runs at work are counted first"
+    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
+
+
+@pytest.mark.parametrize(
+    ("error", "given_back"), [(Conflict, True), (Invalid, True), (Unavailable, False)]
+)
+def test_the_turn_of_a_plan_that_was_certainly_not_written_is_given_back(
+    line: Line, error: type[ClusterError], given_back: bool
+) -> None:
+    def broken(what: str) -> None:
+        if what == "save":
+            raise error("no")
+
+    line.look()
+    line.admission.forget(FIRST)
+    line.cluster.before = broken
+    with pytest.raises(error):
+        line.look()
+    assert (line.want(NEXT) is None) == given_back
+    line.cluster.before = lambda _: None
+    line.look()
+    assert (line.status.current_run is None) == given_back
+
+
+def test_a_suspended_pipeline_leaves_the_line(line: Line) -> None:
+    line.look()
+    assert line.cluster.observed is not None
+    line.cluster.observed = replace(
+        line.cluster.observed, spec=make_spec(suspend=True), generation=2
+    )
+    line.look()
+    assert line.admission.waiting == 0
+    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
+    assert line.status.next_attempt_time is None
+
+
+def test_a_pipeline_that_is_gone_gives_its_slot_to_the_next(line: Line) -> None:
+    line.admission.forget(FIRST)
+    line.look()
+    assert line.want(NEXT) == place(1, 1)
+    line.cluster.observed = None
+    line.look()
+    assert line.woken == [NEXT]

@@ -1,0 +1,224 @@
+"""Comparisons that `spec.resync` asks for: when they run, how they are retried and given up."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import Failure
+from icdc_api.status import TableState, parse_status
+from icdc_operator import comparisons, schedule
+from icdc_operator.decide import decide
+from icdc_operator.observed import RunPhase, StopRun
+from support_comparing import ITEMS, ORDERS, World, asking, comparing, exported, verdict
+from support_pipelines import make_spec
+
+pytestmark = pytest.mark.unit
+
+OUT_OF_MEMORY = Failure.of(errors.OutOfMemory("heap"))
+PASSING = {"name": ORDERS, "reason": "TargetUnavailable", "message": "down"}
+
+
+@pytest.fixture
+def world() -> World:
+    """Two tables that a run has exported."""
+    return exported()
+
+
+@pytest.mark.parametrize("mode", ["Verify", "Repair"])
+def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
+    world: World, mode: str
+) -> None:
+    comparing(world, mode)
+    assert world.status.mode == mode
+    assert world.verified[:2] == ("Unknown", "Pending")
+    world.answers(verdict(ORDERS), verdict(ITEMS))
+    world.look()
+    assert world.verified == (
+        "True",
+        "Equal",
+        "shop.orders: 10 documents; shop.items: 10 documents",
+    )
+    assert (world.found().nonce, world.found().snapshot_id, world.found().equal) == (1, "7", True)
+    assert "Verified" in world.reasons()
+    # It is answered once, and what the tables are at is known as before.
+    for _ in range(5):
+        world.now += timedelta(seconds=60)
+        decision = world.look()
+    assert len(world.created) == 3
+    assert (decision.settled, world.status.consecutive_failures) == (True, 0)
+    assert world.status.tables[0].applied_snapshot_id == "7"
+    assert schedule.waits_for_heads(world.observed())
+
+
+@pytest.mark.parametrize(
+    ("entries", "outcome"),
+    [
+        ((), OUT_OF_MEMORY),
+        ((PASSING, verdict(ITEMS)), None),
+        ((), Failure.of(errors.NodeLost("x"))),
+    ],
+    ids=["the run fails", "one table cannot be reached", "the node is lost"],
+)
+def test_a_comparison_that_fails_is_retried_and_then_given_up(
+    world: World, entries: tuple[dict[str, Any], ...], outcome: Failure | None
+) -> None:
+    comparing(world)
+    began = world.now
+    for attempt in range(2, comparisons.MAX_ATTEMPTS + 1):
+        world.answers(*entries, outcome=outcome)
+        assert world.start() == f"v3-{attempt}"
+        assert not {"Verified", "NotVerified"} & set(world.reasons())
+        assert world.verified[:2] == ("Unknown", "Pending")
+    world.answers(*entries, outcome=outcome)
+    world.look()
+    assert world.verified[:2] == ("Unknown", "NotVerified")
+    failure = world.last().failure
+    assert failure is not None
+    assert world.found().reason == failure.reason
+    assert world.reasons().count("NotVerified") == 1
+    assert world.now - began <= timedelta(seconds=200)
+    # The pipeline goes on, at its usual pace.
+    assert (world.status.consecutive_failures, world.status.next_attempt_time) == (0, None)
+    assert world.status.holds(ConditionType.READY)
+    assert world.status.current_run is None
+    assert world.status.mode == "Changelog"
+    assert schedule.waits_for_heads(world.observed())
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [Failure.of(errors.Bug("boom")), Failure.of(errors.Unauthorized("the Secret x"))],
+    ids=["not retryable", "waits for a person"],
+)
+def test_a_comparison_that_cannot_be_made_does_not_hold_up_the_tables(
+    world: World, failure: Failure
+) -> None:
+    comparing(world, changelog={"trigger": "Continuous"})
+    world.answers(outcome=failure)
+    assert world.start() == "c4-1"
+    assert world.created[-1].continuous
+    assert world.verified[:2] == ("Unknown", "NotVerified")
+    assert failure.message in world.verified[2]
+
+
+def test_a_continuous_run_makes_room_for_the_comparison_and_comes_back(world: World) -> None:
+    world.edit(changelog={"trigger": "Continuous"})
+    assert world.start() == "c2-1"
+    world.look()
+    world.edit(changelog={"trigger": "Continuous"}, **asking())
+    world.look()  # stops it, gently
+    assert world.start() == "c3-1"
+    world.follows()
+    assert world.start() == "v4-1"
+    world.answers(verdict(ORDERS), verdict(ITEMS))
+    assert world.start() == "c5-1"
+    assert [create.continuous for create in world.created] == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize("state", [TableState.EXPORTING, TableState.PENDING])
+def test_exports_come_first(world: World, state: TableState) -> None:
+    world = World(make_spec(ORDERS, ITEMS, **asking()))
+    assert world.start() == "e1-1"
+    world.follows(state)
+    name = world.start()
+    assert name[0] in "ec"
+    world.follows()
+    assert world.start() == "v3-1"
+
+
+def test_a_run_that_fails_is_retried_before_anything_is_compared(world: World) -> None:
+    world.edit(**asking())
+    assert world.start() == "c2-1"
+    world.end(world.report((), outcome=OUT_OF_MEMORY))
+    assert world.start() == "c2-2"
+    world.follows()
+    assert world.start() == "v3-1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "then"),
+    [
+        ({**asking(nonce=2, tables=(ITEMS,))}, ["c4-1", "v5-1"]),
+        ({**asking(), "spark": {"image": "other"}}, ["c4-1", "v5-1"]),
+        ({**asking("Export", nonce=2)}, ["e4-1", "c5-1"]),
+    ],
+    ids=["another comparison", "another image", "an export instead"],
+)
+def test_a_comparison_of_a_spec_that_was_changed_is_stopped_and_has_no_say(
+    world: World, spec: dict[str, Any], then: list[str]
+) -> None:
+    comparing(world)
+    world.edit(**spec)
+    assert world.look().actions == (StopRun("shop-v3-1", graceful=True),)
+    world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
+    assert world.start() == then[0]
+    assert "DifferencesFound" not in world.reasons()
+    world.follows()
+    if then[1][0] == "c":
+        world.look()
+        assert world.verified[:2] == ("Unknown", "NotVerified")
+        return
+    assert world.start() == then[1]
+    world.answers(verdict(ORDERS), verdict(ITEMS))
+    world.look()
+    assert world.verified[:2] == ("True", "Equal")
+
+
+def test_a_pipeline_that_is_suspended_meanwhile_compares_when_it_is_resumed(world: World) -> None:
+    comparing(world)
+    world.edit(**asking(), suspend=True)
+    world.look()
+    world.look()
+    assert world.status.holds(ConditionType.SUSPENDED)
+    world.edit(**asking())
+    assert world.start() == "c4-1"
+    world.follows()
+    assert world.start() == "v5-1"
+
+
+def test_one_that_is_stopped_because_the_operator_ends_is_made_later(world: World) -> None:
+    comparing(world)
+    world.look(closing=True)
+    world.look(closing=True)
+    assert world.status.current_run is None
+    assert world.verified[:2] == ("Unknown", "Pending")
+    assert world.start() == "v4-1"
+
+
+def test_one_that_takes_longer_than_the_time_limit_is_given_up(world: World) -> None:
+    comparing(world, timeouts={"runSeconds": 60})
+    assert world.run is not None
+    world.run = replace(world.run, phase=RunPhase.RUNNING, started_at=world.now)
+    world.look()
+    world.now += timedelta(seconds=61)
+    world.look()
+    world.look()
+    assert world.verified[:2] == ("Unknown", "NotVerified")
+    assert "timeouts.runSeconds (60 s)" in world.verified[2]
+    assert world.status.current_run is None
+
+
+@pytest.mark.parametrize("crash", ["before status", "before actions"])
+def test_a_crash_at_any_step_changes_nothing_of_the_story(crash: str) -> None:
+    """Each decision is made twice: what the first one said is lost, or never carried out."""
+    world = World(make_spec(ORDERS, ITEMS, **asking("Repair")))
+    for _ in range(40):
+        decision = decide(world.observed(), world.now)
+        if crash == "before actions":
+            world.status = parse_status(decision.status.to_resource())
+        world.look()
+        if world.run is not None and world.run.live:
+            kind = world.created[-1].run.kind
+            if kind.compares:
+                world.answers(verdict(ORDERS, "1", repaired=1), verdict(ITEMS))
+            else:
+                world.follows()
+        world.now += timedelta(seconds=1)
+    names = [create.run.name for create in world.created]
+    assert names[:2] == ["shop-e1-1", "shop-r2-1"]
+    assert len([name for name in names if "-r" in name]) == 1
+    assert world.verified[:2] == ("True", "Repaired")

@@ -1,0 +1,130 @@
+"""What comparisons have found, as status, condition and events tell it."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import Failure
+from icdc_api.status import TableState
+from support_comparing import ITEMS, ORDERS, World, asking, comparing, exported, verdict
+
+pytestmark = pytest.mark.unit
+
+OUT_OF_MEMORY = Failure.of(errors.OutOfMemory("heap"))
+
+
+@pytest.fixture
+def world() -> World:
+    """Two tables that a run has exported."""
+    return exported()
+
+
+def test_a_comparison_touches_neither_ready_nor_reconciling(world: World) -> None:
+    comparing(world)
+    world.answers(outcome=OUT_OF_MEMORY)
+    for _ in range(2):
+        world.look()
+        assert world.status.holds(ConditionType.READY)
+        assert not world.status.holds(ConditionType.RECONCILING)
+    assert world.start() == "v3-2"
+    world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
+    world.look()
+    assert world.verified[:2] == ("False", "Different")
+    assert world.status.holds(ConditionType.READY)
+    assert not world.status.holds(ConditionType.STALLED)
+
+
+def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> None:
+    comparing(world)
+    ids = [f"{number:0300}" for number in range(30)]
+    more = {"extra": {"count": 1, "samples": ["9"]}}
+    world.answers(verdict(ORDERS, *ids, **more), verdict(ITEMS))
+    world.look()
+    assert world.verified == (
+        "False",
+        "Different",
+        "shop.orders: 30 missing, 1 extra, 0 different",
+    )
+    found = world.found()
+    assert (len(found.samples), found.samples[1]) == (20, "extra 9")
+    assert max(len(sample) for sample in found.samples) == 253
+    warnings = [event for event in world.told if event.warning]
+    assert [(event.reason, event.message) for event in warnings] == [
+        ("DifferencesFound", world.verified[2])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (
+            verdict(ORDERS, "1", "2", repaired=2),
+            ("True", "Repaired", "shop.orders: 2 documents mended, not compared again since"),
+        ),
+        (
+            verdict(ORDERS, "1", "2", repaired=1),
+            (
+                "False",
+                "Different",
+                "shop.orders: 2 missing, 0 extra, 0 different; 1 of them mended",
+            ),
+        ),
+        (
+            verdict(ORDERS, "1", underWay=True, message="a batch is under way"),
+            ("Unknown", "NotVerified", "shop.orders: BatchUnderWay: a batch is under way"),
+        ),
+        (
+            {"name": ORDERS, "reason": "Gap", "message": "It was never exported."},
+            ("Unknown", "NotVerified", "shop.orders: Gap: It was never exported."),
+        ),
+        (
+            {"name": ORDERS, "equal": "yes"},
+            ("Unknown", "NotVerified", "shop.orders: Bug: run shop-r3-1 ended well, but said"),
+        ),
+        (
+            verdict(ORDERS, ofTheFuture=1),
+            ("True", "Equal", "shop.orders: 10 documents"),
+        ),
+    ],
+    ids=["mended", "a row is refused", "under way", "no index", "unreadable", "a newer driver"],
+)
+def test_nothing_is_called_equal_that_was_not_compared(
+    world: World, entry: dict[str, Any], expected: tuple[str, str, str]
+) -> None:
+    comparing(world, "Repair")
+    world.answers(entry, verdict(ITEMS))
+    world.look()
+    assert world.verified[:2] == expected[:2]
+    assert world.verified[2].startswith(expected[2])
+    assert world.status.current_run is None
+
+
+def test_only_the_tables_that_were_named_are_compared(world: World) -> None:
+    world.edit(**asking(tables=(ITEMS,)))
+    world.start()
+    world.follows()
+    world.start()
+    world.answers(verdict(ITEMS))
+    world.look()
+    assert world.verified == ("True", "Equal", "shop.items: 10 documents")
+    assert world.status.tables[0].verification is None
+
+
+def test_a_new_export_takes_back_what_was_found_in_the_old_index(world: World) -> None:
+    comparing(world)
+    world.answers(verdict(ORDERS, "1"), verdict(ITEMS))
+    world.look()
+    world.edit(**asking("Export", nonce=2))
+    assert world.start() == "e4-1"
+    assert world.verified[1] == "Different"
+    world.follows(TableState.EXPORTING)
+    world.look()
+    assert world.verified[1] == "NotVerified"
+    # The nonce was for an export: with another mode it asks for nothing.
+    world.edit(**asking("Verify", nonce=2))
+    world.start()
+    world.follows()
+    world.look()
+    assert world.status.current_run is None
