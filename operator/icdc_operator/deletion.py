@@ -121,6 +121,11 @@ def due(status: PipelineStatus, *, now: datetime) -> datetime:
     return status.next_attempt_time
 
 
+def delay(wanted: float | None, spec: PipelineSpec) -> float:
+    """Seconds until the next attempt; a deletion is never given up before its time-out."""
+    return float(spec.retry.max_seconds) if wanted is None else wanted
+
+
 def seconds_left(observed: Observed, *, now: datetime) -> float | None:
     """Until the time-out; None where there is none to wait for."""
     end = deadline(observed)

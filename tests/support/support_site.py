@@ -4,7 +4,7 @@ import functools
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from icdc_api.runs import RunState, RunStatus
+from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.loop.admission import Admission
@@ -26,6 +26,7 @@ class Pipeline:
     """What a cluster knows of one."""
 
     host: str = HOST
+    kind: RunKind = RunKind.EXPORT
     wants: bool = False
     run: RunStatus | None = None
     since: datetime | None = None
@@ -62,12 +63,14 @@ class Site:
             self.limits, self.woken.append, lambda: self.seconds, waited=self.waited.append
         )
 
-    def want(self, *keys: Key, host: str = HOST) -> list[Queued | None]:
+    def want(
+        self, *keys: Key, host: str = HOST, kind: RunKind = RunKind.EXPORT
+    ) -> list[Queued | None]:
         """A run is due for each, one second after the other: the answers to their first looks."""
         answers = []
         for key in keys:
             self.seconds += 1
-            self.pipelines.setdefault(key, Pipeline(host)).wants = True
+            self.pipelines.setdefault(key, Pipeline(host, kind)).wants = True
             answers.append(self.look(key))
         return answers
 
@@ -78,7 +81,8 @@ class Site:
         before = PipelineStatus(current_run=known.run, next_attempt_time=known.since)
         after = before
         if known.wants and known.run is None:
-            record = run_record(epoch=1000 + known.turns, state=RunState.PLANNED)
+            epoch = 1000 + known.turns
+            record = run_record(kind=known.kind, epoch=epoch, state=RunState.PLANNED)
             after = PipelineStatus(current_run=record)
         seen = replace(observed(spec, before), namespace=key.namespace, name=key.name)
         queued = self.admission.looked(key, seen, Decision(after), self.now)

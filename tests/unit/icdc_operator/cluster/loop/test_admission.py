@@ -2,6 +2,7 @@
 
 import pytest
 
+from icdc_api.runs import RunKind
 from icdc_operator.cluster.loop.admission import (
     CALL_SECONDS,
     COUNT_SECONDS,
@@ -24,6 +25,16 @@ def test_without_limits_nobody_waits_and_nobody_is_woken() -> None:
     assert (site.admission.active, site.admission.waiting) == (3, 0)
     site.end(A1)
     assert (site.admission.active, site.woken, site.waited) == (2, [], [0, 0, 0])
+
+
+def test_a_deletion_waits_for_nobody_and_counts() -> None:
+    site = Site(Limits(total=1))
+    assert site.want(A1) == [None]
+    assert site.want(A2, kind=RunKind.DELETION) == [None]
+    assert (site.admission.active, site.admission.waiting) == (2, 0)
+    site.end(A1)
+    site.want(A3)
+    assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (1) is reached"
 
 
 @pytest.mark.parametrize(
