@@ -1,10 +1,13 @@
 """A namespace in which operators may do what their Role says, with SparkApplications."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import support_wait
+from support_kill_playing import Place
+from support_kill_stories import Story
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 
@@ -32,3 +35,9 @@ def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Pa
     whom = f"--serviceaccount={pipelines.namespace}:{ACCOUNT}"
     pipelines.ok("create", "rolebinding", ACCOUNT, f"--role={ACCOUNT}", whom)
     return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)
+
+
+@pytest.fixture
+def place(kube: KubeApi, account: Path, pipelines: Pipelines) -> Callable[[Story], Place]:
+    """The namespace as the place of a story."""
+    return lambda story: Place(story, pipelines.namespace, kube.kubeconfig, account)
