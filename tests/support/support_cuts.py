@@ -99,12 +99,15 @@ class Line:
         *,
         journal: Journal | None = None,
         look: Look | None = None,
+        seconds: Callable[[], float] | None = None,
         applied: Applied = lambda method, path, body, answer: None,
     ) -> None:
         self._client: Any = client
         self._clock = clock
         self._journal = journal
         self._look = look
+        usual = CALL_SECONDS if journal else OTHERS_SECONDS
+        self._seconds = seconds or (lambda: usual)
         self._applied = applied
         self._dead = False
 
@@ -120,7 +123,7 @@ class Line:
             raise CutError
         path = urlsplit(url).path
         fault = self._journal.enter(f"{method} {path}") if self._journal else None
-        await asyncio.sleep(CALL_SECONDS if self._journal else OTHERS_SECONDS)
+        await asyncio.sleep(self._seconds())
         if fault is Fault.KILLED_BEFORE:
             self.end()
             raise CutError

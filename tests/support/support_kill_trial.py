@@ -7,7 +7,7 @@ then, and never to one that comes later. Nothing but the API server outlives an 
 import asyncio
 import json
 import math
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -129,8 +129,8 @@ class Trial:
     async def _operators(self) -> None:
         await self.operators(self.journal)
 
-    async def operators(self, journal: Journal) -> None:
-        """One operator after the other, until all is over."""
+    async def operators(self, journal: Journal, seconds: Callable[[], float] | None = None) -> None:
+        """One operator after the other, until all is over; `seconds` is what a call takes."""
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
             site = self.site
@@ -139,6 +139,7 @@ class Trial:
                 site.clock,
                 journal=journal,
                 look=self._look,
+                seconds=seconds,
                 applied=self.saw_operator,
             )
             operator = Operator(line, Key(site.namespace, self.name), site.clock, self.now)
