@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import support_leaping_clock
-from support_cuts import KILLS, Cut, client
+from support_cuts import KILLS, Cut, Journal, client
 from support_kill_endings import Ending, check
 from support_kill_seeds import Seed
 from support_kill_stories import Story
@@ -108,8 +108,9 @@ def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None
             each.result()
 
 
-def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> None:
+def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> list[Journal]:
     """Plays the story with each cut: it must go as undisturbed until then, and end so too."""
+    journals: list[Journal] = []
 
     async def play(site: Site, name: str, cut: Cut) -> None:
         trial = Trial(site, place.story, cut, name, model.seed)
@@ -117,5 +118,7 @@ def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> None:
         assert trial.calls[: cut.at] == model.calls[: cut.at], f"{place.story}; {cut}"
         assert trial.restarts == (cut.fault in KILLS), f"{place.story}; {cut}"
         assert found == model.ending, f"{place.story}; {cut}"
+        journals.append(trial.journal)
 
     play_all(place, cuts, play)
+    return journals

@@ -9,6 +9,7 @@ from typing import Any
 
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.runs import resource
 from support_kstatus import Verdict
 
 Resource = dict[str, Any]
@@ -41,6 +42,8 @@ def _wanted(
         return {Verdict.TERMINATING}
     if status.observed_generation != generation:
         return {Verdict.IN_PROGRESS}
+    if resource.spec_of(pipeline)[0] is None:
+        return {Verdict.FAILED}
     at_work = status.current_run is not None
     if spec.get("suspend"):
         return {Verdict.IN_PROGRESS if at_work else Verdict.CURRENT}

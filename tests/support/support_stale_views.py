@@ -17,13 +17,15 @@ STALE_SECONDS = 6.0
 """For how long it lags behind: longer than an operator needs to start anew and look twice."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class StaleView:
     """What there was of one pipeline: its objects by the plurals of their kinds."""
 
     until: float
     """By the clock of the loop; from then on reads are answered by the server itself."""
     objects: Mapping[str, list[Resource]]
+    answered: int = 0
+    """Reads that it answered."""
 
     def answer(self, method: str, url: str, seconds: float) -> FakeAnswer | None:
         """The answer to a read, as it was; None for all that the server itself answers."""
@@ -31,7 +33,12 @@ class StaleView:
             return None
         parts = urlsplit(url)
         assert not {"resourceVersion", "resourceVersionMatch"} & set(parse_qs(parts.query)), url
-        *_, plural, name = parts.path.split("/")
+        found = self._found(parts.path)
+        self.answered += found is not None
+        return found
+
+    def _found(self, path: str) -> FakeAnswer | None:
+        *_, plural, name = path.split("/")
         if name in self.objects:
             return FakeAnswer(200, {"metadata": {}, "items": self.objects[name]})
         for each in self.objects.get(plural, ()):

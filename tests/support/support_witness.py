@@ -78,13 +78,13 @@ class Witness:
             self._complain(f"a run is logged twice: {log}")
         if (before.observed_generation or 0) > (after.observed_generation or 0):
             self._complain("observedGeneration went back")
-        tables = {table.name: table for table in before.tables}
-        same = {table.name for table in after.tables} == set(tables)
+        tables = {(table.name, table.index): table for table in before.tables}
+        same = {(table.name, table.index) for table in after.tables} == set(tables)
         was, now = (each.holds(ConditionType.EXPORTED) for each in (before, after))
         if same and was and not now:
             self._complain("Exported was taken back")
         for table in after.tables:
-            self._saw_table(tables.get(table.name), table)
+            self._saw_table(tables.get((table.name, table.index)), table)
 
     def saw_creation(self, created: Resource) -> None:
         """A SparkApplication was created."""

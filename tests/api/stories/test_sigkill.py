@@ -49,6 +49,8 @@ class ProcessTrial(Trial):
         self.player.step_seconds = STEP_SECONDS
         self._rng, self._account, self._folder = rng, account, folder
         self.killed_at: list[str] = []
+        self.expired = 0
+        """Watches that were told to begin anew."""
 
     async def _operators(self) -> None:
         settings = await connect.configuration({connect.KUBECONFIG: str(self._account)})
@@ -61,7 +63,10 @@ class ProcessTrial(Trial):
                 write_kubeconfig(path, {"server": address}, token, self.site.namespace)
                 for _ in range(KILLS):
                     await self._life(path, proxy, self._rng.randint(1, MOST_CALLS))
-                await self._life(path, proxy, 0)
+                try:
+                    await self._life(path, proxy, 0)
+                finally:
+                    self.expired = proxy.watches // 3
 
     async def _life(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
         """One process until it is killed, at its so manieth call; never by 0."""
@@ -105,5 +110,7 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
                 record_property("kill", f"{SUSPENDED}: {place}")
             assert await check(trial) == wanted
             assert trial.killed_at
+            record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")
+            assert trial.expired
 
     support_leaping_clock.run(main)
