@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share; files start in their order, slow ones first.
 WORKERS ?= 2
-# Every run takes a share of the thousand ways in which these stories can go wrong; all by ICDC_SOAK.
+# All ways in which these stories can go wrong by ICDC_SOAK; without it a tenth of them.
 SOAK := tests/api/stories
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -70,7 +70,7 @@ test-api: setup ## a real Kubernetes API server; the first time builds it, with 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
 
-soak-operator: setup ## the operator dies at every call to a real API server, in every story: 20 minutes
+soak-operator: setup ## all that can go wrong in the operator's stories, on a real API server: half an hour
 	ICDC_SOAK=1 $(PYTEST) $(PARALLEL) --timeout 1800 $(SOAK)
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: minutes

@@ -137,7 +137,8 @@ class Line:
                 method, url, headers, body, _post, _request_timeout=_request_timeout
             )
             data = await answer.read()
-        if 200 <= answer.status <= 299:
+        # What was to be deleted and is gone was deleted by somebody else, whom a watch tells of.
+        if 200 <= answer.status <= 299 or (method, answer.status) == ("DELETE", 404):
             self._applied(method, path, body, data)
         if fault in (Fault.KILLED_AFTER, Fault.KILLED_STALE):
             self.end()

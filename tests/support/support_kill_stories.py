@@ -90,11 +90,16 @@ def suspended(status: PipelineStatus) -> bool:
     return status.holds(ConditionType.SUSPENDED)
 
 
+def stalled(status: PipelineStatus) -> bool:
+    """A person must act."""
+    return status.holds(ConditionType.STALLED)
+
+
 def _polled(seconds: int) -> dict[str, Any]:
     return {"changelog": {"pollIntervalSeconds": seconds}}
 
 
-_WORKS, _DONE = Verdict.IN_PROGRESS, Verdict.CURRENT
+_WORKS, _DONE, _FAILED = Verdict.IN_PROGRESS, Verdict.CURRENT, Verdict.FAILED
 
 _MORE_TABLES = [{"name": f"shop.{name}", "identifierColumns": ["id"]} for name in ("orders", "new")]
 
@@ -125,6 +130,17 @@ STORIES = (
         spec={**_polled(LONG), "retry": {"initialSeconds": 15}},
         courses={"e1-1": Course.FAILS},
         done=after("e1-2"),
+    ),
+    Story(
+        "given up, until a person asks for another start",
+        verdicts=(_WORKS, _FAILED, _WORKS, _DONE),
+        runs=("e1-1", "e2-1"),
+        kept=("e1-1", "e2-1"),
+        begins=while_running("e1-1"),
+        spec={**_polled(LONG), "retry": {"maxAttempts": 1}},
+        courses={"e1-1": Course.FAILS},
+        turns=(Turn(stalled, {"restartNonce": 1}),),
+        done=after("e2-1"),
     ),
     Story(
         "suspended while a run is at work, and resumed",

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+import os
 import random
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import support_wait
 from icdc_operator.cluster.kube import connect
 from support_cuts import Cut, client, connector_to
 from support_kill_endings import check
+from support_kill_playing import SOAK_VARIABLE
 from support_kill_proxy import Aim, KillProxy
 from support_kill_stories import STORIES, Story
 from support_kill_trial import Site, Trial
@@ -30,7 +32,7 @@ from support_operator import OperatorProcess
 
 pytestmark = pytest.mark.api
 
-KILLS = 5
+KILLS = 5 if os.environ.get(SOAK_VARIABLE) else 3
 STEP_SECONDS = 0.25
 LIFE_SECONDS = 120.0
 MOST_CALLS = 40
