@@ -207,7 +207,7 @@ class Trial:
         deadline = clock.seconds + LIMIT_SECONDS
         while not self.witness.complaints:
             await asyncio.sleep(SETTLED_SECONDS)
-            assert clock.seconds < deadline, f"not done: {self.calls[-40:]}"
+            assert clock.seconds < deadline, f"not done: {self.witness.status.to_resource()}"
             over = self._gone or (self._acted and self.story.done(self.witness.status))
             if over and self._is_idle() and clock.seconds - self._written > QUIET_SECONDS:
                 return
