@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 16
 
 SOAK_VARIABLE = "ICDC_SOAK"
 """Environment variable: all that can go wrong, and not only a share of it."""
-SHARE = 10
+SHARE = 20
 """So manieth part of all is tried where that is not set: another one by each seed."""
 
 Each = TypeVar("Each")
