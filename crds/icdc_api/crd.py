@@ -15,7 +15,7 @@ from icdc_api import naming
 from icdc_api.cel import RULES
 from icdc_api.schema import Schema, at, structural
 from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
+from icdc_api.status import UNOBSERVED, PipelineStatus
 
 HEADER = "# Made from the models in crds/icdc_api by `make crds`. Do not edit.\n"
 FILE_NAME = f"{naming.PLURAL}.{naming.GROUP}.yaml"
@@ -110,7 +110,10 @@ def root_schema() -> Schema:
             # The API server refuses anything more here, a description too.
             "metadata": {"type": "object"},
             "spec": structural(PipelineSpec, defaults=True),
-            "status": structural(PipelineStatus, defaults=False),
+            "status": {
+                **structural(PipelineStatus, defaults=False),
+                "default": {"observedGeneration": UNOBSERVED},
+            },
         },
     }
     for each in RULES:

@@ -7,9 +7,10 @@ decides anything, and no text holds row content.
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from icdc_api.base import (
+    MAX_COUNT,
     MAX_TABLES,
     ApiModel,
     Clipped,
@@ -24,6 +25,7 @@ from icdc_api.conditions import Condition, ConditionList, ConditionStatus, Condi
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 
 __all__ = [
+    "UNOBSERVED",
     "Condition",
     "ConditionStatus",
     "ConditionType",
@@ -215,12 +217,23 @@ class ObservedTriggers(ApiModel):
     """`spec.resync.nonce` whose comparison was made or given up; see `Verified`."""
 
 
+UNOBSERVED = -1
+"""As observedGeneration, what the API server fills in where no status was ever written: a tool
+that goes by kstatus would else take a pipeline that nobody has looked at for done."""
+
+Generation = Annotated[int, Field(strict=True, ge=UNOBSERVED, le=MAX_COUNT)]
+
+
+def _observed(value: object) -> object:
+    return None if value == UNOBSERVED else value
+
+
 class PipelineStatus(ApiModel):
     """What the operator knows about the pipeline. Progress itself lives in OpenSearch: this is a
     copy that can be lost."""
 
-    observed_generation: Count | None = None
-    """`metadata.generation` that the rest of the status is about."""
+    observed_generation: Annotated[Generation | None, BeforeValidator(_observed)] = None
+    """`metadata.generation` that the rest of the status is about; -1 before the first look."""
     conditions: ConditionList = ()
     """The statements that scripts and tools should read."""
     phase: Phase = Phase.PENDING

@@ -64,6 +64,11 @@ class MemoryCluster:
         assert saved is not None
         return saved
 
+    async def confirm(self, observation: Observation) -> None:
+        self._request("confirm")
+        if observation.pipeline["metadata"]["resourceVersion"] != str(self.version):
+            raise Conflict("it was written since")
+
     async def act(self, observation: Observation, action: Action) -> None:
         self._request("act")
         assert self.observed is not None

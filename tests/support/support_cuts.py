@@ -7,7 +7,7 @@ of it gets through any more.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +21,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from icdc_operator.cluster.kube import connect
 from support_fake_api import FakeAnswer, refusal
 from support_leaping_clock import Clock
+from support_stale_views import StaleView
 
 CALL_SECONDS = 0.0041
 OTHERS_SECONDS = 0.0037
@@ -41,10 +42,14 @@ class Fault(StrEnum):
     THROTTLED = "429"
     BROKEN = "500"
     SLOW = "slow"
+    STALE = "reads answered for a while as before the call"
+    KILLED_STALE = "killed after the call was applied, then reads as before it"
 
 
-KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
-DISTURBANCES = tuple(each for each in Fault if each not in KILLS)
+KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER, Fault.KILLED_STALE)
+DISTURBANCES = (Fault.LOST, Fault.CONFLICT, Fault.THROTTLED, Fault.BROKEN, Fault.SLOW)
+VIEWS = (Fault.STALE, Fault.KILLED_STALE)
+"""Those of a server that lags behind what was written to another one."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,17 @@ class Journal:
 
     cut: Cut
     calls: list[str] = field(default_factory=list)
+    view: StaleView | None = None
+    """What reads are answered from while it lasts."""
 
     def enter(self, call: str) -> Fault | None:
         """Notes a call; what becomes of it."""
         self.calls.append(call)
         return self.cut.fault if len(self.calls) == self.cut.at else None
 
+
+Look = Callable[[], Awaitable[StaleView]]
+"""All that reads of the pipeline would find now."""
 
 Applied = Callable[[str, str, Any, bytes], None]
 """Told of each call that the server has done: method, path, body and answer."""
@@ -88,11 +98,16 @@ class Line:
         clock: Clock,
         *,
         journal: Journal | None = None,
+        look: Look | None = None,
+        seconds: Callable[[], float] | None = None,
         applied: Applied = lambda method, path, body, answer: None,
     ) -> None:
         self._client: Any = client
         self._clock = clock
         self._journal = journal
+        self._look = look
+        usual = CALL_SECONDS if journal else OTHERS_SECONDS
+        self._seconds = seconds or (lambda: usual)
         self._applied = applied
         self._dead = False
 
@@ -108,11 +123,11 @@ class Line:
             raise CutError
         path = urlsplit(url).path
         fault = self._journal.enter(f"{method} {path}") if self._journal else None
-        await asyncio.sleep(CALL_SECONDS if self._journal else OTHERS_SECONDS)
+        await asyncio.sleep(self._seconds())
         if fault is Fault.KILLED_BEFORE:
             self.end()
             raise CutError
-        played = _refused(fault)
+        played = _refused(fault) or await self._seen_before(fault, method, url)
         if played is not None:
             return played
         if fault is Fault.SLOW:
@@ -122,14 +137,24 @@ class Line:
                 method, url, headers, body, _post, _request_timeout=_request_timeout
             )
             data = await answer.read()
-        if 200 <= answer.status <= 299:
+        # What was to be deleted and is gone was deleted by somebody else, whom a watch tells of.
+        if 200 <= answer.status <= 299 or (method, answer.status) == ("DELETE", 404):
             self._applied(method, path, body, data)
-        if fault is Fault.KILLED_AFTER:
+        if fault in (Fault.KILLED_AFTER, Fault.KILLED_STALE):
             self.end()
             raise CutError
         if fault is Fault.LOST:
             raise aiohttp.ServerDisconnectedError
         return answer
+
+    async def _seen_before(self, fault: Fault | None, method: str, url: str) -> FakeAnswer | None:
+        """The answer of a server that lags behind, while one does."""
+        if self._journal is None:
+            return None
+        if fault in VIEWS and self._look is not None:
+            self._journal.view = await self._look()
+        view = self._journal.view
+        return view.answer(method, url, self._clock.seconds) if view is not None else None
 
     def end(self) -> None:
         """Lets nothing through any more."""

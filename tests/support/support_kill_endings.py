@@ -58,6 +58,9 @@ async def check(trial: Trial) -> Ending:
     story, witness = trial.story, trial.witness
     assert not witness.complaints, witness.complaints
     assert [_short(name, trial) for name in witness.created] == list(story.runs)
+    # One that is played whole begins before others do.
+    assert tuple(witness.verdicts[-len(story.verdicts) :]) == story.verdicts, witness.verdicts
+    assert trial.whole or len(witness.verdicts) == len(story.verdicts), witness.verdicts
     pipeline = await trial.api.get_pipeline(trial.site.namespace, trial.name)
     found = await _ending(trial, pipeline)
     assert sorted(found.applications) == sorted(story.kept)

@@ -1,6 +1,7 @@
 """A proxy before the real API server that kills who asks, at a call that was chosen before.
 
 Watches pass and are not counted: they change nothing, and a process that dies loses them anyway.
+But every third of them has expired: it is told to begin anew (410), without what was between.
 Serves plain HTTP on loopback; credentials pass through it to the server.
 """
 
@@ -14,6 +15,19 @@ from aiohttp import web
 
 from support_cuts import Applied
 
+_EXPIRED = json.dumps(
+    {
+        "type": "ERROR",
+        "object": {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "message": "too old resource version: 1 (2)",
+            "reason": "Expired",
+            "code": 410,
+        },
+    }
+)
 _PASSED = frozenset({"accept", "authorization", "content-type"})
 
 
@@ -34,6 +48,8 @@ class KillProxy:
         self._session = session
         self._applied = applied
         self.aim: Aim | None = None
+        self.watches = 0
+        """Those that were asked for; every third was told that it has expired."""
         self.killed_at: list[str] = []
         """The calls at which it has killed."""
 
@@ -54,6 +70,10 @@ class KillProxy:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         watch = "watch" in request.query
+        if watch:
+            self.watches += 1
+            if self.watches % 3 == 0:
+                return web.Response(text=_EXPIRED, content_type="application/json")
         aim = None if watch else self._due()
         what = f"{request.method} {request.path}"
         if aim is not None and not aim.after:

@@ -11,6 +11,7 @@ from typing import Any
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
+from support_kstatus import Verdict
 from support_played_driver import Course
 
 LONG = 3600
@@ -37,6 +38,8 @@ class Story:
     kept: tuple[str, ...]
     """Those whose SparkApplication and ConfigMap are there at the end."""
     done: When
+    verdicts: tuple[Verdict, ...]
+    """What kstatus makes of it, one after the other, from when on it is played."""
     spec: Mapping[str, Any] = field(default_factory=dict)
     courses: Mapping[str, Course] = field(default_factory=dict)
     turns: tuple[Turn, ...] = ()
@@ -92,15 +95,23 @@ def suspended(status: PipelineStatus) -> bool:
     return status.holds(ConditionType.SUSPENDED)
 
 
+def stalled(status: PipelineStatus) -> bool:
+    """A person must act."""
+    return status.holds(ConditionType.STALLED)
+
+
 def _polled(seconds: int) -> dict[str, Any]:
     return {"changelog": {"pollIntervalSeconds": seconds}}
 
+
+_WORKS, _DONE, _FAILED = Verdict.IN_PROGRESS, Verdict.CURRENT, Verdict.FAILED
 
 _MORE_TABLES = [{"name": f"shop.{name}", "identifierColumns": ["id"]} for name in ("orders", "new")]
 
 STORIES = (
     Story(
         "created, exported, idle",
+        verdicts=(_WORKS, _DONE),
         runs=("e1-1",),
         kept=("e1-1",),
         spec=_polled(LONG),
@@ -108,6 +119,7 @@ STORIES = (
     ),
     Story(
         "a changelog run, after which the export is forgotten",
+        verdicts=(_DONE,),
         runs=("e1-1", "c2-1"),
         kept=("c2-1",),
         begins=after("e1-1"),
@@ -116,6 +128,7 @@ STORIES = (
     ),
     Story(
         "a run that fails and is tried again",
+        verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e1-2"),
         kept=("e1-1", "e1-2"),
         begins=while_running("e1-1"),
@@ -124,7 +137,19 @@ STORIES = (
         done=after("e1-2"),
     ),
     Story(
+        "given up, until a person asks for another start",
+        verdicts=(_WORKS, _FAILED, _WORKS, _DONE),
+        runs=("e1-1", "e2-1"),
+        kept=("e1-1", "e2-1"),
+        begins=while_running("e1-1"),
+        spec={**_polled(LONG), "retry": {"maxAttempts": 1}},
+        courses={"e1-1": Course.FAILS},
+        turns=(Turn(stalled, {"restartNonce": 1}),),
+        done=after("e2-1"),
+    ),
+    Story(
         "suspended while a run is at work, and resumed",
+        verdicts=(_WORKS, _DONE, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
         spec=_polled(LONG),
@@ -138,6 +163,7 @@ STORIES = (
     ),
     Story(
         "the spec changes while a run is at work",
+        verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
         spec=_polled(LONG),
@@ -148,6 +174,7 @@ STORIES = (
     ),
     Story(
         "a resync is asked for",
+        verdicts=(_DONE, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
         spec=_polled(LONG),
@@ -157,6 +184,7 @@ STORIES = (
     ),
     Story(
         "a run that does not start in time, and another that does",
+        verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e1-2"),
         kept=("e1-2",),
         begins=while_submitted("e1-1"),
@@ -166,6 +194,7 @@ STORIES = (
     ),
     Story(
         "deleted while a run is at work",
+        verdicts=(_WORKS,),
         runs=("e1-1",),
         kept=(),
         spec=_polled(LONG),
@@ -175,6 +204,7 @@ STORIES = (
     ),
     Story(
         "deleted with its indices while a run is at work",
+        verdicts=(_WORKS, Verdict.TERMINATING),
         runs=("e1-1", "d2-1"),
         kept=(),
         begins=while_running("e1-1"),

@@ -1,8 +1,7 @@
 """One story with one cut: operators that die and are built anew, a user, and how it all ended.
 
-An operator here is its core: adapter, reconciler, queue and workers as `process.Operator` wires
-them. Its watch is played: each write is told after a moment, to the operator that lives then, and
-never to one that comes later. Nothing but the API server outlives an operator.
+The watch of an operator is played: each write is told after a moment, to the operator that lives
+then, and never to one that comes later. Nothing but the API server outlives an operator.
 """
 
 import asyncio
@@ -19,20 +18,16 @@ from icdc_operator.cluster import together
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import Transport, unobserved
-from icdc_operator.cluster.loop.posting import Poster
-from icdc_operator.cluster.loop.reconciler import Reconciler
-from icdc_operator.cluster.loop.workers import Workers
-from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key, WorkQueue
-from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from support_cluster import SETTINGS
-from support_cuts import Cut, CutError, Journal, Line
+from icdc_operator.cluster.queue import Key
+from support_cuts import Cut, Journal, Line
+from support_kill_operator import Operator
 from support_kill_seeds import OWNED, Seed, plant
 from support_kill_stories import Story, Turn, When
 from support_kube_pipelines import Resource, minimal
 from support_leaping_clock import Clock
 from support_pipelines import NOW
 from support_player import Player
+from support_stale_views import STALE_SECONDS, StaleView
 from support_witness import Witness
 
 RESTART_SECONDS = 1.0
@@ -58,52 +53,6 @@ class Site:
     """The time of operators and drivers when the clock starts; the server keeps its own."""
 
 
-class Operator:
-    """One operator, from its start to its death."""
-
-    def __init__(self, line: Line, key: Key, clock: Clock, now: Callable[[], datetime]) -> None:
-        self.metrics = Metrics()
-        self.line = line
-        self._key = key
-        api = ClusterApi(cast(ApiClient, line), observer=self.metrics.saw_request)
-        self._queue = WorkQueue(lambda: clock.seconds)
-        self._adapter = ClusterAdapter(api, SETTINGS, now=now)
-        self._reconciler = Reconciler(
-            self._adapter,
-            now=now,
-            post_events=Poster(api, self.metrics).post,
-            metrics=self.metrics,
-        )
-        self._workers = Workers(self._queue, self._reconciler.reconcile, self.metrics)
-
-    async def run(self) -> None:
-        """Works until it is cut off."""
-        self._queue.add(self._key)
-        try:
-            await self._workers.run(2)
-        except BaseExceptionGroup as group:
-            _, others = group.split(CutError)
-            if others is not None:
-                raise
-        finally:
-            self.line.end()
-
-    def tell(self, plural: str, told: Resource, deleted: bool) -> None:
-        """As `process.Operator` takes an event of a watch."""
-        version = str(told["metadata"].get("resourceVersion", ""))
-        living = plural == kinds.PIPELINE.plural and not deleted
-        if living and self._reconciler.knows(self._key, version):
-            return
-        if plural == kinds.POD.plural:
-            self._adapter.note_driver_pod(told)
-        self._queue.add(self._key)
-
-    @property
-    def at_work(self) -> bool:
-        """Whether a look is under way."""
-        return self._queue.active > 0
-
-
 class Trial:
     """One pipeline through one story."""
 
@@ -113,11 +62,15 @@ class Trial:
         self.site, self.story, self.name = site, story, name
         self.seed: Seed | None = seed
         """What it begins from; where it begins from nothing, what others can begin from."""
+        self.whole = seed is None
         self._zero = 0.0
         self.journal = Journal(cut)
         self.witness = Witness()
         self.restarts = 0
-        self._operator: Operator | None = None
+        self.told = 0
+        """Events of watches; those in `swallowed`, counted from 1, reach no operator."""
+        self.swallowed = range(0)
+        self._living: list[Operator] = []
         self._written = 0.0
         self._changed = asyncio.Event()
         self._last_call = 0
@@ -163,7 +116,7 @@ class Trial:
         else:
             resource = minimal(self.name, **self.story.spec)
             resource["metadata"]["namespace"] = self.site.namespace
-            await self.api.create(resource)
+            self.witness.saw_stored(await self.api.create(resource))
         works = (self._settled(), self.player.run(), self._operators(), self._user())
         await together.first_of(*(self._until_over(work) for work in works))
 
@@ -174,17 +127,37 @@ class Trial:
             self._over = True
 
     async def _operators(self) -> None:
+        await self.operators(self.journal)
+
+    async def operators(self, journal: Journal, seconds: Callable[[], float] | None = None) -> None:
+        """One operator after the other, until all is over; `seconds` is what a call takes."""
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
-            site, applied = self.site, self.saw_operator
-            line = Line(site.operator, site.clock, journal=self.journal, applied=applied)
-            key = Key(self.site.namespace, self.name)
-            self._operator = Operator(line, key, self.site.clock, self.now)
-            await self._operator.run()
-            self._check_errors()
-            self._operator = None
+            site = self.site
+            line = Line(
+                site.operator,
+                site.clock,
+                journal=journal,
+                look=self._look,
+                seconds=seconds,
+                applied=self.saw_operator,
+            )
+            operator = Operator(line, Key(site.namespace, self.name), site.clock, self.now)
+            self._living.append(operator)
+            try:
+                await operator.run()
+            finally:
+                self._living.remove(operator)
+            operator.check_errors()
             self.restarts += 1
             await asyncio.sleep(RESTART_SECONDS)
+
+    async def _look(self) -> StaleView:
+        """What an operator would find now, for a while."""
+        pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
+        found = {kind.plural: await self.listed(kind) for kind in OWNED}
+        found[kinds.PIPELINE.plural] = [] if pipeline is None else [pipeline]
+        return StaleView(self.site.clock.seconds + STALE_SECONDS, found)
 
     async def _user(self) -> None:
         begins = self.story.begins
@@ -213,6 +186,7 @@ class Trial:
         where = (kinds.PIPELINE, self.site.namespace, self.name)
         if turn.spec is not None:
             changed = await self.api.merge_patch(*where, {"spec": turn.spec})
+            self.witness.saw_stored(changed)
             self._tell(kinds.PIPELINE.plural, changed, False)
             return
         found = await self.api.get(*where)
@@ -234,7 +208,7 @@ class Trial:
         deadline = clock.seconds + LIMIT_SECONDS
         while not self.witness.complaints:
             await asyncio.sleep(SETTLED_SECONDS)
-            assert clock.seconds < deadline, f"not done: {self.calls[-40:]}"
+            assert clock.seconds < deadline, f"not done: {self.witness.status.to_resource()}"
             over = self._gone or (self._acted and self.story.done(self.witness.status))
             if over and self._is_idle() and clock.seconds - self._written > QUIET_SECONDS:
                 return
@@ -245,16 +219,10 @@ class Trial:
         return await self.api.list_objects(kind, self.site.namespace, selector=selector)
 
     def _is_idle(self) -> bool:
-        """Whether there is an operator, and nothing for it to do at this moment."""
-        if self._operator is None or self._operator.at_work:
-            return False
-        self._check_errors()
-        return True
-
-    def _check_errors(self) -> None:
-        assert self._operator is not None
-        (errors,) = self._operator.metrics.unexpected_errors.collect()
-        assert errors.samples[0].value == 0, "an internal error; see the log"
+        """Whether there is an operator, and nothing for any to do at this moment."""
+        for each in self._living:
+            each.check_errors()
+        return bool(self._living) and not any(each.at_work for each in self._living)
 
     def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
         """The server has done what an operator asked for."""
@@ -265,7 +233,7 @@ class Trial:
         parts = path.strip("/").split("/")
         match method, parts[-3:]:
             case "PATCH", [kinds.PIPELINE.plural, _, "status"]:
-                self.witness.saw_status(body[1]["value"])
+                self.witness.saw_stored(told)
                 self._changed.set()
                 self._tell(kinds.PIPELINE.plural, told, False)
                 return
@@ -281,8 +249,10 @@ class Trial:
             case "DELETE", [*_, kinds.APPLICATION.plural, name]:
                 self.witness.saw_deletion(name)
                 self._tell(kinds.APPLICATION.plural, {"metadata": {}}, True)
-            case "DELETE", [*_, kinds.POD.plural, _] if told["kind"] == "Pod":
-                self._tell(kinds.POD.plural, told, False)
+            case "DELETE", [*_, kinds.POD.plural, _]:
+                # By the garbage collector, if it was faster: it goes by the clock on the wall.
+                gone = told["kind"] != "Pod"
+                self._tell(kinds.POD.plural, {"metadata": {}} if gone else told, gone)
             case _:
                 return
         self.player.wake()
@@ -292,9 +262,11 @@ class Trial:
             self._written = self.site.clock.seconds
 
     def _tell(self, plural: str, told: Resource, deleted: bool) -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_later(WATCH_SECONDS, self._arrive, plural, told, deleted)
+        self.told += 1
+        if self.told not in self.swallowed:
+            loop = asyncio.get_running_loop()
+            loop.call_later(WATCH_SECONDS, self._arrive, plural, told, deleted)
 
     def _arrive(self, plural: str, told: Resource, deleted: bool) -> None:
-        if self._operator is not None:
-            self._operator.tell(plural, told, deleted)
+        for each in self._living:
+            each.tell(plural, told, deleted)

@@ -28,7 +28,8 @@ def make_spec(*tables: str, **spec: Any) -> PipelineSpec:
 
 def caught_up(name: str = "shop.orders", **more: Any) -> TableStatus:
     fields = {"applied_snapshot_id": "7", "current_snapshot_id": "7", "snapshots_behind": 0}
-    return TableStatus(name=name, index=name, state=TableState.STREAMING, **(fields | more))
+    state = {"state": TableState.STREAMING}
+    return TableStatus(name=name, index=name, **(state | fields | more))
 
 
 def stalled(reason: TableReason) -> TableStatus:

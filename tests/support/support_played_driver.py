@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.runs import Failure
+from icdc_api.spec import Mode, PipelineSpec
 from icdc_api.status import TableState, TableStatus
+from icdc_api.tables import Table
 from support_pipelines import caught_up
 
 
@@ -44,7 +47,7 @@ class Driver:
             return self.last(Failure.of(SourceUnavailable("the catalog does not answer")))
         # The n-th run of a pipeline finds the n-th snapshot.
         number = int(self.request.run_id.split("-")[-2][1:])
-        for table in self._tables:
+        for table in self._names:
             self.applied[table] = max(number, self.applied.get(table, 0))
         return self.last(None)
 
@@ -58,17 +61,29 @@ class Driver:
             run_id=self.request.run_id,
             started_at=self.begun,
             updated_at=self.now(),
-            tables=tuple(self._table(name) for name in self._tables),
+            tables=tuple(self._table(table) for table in self._tables),
         )
 
     @property
-    def _tables(self) -> list[str]:
-        return [str(table["name"]) for table in self.request.pipeline["spec"]["tables"]]
+    def _tables(self) -> tuple[Table, ...]:
+        return self._spec.tables
 
-    def _table(self, name: str) -> TableStatus:
+    @property
+    def _names(self) -> list[str]:
+        return [table.name for table in self._tables]
+
+    @property
+    def _spec(self) -> PipelineSpec:
+        return PipelineSpec.model_validate(self.request.pipeline["spec"], by_alias=True)
+
+    def _table(self, table: Table) -> TableStatus:
+        name, index = table.name, table.index_name
         number = self.applied.get(name)
         if number is None:
-            return TableStatus(name=name, index=name, state=TableState.EXPORTING)
+            return TableStatus(name=name, index=index, state=TableState.EXPORTING)
         snapshot = {f"{which}_snapshot_id": str(number) for which in ("applied", "current")}
-        more = {"applied_sequence_number": number, "applied_at": self.now()}
-        return caught_up(name, rows_upserted=10 * number, **snapshot, **more)
+        more: dict[str, Any] = {"applied_sequence_number": number, "applied_at": self.now()}
+        if self._spec.mode == Mode.EXPORT_ONLY:
+            more["state"] = TableState.COMPLETE
+        told = caught_up(name, rows_upserted=10 * number, **snapshot, **more)
+        return told.model_copy(update={"index": index})

@@ -13,6 +13,8 @@ from icdc_api.job import RunRequest
 from icdc_api.status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
+from support_kill_verdicts import why_wrong
+from support_kstatus import Verdict, verdict
 
 Resource = dict[str, Any]
 
@@ -30,14 +32,18 @@ class Witness:
     complaints: list[str] = field(default_factory=list)
     applied: dict[str, int] = field(default_factory=dict)
     """What the target truly holds: sequence numbers by table."""
+    verdicts: list[Verdict] = field(default_factory=list)
+    """Those of kstatus on all that the server has stored, each when it changed."""
     _open: set[str] = field(default_factory=set)
     _submitted: set[str] = field(default_factory=set)
     _epochs: dict[str, int] = field(default_factory=dict)
+    _planted: set[str] = field(default_factory=set)
 
     def begin(self, planted: list[Resource], applied: dict[str, int]) -> None:
         """What is there before anything happens: the pipeline, then what belongs to it."""
         self.applied |= applied
-        self.saw_status(planted[0]["status"])
+        self._planted = {identity(each)[0] for each in planted if each["kind"] == "Pod"}
+        self.saw_stored(planted[0])
         run = self.status.current_run
         for each in planted:
             if each["kind"] != application.KIND:
@@ -49,8 +55,18 @@ class Witness:
                 self._open.add(run_id)
                 self._submitted.add(run_id)
 
-    def saw_status(self, document: Resource) -> None:
-        """A status became durable."""
+    def saw_stored(self, pipeline: Resource) -> None:
+        """The server has stored the pipeline, with a new spec or a new status."""
+        self._saw_status(pipeline.get("status") or {})
+        found = verdict(pipeline)
+        began = self._planted | set(self.started)
+        wrong = why_wrong(found, pipeline, self.status, target=set(self.applied), began=began)
+        if wrong is not None:
+            self._complain(f"kstatus: {found.value}, but {wrong}")
+        if self.verdicts[-1:] != [found]:
+            self.verdicts.append(found)
+
+    def _saw_status(self, document: Resource) -> None:
         before, after = self.status, parse_status(document)
         self.status = after
         run, known = after.current_run, [*before.recent_runs, before.current_run]
@@ -62,13 +78,13 @@ class Witness:
             self._complain(f"a run is logged twice: {log}")
         if (before.observed_generation or 0) > (after.observed_generation or 0):
             self._complain("observedGeneration went back")
-        tables = {table.name: table for table in before.tables}
-        same = {table.name for table in after.tables} == set(tables)
+        tables = {(table.name, table.index): table for table in before.tables}
+        same = {(table.name, table.index) for table in after.tables} == set(tables)
         was, now = (each.holds(ConditionType.EXPORTED) for each in (before, after))
         if same and was and not now:
             self._complain("Exported was taken back")
         for table in after.tables:
-            self._saw_table(tables.get(table.name), table)
+            self._saw_table(tables.get((table.name, table.index)), table)
 
     def saw_creation(self, created: Resource) -> None:
         """A SparkApplication was created."""

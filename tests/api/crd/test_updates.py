@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+import support_kstatus
+from icdc_api.status import UNOBSERVED, PipelineStatus, parse_status
+from support_kstatus import Verdict
 from support_kube_pipelines import SAMPLES, Pipelines, condition, minimal
 
 pytestmark = pytest.mark.api
@@ -68,7 +71,10 @@ def test_a_nonce_may_grow_or_stay(
 def test_applying_the_same_again_changes_nothing(
     pipelines: Pipelines, spec: dict[str, Any]
 ) -> None:
-    first = pipelines.apply(minimal(**spec))
+    pipelines.apply(minimal(**spec))
+    # Until a status is written, the server fills one in, and stores that with the next write.
+    pipelines.patch_status(STATUS)
+    first = pipelines.get()
     assert pipelines.apply(minimal(**spec)) == first
 
 
@@ -133,10 +139,18 @@ def test_kubectl_wait_returns_once_the_pipeline_is_ready(pipelines: Pipelines) -
     assert _wait_for_ready(pipelines, "0s") != 0
     with ThreadPoolExecutor(max_workers=1) as pool:
         waiting = pool.submit(_wait_for_ready, pipelines, "60s")
-        pipelines.patch_status({"conditions": [condition("Ready", "False")]})
+        seen = {"observedGeneration": 1}
+        pipelines.patch_status({**seen, "conditions": [condition("Ready", "False")]})
         assert not waiting.done()
-        pipelines.patch_status({"conditions": [condition("Ready", "True")]})
+        pipelines.patch_status({**seen, "conditions": [condition("Ready", "True")]})
         assert waiting.result() == 0
+
+
+def test_a_pipeline_that_nobody_has_looked_at_is_not_taken_for_done(pipelines: Pipelines) -> None:
+    made = pipelines.apply(minimal())
+    assert made["status"] == {"observedGeneration": UNOBSERVED}
+    assert support_kstatus.verdict(made) == Verdict.IN_PROGRESS
+    assert parse_status(made["status"]) == PipelineStatus()
 
 
 def test_kubectl_wait_does_not_take_the_word_of_an_older_generation(pipelines: Pipelines) -> None:

@@ -24,7 +24,7 @@ from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import Observation
-from icdc_operator.observed import Action, Decision
+from icdc_operator.observed import Action, CreateRun, Decision
 
 PROGRESS_SECONDS = 5.0
 """Between two writes of a status that differ in nothing but how far the tables are."""
@@ -48,6 +48,10 @@ class Adapter(Protocol):
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
         """Writes the status; Conflict when the pipeline is not as observed any more."""
+        ...
+
+    async def confirm(self, observation: Observation) -> None:
+        """Conflict when the pipeline is not as observed any more, or gone."""
         ...
 
     async def act(self, observation: Observation, action: Action) -> None:
@@ -138,6 +142,10 @@ class Reconciler:
             except NotFound:
                 self._forget(key)
                 return None
+        elif any(not isinstance(action, CreateRun) for action in decision.actions):
+            # Runs are listed after the pipeline was read: another operator may have recorded one
+            # and created it in between, which looks as if no record asked for it.
+            await self._adapter.confirm(observation)
         for action in decision.actions:
             await self._adapter.act(observation, action)
         self._looked_at[key] = _version(observation)

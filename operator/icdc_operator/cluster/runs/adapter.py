@@ -19,6 +19,7 @@ from icdc_operator import comparisons, deletion, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs import creation, pods, resource, seen
@@ -137,6 +138,13 @@ class ClusterAdapter:
         written = await self._api.replace_status(observation.pipeline, status.to_resource())
         observed = replace(observation.observed, status=status)
         return replace(observation, pipeline=written, observed=observed)
+
+    async def confirm(self, observation: Observation) -> None:
+        """Conflict when the pipeline is not as observed any more, or gone."""
+        read = observation.pipeline["metadata"]
+        present = await self._api.get_pipeline(read["namespace"], read["name"])
+        if present is None or present["metadata"]["resourceVersion"] != read["resourceVersion"]:
+            raise Conflict("the pipeline was written since it was read")
 
     async def act(self, observation: Observation, action: Action) -> None:
         """Carries out one action; harmless when it was carried out before.

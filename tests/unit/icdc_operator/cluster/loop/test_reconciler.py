@@ -11,7 +11,7 @@ from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.loop.reconciler import LOOKS, PROGRESS_SECONDS, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.decide import OBSERVE_SECONDS
-from icdc_operator.observed import CreateRun, RunPhase
+from icdc_operator.observed import CreateRun, RunPhase, StopRun
 from support_cluster_fakes import SHOP, MemoryCluster
 from support_pipelines import at_work, caught_up, make_spec, observed, report, seen
 
@@ -151,6 +151,25 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
         asyncio.run(fresh.reconciler().reconcile(SHOP))
     assert looks == ["observe", "save"] * LOOKS
     assert fresh.taken_steps() == []
+
+
+def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None:
+    stray = seen(RunPhase.RUNNING)
+    cluster = MemoryCluster(replace(observed(make_spec()), runs=(stray,)))
+    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    stop = StopRun(stray.name, graceful=False)
+    assert [step.detail for step in cluster.taken_steps("act")] == [stop]
+    asked: list[str] = []
+
+    def another_operator_records_it(what: str) -> None:
+        if what == "confirm" and what not in asked:
+            cluster.touch()
+        asked.append(what)
+
+    cluster.before = another_operator_records_it
+    asyncio.run(cluster.reconciler().reconcile(SHOP))
+    assert asked == ["observe", "confirm", "observe", "confirm", "act"]
+    assert [step.detail for step in cluster.taken_steps()] == [stop]
 
 
 @pytest.mark.parametrize("gone_at", ["observe", "save"])

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+import os
 import random
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import support_wait
 from icdc_operator.cluster.kube import connect
 from support_cuts import Cut, client, connector_to
 from support_kill_endings import check
+from support_kill_playing import SOAK_VARIABLE
 from support_kill_proxy import Aim, KillProxy
 from support_kill_stories import STORIES, Story
 from support_kill_trial import Site, Trial
@@ -30,7 +32,7 @@ from support_operator import OperatorProcess
 
 pytestmark = pytest.mark.api
 
-KILLS = 5
+KILLS = 5 if os.environ.get(SOAK_VARIABLE) else 3
 STEP_SECONDS = 0.25
 LIFE_SECONDS = 120.0
 MOST_CALLS = 40
@@ -49,6 +51,8 @@ class ProcessTrial(Trial):
         self.player.step_seconds = STEP_SECONDS
         self._rng, self._account, self._folder = rng, account, folder
         self.killed_at: list[str] = []
+        self.expired = 0
+        """Watches that were told to begin anew."""
 
     async def _operators(self) -> None:
         settings = await connect.configuration({connect.KUBECONFIG: str(self._account)})
@@ -61,7 +65,10 @@ class ProcessTrial(Trial):
                 write_kubeconfig(path, {"server": address}, token, self.site.namespace)
                 for _ in range(KILLS):
                     await self._life(path, proxy, self._rng.randint(1, MOST_CALLS))
-                await self._life(path, proxy, 0)
+                try:
+                    await self._life(path, proxy, 0)
+                finally:
+                    self.expired = proxy.watches // 3
 
     async def _life(self, kubeconfig: Path, proxy: KillProxy, calls: int) -> None:
         """One process until it is killed, at its so manieth call; never by 0."""
@@ -105,5 +112,7 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
                 record_property("kill", f"{SUSPENDED}: {place}")
             assert await check(trial) == wanted
             assert trial.killed_at
+            record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")
+            assert trial.expired
 
     support_leaping_clock.run(main)

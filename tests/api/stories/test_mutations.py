@@ -1,0 +1,115 @@
+"""Acto's question: does the end depend on nothing but the spec that was declared last?
+
+Each field is changed, changed back and changed again, each time once all has settled. The spec that
+was changed back must come to the same by every way, and so must each changed spec.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from icdc_api.spec import PipelineSpec
+from support_kill_mutations import (
+    MISTAKES,
+    MUTATIONS,
+    ONE_WAY,
+    MutationTrial,
+    Spec,
+    changed,
+)
+from support_kill_playing import Place, play_all
+from support_kill_stories import STORIES, Story
+from support_kill_trial import Site
+from support_kstatus import Verdict
+from support_kube_pipelines import Resource
+
+pytestmark = pytest.mark.api
+
+LEFT_OUT = {"deletionPolicy"}
+"""Fields that matter only when the pipeline is deleted."""
+
+
+@dataclass
+class Lived:
+    """The trials by what was changed in them."""
+
+    trials: dict[str, MutationTrial] = field(default_factory=dict)
+
+    def ends(self, what: str) -> list[Resource]:
+        """What each spec of the trial came to."""
+        return self.trials[what].endings
+
+
+def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
+    """A pipeline for each list of specs, which it is given one after the other."""
+    lived = Lived()
+
+    async def play(site: Site, name: str, what: str) -> None:
+        trial = MutationTrial(site, name, specs[what])
+        try:
+            await trial.run()
+        except (AssertionError, ExceptionGroup, TimeoutError) as error:
+            raise AssertionError(f"{what}: {error}") from error
+        assert not trial.witness.complaints, f"{what}: {trial.witness.complaints}"
+        lived.trials[what] = trial
+
+    play_all(place, list(specs), play)
+    return lived
+
+
+def test_every_field_that_matters_is_changed() -> None:
+    names = {(each.alias or name) for name, each in PipelineSpec.model_fields.items()}
+    tried = {name for each in (*MUTATIONS.values(), *ONE_WAY.values()) for name in each}
+    assert names == tried | LEFT_OUT
+
+
+def test_the_end_depends_only_on_the_last_spec(place: Callable[[Story], Place]) -> None:
+    base = changed()
+    ways = {
+        what: [base, spec, base, spec]
+        for what, each in MUTATIONS.items()
+        for spec in [changed(each)]
+    }
+    lived = live(place(STORIES[0]), {**ways, "nothing": [base, base]})
+    (first, unchanged) = lived.ends("nothing")
+    assert first == unchanged
+    for what in MUTATIONS:
+        fresh, once, back, again = lived.ends(what)
+        assert not lived.trials[what].refusals, what
+        assert fresh == back == first, what
+        assert once == again, what
+        assert once != first, f"{what} makes no difference"
+        assert once["verdict"] == Verdict.CURRENT, what
+
+
+def test_what_is_asked_for_once_is_done_once(place: Callable[[Story], Place]) -> None:
+    base = changed()
+    lived = live(
+        place(STORIES[0]), {what: [base, changed(each), base] for what, each in ONE_WAY.items()}
+    )
+    for what, trial in lived.trials.items():
+        fresh, asked, refused = trial.endings
+        assert fresh["conditions"] == asked["conditions"] == refused["conditions"], what
+        assert asked == refused, what
+        assert len(trial.witness.created) == 2, what
+        (refusal,) = trial.refusals
+        assert "never shrinks" in refusal
+
+
+def test_a_mistake_is_refused_with_a_reason_and_mended(place: Callable[[Story], Place]) -> None:
+    base = changed()
+    ways = {what: [base, changed(spec), base] for what, (spec, _) in MISTAKES.items()}
+    lived = live(place(STORIES[0]), ways)
+    for what, (_, named) in MISTAKES.items():
+        trial = lived.trials[what]
+        good, bad, mended = trial.endings
+        assert good == mended, what
+        if trial.refusals:
+            assert bad == good, what
+            told = trial.refusals[0]
+        else:
+            assert bad["verdict"] == Verdict.FAILED, what
+            status, reason, told = bad["conditions"]["SpecValid"]
+            assert (status, reason) == ("False", "InvalidSpec"), what
+        assert named in told, f"{what}: {told}"
