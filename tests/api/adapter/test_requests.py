@@ -49,7 +49,7 @@ def test_the_status_of_a_pipeline_that_was_made_anew_is_not_written(admin: Clust
     admin.pipelines.apply(minimal())
     with pytest.raises(errors.Conflict):
         admin.ask(lambda api: api.replace_status(before, {"phase": "Streaming"}))
-    assert "status" not in admin.pipelines.get()
+    assert admin.pipelines.get()["status"] == {"observedGeneration": -1}
 
 
 def test_what_the_schema_refuses_is_invalid(admin: Cluster) -> None:
