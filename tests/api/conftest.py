@@ -24,11 +24,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             support_kube_binaries.programs()
 
 
+_RUNNING = contextlib.ExitStack()
+"""The control plane, if it runs."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Ends the control plane after the last test that needs it: idle it takes a tenth of a core."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _RUNNING.close()
+
+
 @pytest.fixture(scope="session")
 def kube() -> Iterator[KubeApi]:
-    """One control plane for the whole test run; it knows the kind of pipelines."""
-    with KubeApi(crds=[crd.COMMITTED]) as running:
-        yield running
+    """One control plane for all these tests; it knows the kind of pipelines."""
+    with _RUNNING:
+        yield _RUNNING.enter_context(KubeApi(crds=[crd.COMMITTED]))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import support_opensearch
 from icdc_operator.embedded.jars import jar_set
 from icdc_operator.embedded.jdk import find_spark_jdk
+from icdc_operator.embedded.lake import QUICK_START
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.session import APPLICATION_CONF
 from support_faultproxy import FaultProxy
@@ -75,7 +76,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         **APPLICATION_CONF,
         "spark.jars": ",".join(str(jar) for jar in jar_set("spark")),
         "spark.driver.memory": "1500m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "scratch"),

@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 16
 
 SOAK_VARIABLE = "ICDC_SOAK"
 """Environment variable: all that can go wrong, and not only a share of it."""
-SHARE = 20
+SHARE = 40
 """So manieth part of all is tried where that is not set: another one by each seed."""
 
 Each = TypeVar("Each")
@@ -54,7 +54,7 @@ def share(rng: random.Random, everything: Sequence[Each]) -> list[Each]:
     """Those to be tried now, evenly spread; all of them in a soak."""
     if os.environ.get(SOAK_VARIABLE):
         return list(everything)
-    return list(everything[rng.randrange(SHARE) :: SHARE])
+    return list(everything[rng.randrange(min(SHARE, len(everything))) :: SHARE])
 
 
 async def lived(trial: Trial, what: object) -> Ending:

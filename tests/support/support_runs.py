@@ -18,10 +18,12 @@ from typing import Self
 
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.spark import Spark
+from icdc_operator.embedded.lake import QUICK_START
 from icdc_operator.local import processes
 from icdc_operator.local.application import installed
 from icdc_operator.local.runs import LocalRuns
 from icdc_operator.observed import RunSeen
+from icdc_spark.session import APPLICATION_CONF
 from support_wait import until
 
 PROC = Path("/proc")
@@ -35,7 +37,7 @@ SMALL = Spark.model_validate(
         "driver": {"memory": "1g"},
         "executor": {"instances": 1, "cores": 2},
         "conf": {
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": QUICK_START,
             "spark.sql.shuffle.partitions": "2",
         },
     }
@@ -223,8 +225,7 @@ def kill(pid: int) -> None:
 
 
 def python_workers(root: int | None = None) -> list[int]:
-    """Python workers below a process (this one unless given); where Spark has just ended all for
-    idleness, the daemon that forks them."""
+    """Python workers below a process (this one unless given), or the daemon that forks them."""
     daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
     workers = {pid for pid in daemons if _parent(pid) in daemons}
     return sorted(workers or daemons)
@@ -237,7 +238,7 @@ def connected_to(pids: list[int], port: int) -> list[int]:
 
 
 def _is_pyspark_daemon(pid: int) -> bool:
-    return any("pyspark.daemon" in word for word in command(pid))
+    return APPLICATION_CONF["spark.python.daemon.module"] in command(pid)
 
 
 def _descendants(root: int) -> list[int]:

@@ -19,7 +19,7 @@ from support_kill_trial import Site, Trial
 
 pytestmark = pytest.mark.api
 
-TIMES, SOAK_TIMES = 3, 40
+TIMES, SOAK_TIMES = 2, 40
 QUICK_SECONDS, SLOW_SECONDS = 0.001, 1.5
 """Between these each call takes: from far below to above a step of the world around."""
 
