@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share; files start in their order, slow ones first.
 WORKERS ?= 2
-# All ways in which these stories can go wrong by ICDC_SOAK; without it a twentieth of them.
+# All ways in which these stories can go wrong by ICDC_SOAK; without it a fortieth of them.
 SOAK := tests/api/stories
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
