@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import support_kube_binaries
+import support_wait
 from icdc_api import crd
 from icdc_api.errors import IcdcError
 from support_kube import GIVEN, KubeApi
@@ -23,6 +24,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         with contextlib.suppress(IcdcError):
             support_kube_binaries.programs()
 
+
+SPARK_APPLICATIONS = Path(__file__).parent / "sparkapplications.yaml"
 
 _RUNNING = contextlib.ExitStack()
 """The control plane, if it runs."""
@@ -40,6 +43,18 @@ def kube() -> Iterator[KubeApi]:
     """One control plane for all these tests; it knows the kind of pipelines."""
     with _RUNNING:
         yield _RUNNING.enter_context(KubeApi(crds=[crd.COMMITTED]))
+
+
+@pytest.fixture(scope="session")
+def spark_applications(kube: KubeApi) -> None:
+    """The kind of SparkApplications, by a stand-in without a schema."""
+    if kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0:
+        return  # a given cluster may have spark-operator's own
+    kube.kubectl.ok("apply", "--server-side", "-f", str(SPARK_APPLICATIONS))
+    support_wait.until(
+        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
+        "the kind is served",
+    )
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from support_many import Churn, Many
 from support_operator import OperatorProcess
 
 ROOT = Path(__file__).parents[1]
-APPLICATIONS = ROOT / "api" / "adapter" / "sparkapplications.yaml"
+APPLICATIONS = ROOT / "api" / "sparkapplications.yaml"
 CHURN_THREADS = 2
 SAMPLES = 30
 """Of memory while runs come and go."""

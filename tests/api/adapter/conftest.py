@@ -1,7 +1,5 @@
 """An operator's adapter in a namespace of its own, on a server that knows SparkApplications."""
 
-from pathlib import Path
-
 import pytest
 
 import support_rules
@@ -10,20 +8,7 @@ from support_cluster import Cluster
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 
-HERE = Path(__file__).parent
 ACCOUNT = "icdc-operator"
-
-
-@pytest.fixture(scope="session")
-def spark_applications(kube: KubeApi) -> None:
-    """The kind of SparkApplications, by a stand-in without a schema."""
-    if kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0:
-        return  # a given cluster may have spark-operator's own
-    kube.kubectl.ok("apply", "--server-side", "-f", str(HERE / "sparkapplications.yaml"))
-    support_wait.until(
-        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
-        "the kind is served",
-    )
 
 
 @pytest.fixture

@@ -14,19 +14,7 @@ from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 from support_operator import OperatorProcess
 
-APPLICATIONS = Path(__file__).parents[1] / "adapter" / "sparkapplications.yaml"
-
 Start = Callable[..., OperatorProcess]
-
-
-@pytest.fixture(scope="session")
-def spark_applications(kube: KubeApi) -> None:
-    """The kind of SparkApplications, by a stand-in without a schema."""
-    kube.kubectl.ok("apply", "--server-side", "-f", str(APPLICATIONS))
-    support_wait.until(
-        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
-        "the kind is served",
-    )
 
 
 @pytest.fixture

@@ -12,18 +12,7 @@ from support_kill_stories import Story
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 
-ADAPTER = Path(__file__).parents[1] / "adapter"
 ACCOUNT = "icdc-operator"
-
-
-@pytest.fixture(scope="session")
-def spark_applications(kube: KubeApi) -> None:
-    """The kind of SparkApplications, by a stand-in without a schema."""
-    kube.kubectl.ok("apply", "--server-side", "-f", str(ADAPTER / "sparkapplications.yaml"))
-    support_wait.until(
-        lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
-        "the kind is served",
-    )
 
 
 @pytest.fixture
