@@ -13,9 +13,7 @@ from icdc_api.spec import PinSnapshots
 from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator import comparisons, progress, verification
 from icdc_operator.view import Claim, View
-
-MAX_NAMED = 5
-"""Tables that a condition's message names one by one; the others are counted."""
+from icdc_operator.wording import MAX_NAMED, named
 
 
 def _ready(view: View) -> Claim:
@@ -85,7 +83,7 @@ def _stalled(view: View) -> Claim:
         return Claim(False, "Suspended")
     tables = view.stalled_tables
     if tables:
-        return Claim(True, "TableStalled", _named(tables, _why))
+        return Claim(True, "TableStalled", named(tables, _why))
     failure = view.failure
     if failure is not None:
         status = view.status
@@ -106,7 +104,7 @@ def _exported(view: View) -> Claim:
     if view.exported:
         return Claim(True, "Exported")
     missing = [table for table in view.status.tables if not progress.is_exported(table)]
-    return Claim(False, "NotExported", _named(missing, lambda table: table.name))
+    return Claim(False, "NotExported", named(missing, lambda table: table.name))
 
 
 def _run_active(view: View) -> Claim:
@@ -123,7 +121,7 @@ def _caught_up(view: View) -> Claim:
     if not any(progress.is_looked_at(table) for table in tables):
         return Claim(None, "NotLookedAt")
     behind = [table for table in tables if not progress.is_caught_up(table)]
-    return Claim(False, "Behind", _named(behind, _how_far))
+    return Claim(False, "Behind", named(behind, _how_far))
 
 
 def _suspended(view: View) -> Claim:
@@ -144,7 +142,7 @@ def _dead_letters(view: View) -> Claim:
     refused = [table for table in view.status.tables if table.dead_letters]
     if not refused:
         return Claim(False, "None")
-    return Claim(True, "Refused", _named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
+    return Claim(True, "Refused", named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
 
 
 def _verified(view: View) -> Claim:
@@ -153,7 +151,7 @@ def _verified(view: View) -> Claim:
         return Claim(None, "Pending", pending)
     worst, tables = verification.worst(view.status.tables)
     text = "raise spec.resync.nonce with mode Verify to have index and table compared"
-    told = _named(tables, verification.in_words) if tables else text
+    told = named(tables, verification.in_words) if tables else text
     return Claim(verification.HOLDS[worst], worst.value, told)
 
 
@@ -200,12 +198,6 @@ def _duplicates(tables: Iterable[TableStatus]) -> str:
         f"{', '.join(twins.samples[:3])}"
         for name, twins in found[:MAX_NAMED]
     )
-
-
-def _named(tables: list[TableStatus], text: Callable[[TableStatus], str]) -> str:
-    named = "; ".join(text(table) for table in tables[:MAX_NAMED])
-    rest = len(tables) - MAX_NAMED
-    return f"{named}; and {rest} more" if rest > 0 else named
 
 
 QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {

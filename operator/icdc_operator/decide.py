@@ -92,7 +92,7 @@ def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
         tables = before.tables
     else:
         tables = progress.of_spec(observed.spec, before.tables)
-    seen = _seen(observed, before.current_run)
+    seen = observed.seen(before.current_run)
     if before.current_run is not None and seen is not None and seen.report is not None:
         tables = progress.with_report(tables, seen.report, before.current_run, now=now)
     elif before.current_run is None and observed.heads is not None:
@@ -102,12 +102,6 @@ def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
     )
 
 
-def _seen(observed: Observed, run: RunStatus | None) -> RunSeen | None:
-    if run is None:
-        return None
-    return next((s for s in observed.runs if (s.name, s.epoch) == (run.name, run.epoch)), None)
-
-
 def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> Step:
     ending = deletion.ending(known, observed, now=now)
     if ending is not None:
@@ -115,7 +109,7 @@ def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> Step:
     if observed.blind:
         return Step(known)
     run = known.current_run
-    seen = _seen(observed, run)
+    seen = observed.seen(run)
     strays = _strays(observed, run)
     if run is None:
         if strays:

@@ -12,9 +12,7 @@ from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator import deletion_claims, verification
 from icdc_operator.verification import Finding
-
-MAX_NAMED = 5
-"""Tables that one event names; the others are counted."""
+from icdc_operator.wording import named
 
 _OF_FINDING = {
     Finding.EQUAL: ("Verified", False),
@@ -80,9 +78,7 @@ def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Ev
     for finding, tables in verification.by_finding(fresh).items():
         if tables:
             reason, warning = _OF_FINDING[finding]
-            named = "; ".join(verification.in_words(table) for table in tables[:MAX_NAMED])
-            rest = len(tables) - MAX_NAMED
-            yield Event(reason, f"{named}; and {rest} more" if rest > 0 else named, warning)
+            yield Event(reason, named(tables, verification.in_words), warning)
 
 
 def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:

@@ -118,6 +118,13 @@ class Observed:
     namespace_ends: bool = False
     """Whether the namespace is being deleted too, and so takes no new run."""
 
+    def seen(self, run: RunStatus | None) -> RunSeen | None:
+        """That very attempt, as it is found now; None where nothing of it is."""
+        if run is None:
+            return None
+        one = (run.name, run.epoch)
+        return next((each for each in self.runs if (each.name, each.epoch) == one), None)
+
 
 @dataclass(frozen=True)
 class CreateRun:

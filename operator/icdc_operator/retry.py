@@ -73,14 +73,19 @@ def passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
     """The first passing fault that a table met, as a failure of the run that met it."""
     for table in tables:
         if is_retried(table) and table.reason is not None:
-            return Failure(
-                failure_class=FailureClass(table.reason.value),
-                reason=table.reason.value,
-                message=f"{table.name}: {table.message or table.reason.value}",
-                retryable=True,
-                who_acts=WhoActs.NOBODY,
-            )
+            return passing(table.name, table.reason.value, table.message)
     return None
+
+
+def passing(table: str, reason: str, message: str | None) -> Failure:
+    """A passing fault of that table, for one of PASSING_REASONS."""
+    return Failure(
+        failure_class=FailureClass(reason),
+        reason=reason,
+        message=f"{table}: {message or reason}",
+        retryable=True,
+        who_acts=WhoActs.NOBODY,
+    )
 
 
 def is_retried(table: TableStatus) -> bool:

@@ -11,7 +11,6 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
-from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.job import Compared, RunReport
 from icdc_api.runs import Failure
 from icdc_api.status import MAX_SAMPLES, TableStatus, Verification
@@ -109,13 +108,7 @@ def passing_failure(answered: Iterable[Compared]) -> Failure | None:
     passing = {each.value for each in retry.PASSING_REASONS}
     for answer in answered:
         if answer.equal is None and answer.reason in passing:
-            return Failure(
-                failure_class=FailureClass(answer.reason),
-                reason=answer.reason,
-                message=f"{answer.name}: {answer.message or answer.reason}",
-                retryable=True,
-                who_acts=WhoActs.NOBODY,
-            )
+            return retry.passing(answer.name, answer.reason, answer.message)
     return None
 
 

@@ -67,11 +67,7 @@ class View:
     @property
     def held_up(self) -> Failure | None:
         """What keeps the run at work from starting, or from going on, as far as is known."""
-        run = self.status.current_run
-        if run is None:
-            return None
-        one = (run.name, run.epoch)
-        seen = next((each for each in self.observed.runs if (each.name, each.epoch) == one), None)
+        seen = self.observed.seen(self.status.current_run)
         return None if seen is None else seen.failure
 
     @property
