@@ -14,7 +14,8 @@ each; nothing else raises them. This module knows no foreign library.
       TableError              stalls one table, the others go on
         Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
         FilterInvalid  UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing
-        DeadLetterLimit  TargetReadOnly  StateCorrupt  Unauthorized
+        FileUnreadable  DeadLetterLimit  TargetReadOnly  StateCorrupt  Unauthorized
+        CatalogInvalid
       RunError                the run itself, before or beside its tables
         Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  NodeLost
 """
@@ -178,6 +179,13 @@ class DataFileMissing(TableError):
     failure_class = FailureClass.GAP
 
 
+class FileUnreadable(TableError):
+    """A file of the table is damaged, or of a format version that is newer than the reader."""
+
+    who_acts = WhoActs.TABLE_OWNER
+    failure_class = FailureClass.GAP
+
+
 class DeadLetterLimit(TableError):
     """More rows were refused by the index than the pipeline allows."""
 
@@ -202,6 +210,10 @@ class Unauthorized(TableError):
 
     failure_class = FailureClass.AUTH
     who_acts = WhoActs.PLATFORM
+
+
+class CatalogInvalid(TableError):
+    """No catalog can be made of `catalog.properties`, or only with a class that Spark lacks."""
 
 
 class RunError(IcdcError):

@@ -76,6 +76,10 @@ class Changelog(ApiModel):
     runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
     poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds between two looks for new snapshots. Default 10."""
+    max_bytes_per_batch: Annotated[Count, Field(ge=1)] = 17179869184
+    """Bytes of data files, as compressed, that one batch may read. What is further behind is
+    applied in several batches that end at snapshots between, oldest first, so that progress
+    shows. A single snapshot is never split. Default 17179869184."""
     on_gap: OnProblem = OnProblem.REEXPORT
     """When the changes since the applied snapshot can no longer be known, because it expired or
     the table was replaced. Reexport: fill a new index while the old one serves. Stop: the table

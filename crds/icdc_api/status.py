@@ -74,10 +74,12 @@ class TableReason(StrEnum):
     NO_IDENTIFIER = "NoIdentifier"
     NOT_APPEND_ONLY = "NotAppendOnly"
     DATA_FILE_MISSING = "DataFileMissing"
+    FILE_UNREADABLE = "FileUnreadable"
     DEAD_LETTER_LIMIT = "DeadLetterLimit"
     TARGET_READ_ONLY = "TargetReadOnly"
     STATE_CORRUPT = "StateCorrupt"
     UNAUTHORIZED = "Unauthorized"
+    CATALOG_INVALID = "CatalogInvalid"
     SOURCE_UNAVAILABLE = "SourceUnavailable"
     TARGET_UNAVAILABLE = "TargetUnavailable"
     THROTTLED = "Throttled"
@@ -174,6 +176,11 @@ class TableStatus(ApiModel):
     """Rows that the index refused and that are still refused."""
     duplicates: Duplicates | None = None
     """Keys that occur in more than one row; absent when none were seen."""
+    snapshot_pinned: Flag | None = None
+    """Whether a tag kept the applied snapshot from being expired when that was last tried; absent
+    when it never was."""
+    pin_message: Message | None = None
+    """Why no tag keeps it; absent when one does."""
     reason: TableReason | None = None
     """Why the table does not advance; absent when it does."""
     message: Message | None = None

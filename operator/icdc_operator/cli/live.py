@@ -23,7 +23,7 @@ from rich.text import Text
 
 from icdc_api.status import TableState, TableStatus
 from icdc_operator.cli import tables
-from icdc_operator.events import Event
+from icdc_operator.core.events import Event
 from icdc_operator.local.runner import Update
 
 

@@ -63,9 +63,8 @@ def plan(arguments: argparse.Namespace) -> int:
             sys.stdout.write(f"The operator: {found.next_step}\n")
             sys.stdout.flush()
         cluster_plan.check_hosts(found.local.pipeline.spec)
-        answer = ask(
-            found.local, RunMode.PLAN, application=application.installed(), secrets_dir=secrets_dir
-        )
+        spark = application.installed(found.local.pipeline.spec)
+        answer = ask(found.local, RunMode.PLAN, application=spark, secrets_dir=secrets_dir)
     hint = cluster_plan.hint(answer)
     if not isinstance(answer, Failure) and arguments.output != Output.TEXT:
         answer = {"operator": found.next_step, **answer}
@@ -86,7 +85,7 @@ def _ask(
 ) -> int:
     local = resource.load(arguments.filename)
     with contextlib.ExitStack() as stack:
-        spark = application.installed()
+        spark = application.installed(local.pipeline.spec)
         if local.pipeline.spec.sink.opensearch.embedded:
             state = stack.enter_context(options.state_dir(arguments.state_dir, local))
             local = stack.enter_context(options.with_node(local, state, keep=False))

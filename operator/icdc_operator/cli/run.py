@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         state = stack.enter_context(options.state_dir(arguments.state_dir, local))
         resource.recall(state, local)  # refuses a directory before anything is started in it
-        spark = application.installed()
+        spark = application.installed(local.pipeline.spec)
         local = stack.enter_context(options.with_node(local, state, keep=arguments.keep))
         view = live.view(quiet=arguments.output != Output.TEXT)
         runner = LocalRunner(

@@ -10,7 +10,7 @@ GAP = "   "
 _STATUS_HEAD = ("NAME", "STATE", "APPLIED", "BEHIND", "LAG", "ROWS", "MESSAGE")
 _PLAN_HEAD = (
     *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),
-    "MESSAGE",
+    *("STRATEGY", "MESSAGE"),
 )
 _VERIFY_HEAD = (
     *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
@@ -33,6 +33,7 @@ def plan_table(result: Mapping[str, Any]) -> str:
             *(_cell(table.get(key)) for key in ("filesAdded", "filesRemoved")),
             *(_cell(table.get(key)) for key in ("filesWithNewDeletes", "rows")),
             _bytes(table.get("bytes")),
+            _cell(table.get("strategy")),
             _message(table),
         )
         for table in result["tables"]

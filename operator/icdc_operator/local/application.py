@@ -10,12 +10,14 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from icdc_api.catalog import Catalog
 from icdc_api.errors import Submission
 from icdc_api.spark import Spark
-from icdc_operator.embedded import jars, jdk
+from icdc_api.spec import PipelineSpec
+from icdc_operator.embedded import class_data, jars, jdk
 from icdc_operator.local import processes
 
 TASK_ATTEMPTS = 4
@@ -49,16 +51,32 @@ class Application:
     python: str
     java_home: Path | None
     class_path: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the environment of the driver gets on top."""
 
 
-def installed() -> Application:
-    """The application as installed, with a JDK and jars that fit; Submission where one lacks."""
+def installed(spec: PipelineSpec | None = None) -> Application:
+    """The application as installed, with a JDK and jars that fit; Submission where one lacks.
+
+    With all jars of the image where a catalog of the pipeline is not on this host alone.
+    """
+    catalogs = () if spec is None else tuple(map(spec.catalog_of, spec.tables))
+    sets = [jars.SPARK_SET, *([jars.IMAGE_SET] if any(map(leaves_the_host, catalogs)) else [])]
     return Application(
         main_file=application_file(),
         python=sys.executable,
         java_home=jdk.find_spark_jdk().home,
-        class_path=tuple(jars.jar_set(jars.SPARK_SET)),
+        class_path=tuple(jar for name in sets for jar in jars.jar_set(name)),
+        variables=class_data.environment(os.environ),
     )
+
+
+def leaves_the_host(catalog: Catalog) -> bool:
+    """Whether a catalog may need the libraries of AWS, or the driver of a database server."""
+    properties = catalog.properties
+    of_files = properties.get("type") == "hadoop"
+    here = of_files or properties.get("uri", "").startswith("jdbc:sqlite:")
+    return bool(catalog.properties_from) or not here or "s3" in " ".join(properties.values())
 
 
 def application_file() -> Path:
@@ -91,6 +109,7 @@ def environment(
         "PYSPARK_SUBMIT_ARGS": shlex.join(submit_arguments(application, spark, scratch=scratch)),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        **application.variables,
     }
     if application.java_home is not None:
         env["JAVA_HOME"] = str(application.java_home)

@@ -14,10 +14,10 @@ from typing import Any
 from icdc_api.errors import Bug
 from icdc_api.job import RunMode, RunReport, RunRequest
 from icdc_api.runs import Failure
+from icdc_operator.core.observed import RunSeen
 from icdc_operator.local.application import Application
 from icdc_operator.local.resource import LocalPipeline
 from icdc_operator.local.runs import LocalRuns
-from icdc_operator.observed import RunSeen
 
 LOOK_SECONDS = 0.1
 

@@ -18,11 +18,11 @@ from icdc_api.job import RunMode, RunRequest
 from icdc_api.runs import RunStatus
 from icdc_api.spec import Mode
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, decide, events
+from icdc_operator.core import comparisons, decide, events
+from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 from icdc_operator.local.resource import LocalPipeline, recall
 from icdc_operator.local.runs import LocalRuns
 from icdc_operator.local.state_dir import StateDir
-from icdc_operator.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 
 LOOK_SECONDS = 0.2
 """Between two looks at live runs: reports are files, so looking is cheap."""

@@ -26,9 +26,9 @@ from icdc_api.errors import BadSpec, Bug, FailureClass, Submission
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.runs import Failure
 from icdc_api.spark import Spark
+from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.local import application as app
 from icdc_operator.local import failures, files, processes
-from icdc_operator.observed import RunPhase, RunSeen
 
 STOP_GRACE_SECONDS = 120.0
 """How long a run that was asked to stop may finish its batch before it is killed."""

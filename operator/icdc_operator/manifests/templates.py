@@ -18,6 +18,13 @@ DRIVER_GRACE_SECONDS = 120
 """From SIGTERM to SIGKILL: long enough to finish and record the batch under way, and short enough
 for a node that is being drained. As long as a local run has."""
 
+NODE_LOSS_SECONDS = 30
+"""How long a pod stays bound to a node that no longer answers, where Kubernetes would wait five
+minutes: a run that is tried again repeats little and does no harm, as what may still live on that
+node is fenced off, while one that waits is lag. A node that restarts its kubelet gets over it."""
+
+_LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
 DRIVER_ENV: Mapping[str, str] = {
     "POD_NAME": "metadata.name",
     "POD_NAMESPACE": "metadata.namespace",
@@ -105,4 +112,30 @@ def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
 
 def _with_users(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, Any]:
     result: dict[str, Any] = merge.merged(ours, theirs)
+    spec = result["spec"]
+    spec["tolerations"] = _with_node_loss(spec.get("tolerations") or [])
     return result
+
+
+def _with_node_loss(tolerations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The user's tolerations, and ours for nodes that are lost where they say nothing of that."""
+    ours = [
+        {
+            "key": taint,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": NODE_LOSS_SECONDS,
+        }
+        for taint in _LOST_NODE_TAINTS
+        if not any(_tolerates(each, taint) for each in tolerations)
+    ]
+    return [*tolerations, *ours]
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
+    """Whether it is about the eviction from such a node; without a key it is about every taint."""
+    return toleration.get("key") in (taint, "", None) and toleration.get("effect") in (
+        "NoExecute",
+        "",
+        None,
+    )

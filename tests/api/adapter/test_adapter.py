@@ -17,7 +17,7 @@ from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_operator.observed import CreateRun, ForgetRun, RunPhase, StopRun
+from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
 from support_cluster import Cluster, carried_out, report_of
 from support_kube_pipelines import Resource, minimal
 from support_pipelines import caught_up

@@ -107,7 +107,7 @@ def test_plan_brings_the_pipeline_and_its_secret_to_where_spark_would_start(
         return Failure.of(Submission("Spark does not start here"))
 
     monkeypatch.setattr(questions, "ask", spark)
-    monkeypatch.setattr(application, "installed", lambda: None)
+    monkeypatch.setattr(application, "installed", lambda _spec: None)
     source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
     hosts = {"opensearch": {"hosts": ["http://127.0.0.1:1"]}}
     person.apply(minimal(catalog={"properties": {"type": "jdbc"}, **source}, sink=hosts))

@@ -102,6 +102,7 @@ DEFAULTS = {
     "changelog": {
         "trigger": "OnCommit",
         "pollIntervalSeconds": 10,
+        "maxBytesPerBatch": 17179869184,
         "onGap": "Reexport",
         "onIncompatibleSchema": "Reexport",
         "pinSnapshots": "Auto",

@@ -1,14 +1,14 @@
-"""A namespace in which operators may do what their Role says, with SparkApplications."""
+"""Namespaces in which operators may do what their Role says, with SparkApplications."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import support_rules
 import support_wait
-from support_kill_playing import Place
-from support_kill_stories import Story
+from support_kill_playing import Place, Undisturbed, undisturbed
+from support_kill_stories import STORIES, Story
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 
@@ -17,14 +17,33 @@ ACCOUNT = "icdc-operator"
 
 @pytest.fixture
 def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Path:
-    """The kubeconfig of an operator of the namespace."""
+    """The kubeconfig of an operator of the test's namespace."""
+    return _account(kube, pipelines)
+
+
+@pytest.fixture(scope="module", params=STORIES, ids=str)
+def story(request: pytest.FixtureRequest) -> Story:
+    """Each story; the tests of a file have it one after the other."""
+    told: Story = request.param
+    return told
+
+
+@pytest.fixture(scope="module")
+def place(kube: KubeApi, spark_applications: None, story: Story) -> Iterator[Place]:
+    """A namespace for the story."""
+    with kube.namespace() as name:
+        account = _account(kube, Pipelines(kube.kubectl, name))
+        yield Place(story, name, kube.kubeconfig, account)
+
+
+@pytest.fixture(scope="module")
+def model(place: Place) -> Undisturbed:
+    """The story as it should go: played once for all tests that disturb it."""
+    return undisturbed(place)
+
+
+def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
     default = ("get", "serviceaccount", "default")
     support_wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
     support_rules.account(pipelines, ACCOUNT, support_rules.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)
-
-
-@pytest.fixture
-def place(kube: KubeApi, account: Path, pipelines: Pipelines) -> Callable[[Story], Place]:
-    """The namespace as the place of a story."""
-    return lambda story: Place(story, pipelines.namespace, kube.kubeconfig, account)

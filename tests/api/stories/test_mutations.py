@@ -4,7 +4,7 @@ Each field is changed, changed back and changed again, each time once all has se
 was changed back must come to the same by every way, and so must each changed spec.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -41,6 +41,12 @@ class Lived:
         return self.trials[what].endings
 
 
+@pytest.fixture(scope="module")
+def story() -> Story:
+    """What the pipelines of this file are told of is their spec."""
+    return STORIES[0]
+
+
 def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
     """A pipeline for each list of specs, which it is given one after the other."""
     lived = Lived()
@@ -64,14 +70,14 @@ def test_every_field_that_matters_is_changed() -> None:
     assert names == tried | LEFT_OUT
 
 
-def test_the_end_depends_only_on_the_last_spec(place: Callable[[Story], Place]) -> None:
+def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
     base = changed()
     ways = {
         what: [base, spec, base, spec]
         for what, each in MUTATIONS.items()
         for spec in [changed(each)]
     }
-    lived = live(place(STORIES[0]), {**ways, "nothing": [base, base]})
+    lived = live(place, {**ways, "nothing": [base, base]})
     (first, unchanged) = lived.ends("nothing")
     assert first == unchanged
     for what in MUTATIONS:
@@ -83,11 +89,9 @@ def test_the_end_depends_only_on_the_last_spec(place: Callable[[Story], Place]) 
         assert once["verdict"] == Verdict.CURRENT, what
 
 
-def test_what_is_asked_for_once_is_done_once(place: Callable[[Story], Place]) -> None:
+def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
     base = changed()
-    lived = live(
-        place(STORIES[0]), {what: [base, changed(each), base] for what, each in ONE_WAY.items()}
-    )
+    lived = live(place, {what: [base, changed(each), base] for what, each in ONE_WAY.items()})
     for what, trial in lived.trials.items():
         fresh, asked, refused = trial.endings
         assert fresh["conditions"] == asked["conditions"] == refused["conditions"], what
@@ -97,10 +101,10 @@ def test_what_is_asked_for_once_is_done_once(place: Callable[[Story], Place]) ->
         assert "never shrinks" in refusal
 
 
-def test_a_mistake_is_refused_with_a_reason_and_mended(place: Callable[[Story], Place]) -> None:
+def test_a_mistake_is_refused_with_a_reason_and_mended(place: Place) -> None:
     base = changed()
     ways = {what: [base, changed(spec), base] for what, (spec, _) in MISTAKES.items()}
-    lived = live(place(STORIES[0]), ways)
+    lived = live(place, ways)
     for what, (_, named) in MISTAKES.items():
         trial = lived.trials[what]
         good, bad, mended = trial.endings

@@ -26,7 +26,7 @@ def scripted(
     monkeypatch: pytest.MonkeyPatch, fake_application: Application, tmp_path: Path
 ) -> None:
     """The border to Spark is a scripted application; the working directory is empty."""
-    monkeypatch.setattr(application, "installed", lambda: fake_application)
+    monkeypatch.setattr(application, "installed", lambda _spec: fake_application)
     monkeypatch.chdir(tmp_path)
 
 

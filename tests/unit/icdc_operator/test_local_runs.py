@@ -12,10 +12,10 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunRequest
+from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.local import processes, resource
 from icdc_operator.local.application import Application
 from icdc_operator.local.runs import LocalRuns
-from icdc_operator.observed import RunPhase, RunSeen
 
 pytestmark = pytest.mark.unit
 

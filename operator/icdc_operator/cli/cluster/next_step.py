@@ -11,10 +11,10 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus
-from icdc_operator import retry, schedule
 from icdc_operator.cli import tables
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.observed import Observed
+from icdc_operator.core import retry, schedule
+from icdc_operator.core.observed import Observed
 
 MAX_LINE = 1000
 """Characters of the line; messages of the status may be as long as that by themselves."""

@@ -5,6 +5,7 @@ application in a process of its own, driven by the same runner as `icdc run`.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from icdc_operator.cli.demo import scenario
 from icdc_operator.cli.demo.scenario import Change
 from icdc_operator.cli.demo.stage import Stage
 from icdc_operator.cli.exits import Exit
+from icdc_operator.embedded import class_data
 from icdc_operator.embedded.lake import Lake, jdbc_catalog
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_operator.local import application, resource
@@ -69,7 +71,8 @@ class _Demo:
     def play(self) -> bool:
         """From empty tables to the proof; whether everything is equal."""
         self._say("Starting an OpenSearch node and a Spark that writes the tables")
-        lake = Lake(self._catalog, folder=self._folder / "lake")
+        quick = class_data.environment(os.environ)
+        lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
         lake.start()
         try:
             with OpenSearchNode(self._folder / "opensearch", keep=self._keep) as node:

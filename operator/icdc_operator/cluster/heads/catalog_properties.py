@@ -33,6 +33,7 @@ class Kind(StrEnum):
     SQL = "sql"
     GLUE = "glue"
     HIVE = "hive"
+    DYNAMODB = "dynamodb"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ _IMPLEMENTATIONS = {
     "org.apache.iceberg.jdbc.JdbcCatalog": Kind.SQL,
     "org.apache.iceberg.aws.glue.GlueCatalog": Kind.GLUE,
     "org.apache.iceberg.hive.HiveCatalog": Kind.HIVE,
+    "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog": Kind.DYNAMODB,
 }
 
 _AWS = r"client\.(region|access-key-id|secret-access-key|session-token|role-arn|role-session-name)"
@@ -70,9 +72,11 @@ _FILES = re.compile(
     r"|client-secret)|gcs\.(project-id|oauth2\.token|oauth2\.token-expires-at|service\.host)"
 )
 _GLUE = re.compile(r"glue\.(id|endpoint|region)")
+_DYNAMODB = re.compile(r"table-name")
 _HIVE = re.compile(r"uri|hive\.kerberos-(authentication|service-name)|ugi")
 
 _OTHER_NAMES = {
+    "dynamodb.table-name": "table-name",
     "client.assume-role.arn": "client.role-arn",
     "client.assume-role.session-name": "client.role-session-name",
     "client.assume-role.region": "client.region",
@@ -93,7 +97,7 @@ def translated(name: str, properties: Mapping[str, str]) -> PyCatalog:
     """The catalog of that name and those properties; raises OutOfSight where there is none."""
     kind = _kind(properties)
     given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
-    if kind is not Kind.GLUE and not given.get("uri"):
+    if kind not in (Kind.GLUE, Kind.DYNAMODB) and not given.get("uri"):
         raise OutOfSight("the catalog has no property uri")
     match kind:
         case Kind.REST:
@@ -104,6 +108,10 @@ def translated(name: str, properties: Mapping[str, str]) -> PyCatalog:
             return PyCatalog(kind, name, {**_only(_GLUE, given), **_files(given)})
         case Kind.HIVE:
             return PyCatalog(kind, name, {**_only(_HIVE, given), **_files(given)})
+        case Kind.DYNAMODB:
+            if "dynamodb.endpoint" in given:
+                raise OutOfSight("pyiceberg knows no dynamodb.endpoint")
+            return PyCatalog(kind, name, {**_only(_DYNAMODB, given), **_files(given)})
 
 
 def _kind(properties: Mapping[str, str]) -> Kind:

@@ -6,7 +6,7 @@ or what was found in a file in place of metadata.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -15,21 +15,12 @@ from pyiceberg.io import load_file_io
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
-from requests import PreparedRequest, Response, Session
-from requests.adapters import HTTPAdapter
 
 from icdc_api.errors import SourceUnavailable, TableNotFound, Unauthorized
-from icdc_operator.cluster.heads.catalog_properties import (
-    CONNECT_SECONDS,
-    Kind,
-    OutOfSight,
-    PyCatalog,
-)
+from icdc_operator.cluster.heads.catalog_properties import Kind, OutOfSight, PyCatalog
+from icdc_operator.cluster.heads.loading_catalogs import Pointer, Unmoved, constructor
 
 MAIN = "main"
-ANSWER_SECONDS = 10
-"""Without a byte of an answer of a REST catalog."""
-
 Heads = Mapping[str, int]
 """Newest snapshot by branch; an empty table has none."""
 
@@ -51,7 +42,7 @@ def opened(catalog: PyCatalog) -> OpenCatalog:
     with mapped("the catalog"):
         if catalog.kind is Kind.SQL:
             return SqlHeads(catalog)
-        return LoadedHeads(_constructor(catalog.kind)(catalog.name, **catalog.properties))
+        return LoadedHeads(constructor(catalog.kind)(catalog.name, **catalog.properties))
 
 
 class SqlHeads:
@@ -106,15 +97,24 @@ class SqlHeads:
 
 
 class LoadedHeads:
-    """A catalog whose answer is the whole table: REST sends the metadata with it."""
+    """A catalog that pyiceberg loads whole tables from, which stops where nothing has moved."""
 
     def __init__(self, catalog: Any) -> None:
         self._catalog = catalog
+        self._known: dict[tuple[str, ...], tuple[str | None, Heads]] = {}
 
     def heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
+        key = tuple(table)
+        known, before = self._known.get(key, (None, {}))
+        pointer = self._catalog.pointer = Pointer(known)
         with mapped(".".join(table)):
-            return branches(self._catalog.load_table(tuple(table)).metadata)
+            try:
+                found = branches(self._catalog.load_table(key).metadata)
+            except Unmoved:
+                return before
+        self._known[key] = (pointer.found, found)
+        return found
 
     def close(self) -> None:
         """See `OpenCatalog`."""
@@ -180,51 +180,3 @@ def _of_loaded_libraries() -> Iterator[type[Exception]]:
     ):
         if module in sys.modules:
             yield from (getattr(sys.modules[module], name) for name in names)
-
-
-class _Bounded(HTTPAdapter):
-    """Requests that end: pyiceberg sends them without any time-out."""
-
-    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
-        options["timeout"] = options.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
-        return super().send(request, *args, **options)
-
-
-def _constructor(kind: Kind) -> Callable[..., Any]:
-    if kind is Kind.REST:
-        return _rest_catalog()
-    if kind is Kind.GLUE:
-        from pyiceberg.catalog.glue import GlueCatalog
-
-        return _with_own_files(GlueCatalog)
-    from pyiceberg.catalog.hive import HiveCatalog
-
-    return _with_own_files(HiveCatalog)
-
-
-def _rest_catalog() -> Callable[..., Any]:
-    from pyiceberg.catalog.rest import RestCatalog
-
-    class Rest(RestCatalog):
-        """Opens no file, and asks for no credentials to do so: the answer has all."""
-
-        def _config_headers(self, session: Session) -> None:
-            super()._config_headers(session)
-            session.headers.pop("X-Iceberg-Access-Delegation", None)
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, _Bounded())
-
-        def _load_file_io(self, *_: object, **__: object) -> Any:
-            return None
-
-    return Rest
-
-
-def _with_own_files(catalog: type[Any]) -> Callable[..., Any]:
-    class Own(catalog):  # type: ignore[misc]
-        """Reads metadata files with its own properties: a table's could name code to run."""
-
-        def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
-            return load_file_io(self.properties, location)
-
-    return Own

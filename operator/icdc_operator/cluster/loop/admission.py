@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.runs import RunKind
-from icdc_operator import run_log
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Home, Limits, Slot, Slots, State
 from icdc_operator.cluster.queue import Key
-from icdc_operator.observed import Decision, Observed, Queued
+from icdc_operator.core import run_log
+from icdc_operator.core.observed import Decision, Observed, Queued
 
 COUNT_SECONDS = 60.0
 """From the first list, for a look at each pipeline: those that take longer stop nobody."""

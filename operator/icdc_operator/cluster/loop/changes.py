@@ -20,6 +20,7 @@ _PROGRESS_OF_TABLE = {
     "dead_letters": 0,
     "duplicates": None,
     "message": None,
+    "pin_message": None,
 }
 _PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
 

@@ -2,7 +2,7 @@
 
 An event is for people: whether it can be posted never matters to a pipeline. Its name is made
 from what it tells, so that telling it twice (after a lost answer, or by two operators) tells it
-once. Which changes are told, and in which words, is `icdc_operator.events`.
+once. Which changes are told, and in which words, is `icdc_operator.core.events`.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from icdc_api.errors import IcdcError
-from icdc_operator import events
 from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.core import events
 
 POST_SECONDS = 5.0
 """What all events of one change may take together; the pipeline's actions wait for them."""

@@ -15,7 +15,6 @@ from typing import Protocol
 from icdc_api.errors import IcdcError
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
-from icdc_operator import decide, events
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound, Unavailable
 from icdc_operator.cluster.loop import changes
@@ -24,7 +23,8 @@ from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import Observation
-from icdc_operator.observed import Action, CreateRun, Decision
+from icdc_operator.core import decide, events
+from icdc_operator.core.observed import Action, CreateRun, Decision
 
 PROGRESS_SECONDS = 5.0
 """Between two writes of a status that differ in nothing but how far the tables are."""

@@ -15,7 +15,6 @@ from icdc_api import naming
 from icdc_api.errors import Bug
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, deletion, schedule
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
@@ -25,8 +24,8 @@ from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs import creation, pods, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.cluster.runs.seen import Found
-from icdc_operator.manifests.launch import Launch, Owner, Settings
-from icdc_operator.observed import (
+from icdc_operator.core import comparisons, deletion, schedule
+from icdc_operator.core.observed import (
     Action,
     AddFinalizer,
     CreateRun,
@@ -37,6 +36,7 @@ from icdc_operator.observed import (
     RunSeen,
     StopRun,
 )
+from icdc_operator.manifests.launch import Launch, Owner, Settings
 
 KILL_SECONDS = 1
 """Grace of a driver that shall end now. Not 0: then the pod would be gone from the API before its
@@ -229,7 +229,7 @@ class ClusterAdapter:
             await creation.forget_config_map(self._api, namespace, found.name)
             await self._delete(kinds.APPLICATION, application)
         for pod in found.writers:
-            if pods.is_overdue(pod, self._now()):
+            if pods.is_given_up(pod, self._now()):
                 # Nobody at its node answers. What may still live there is fenced by its epoch.
                 await self._delete(kinds.POD, pod, grace_seconds=0, again=True)
             elif graceful:

@@ -13,7 +13,7 @@ from icdc_api.errors import Unschedulable as NoRoom
 from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
-from icdc_operator.observed import RunPhase
+from icdc_operator.core.observed import RunPhase
 
 UNNOTICED_SECONDS = 120.0
 """After so long without any state, spark-operator does not look at the namespace."""

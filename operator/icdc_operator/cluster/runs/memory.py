@@ -11,8 +11,8 @@ from icdc_api import naming, report_text
 from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pods
+from icdc_operator.core.observed import Action
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
-from icdc_operator.observed import Action
 
 Key = tuple[str, str]
 """Namespace and name of a pipeline."""

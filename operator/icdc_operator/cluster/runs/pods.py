@@ -20,7 +20,7 @@ OVERDUE_SECONDS = 60.0
 """A pod that is still there so long after it should have ended has lost its node: nobody there
 says that its processes are gone."""
 
-CREATING_SECONDS = 120.0
+CREATING_SECONDS = 30.0
 """After so long without a container something that the pod mounts is missing, most likely."""
 
 _IMAGE_REASONS = frozenset(
@@ -113,12 +113,38 @@ def is_overdue(pod: Resource, now: datetime) -> bool:
     return end is not None and now - end > timedelta(seconds=OVERDUE_SECONDS)
 
 
+def is_silent(pod: Resource) -> bool:
+    """Whether the control plane hears nothing of the pod's node any more.
+
+    It then says itself that the pod is not ready, and leaves all else as the node told it last. A
+    node would not say so of a pod whose containers are ready, but for readiness gates.
+    """
+    if (pod.get("spec") or {}).get("readinessGates") or not is_running(pod):
+        return False
+    told = {each.get("type"): each.get("status") for each in _status(pod).get("conditions") or ()}
+    return told.get("Ready") in ("False", "Unknown") and told.get("ContainersReady") == "True"
+
+
+def is_given_up(pod: Resource, now: datetime) -> bool:
+    """Whether nobody waits any longer for the pod's node, which does not answer.
+
+    Its driver does not hear that it should end: to wait for its grace period would be of no use.
+    """
+    return is_overdue(pod, now) or (is_terminating(pod) and is_silent(pod))
+
+
 def why_not_running(pod: Resource, now: datetime) -> Failure | None:
     """What keeps a pod that may still write from doing it; None where nothing is known to."""
     where = evidence.named(pod)
-    if is_overdue(pod, now):
-        text = f"{where} should have ended long ago; its node does not answer"
+    if is_given_up(pod, now):
+        text = f"{where} was asked to end; {_node(pod)} does not answer"
         return evidence.failure(NodeLost(text), "NodeNotResponding")
+    if is_silent(pod):
+        text = (
+            f"{where}: {_node(pod)} does not answer; if it does not come back, the run is tried "
+            "again on another node once Kubernetes evicts the pod (see its tolerations)"
+        )
+        return evidence.failure(NodeLost(text), "NodeNotReady")
     if is_running(pod):
         return None
     for state in _waiting(pod):
@@ -204,13 +230,28 @@ def _still_creating(pod: Resource, where: str, now: datetime) -> Failure | None:
     since = evidence.moment(_status(pod).get("startTime"))
     if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
         return None
+    # Which one only the pod's events say, which the operator has no right to read.
+    secrets = ", ".join(_mounted_secrets(pod))
     text = (
-        f"{where} waits for its volumes: most likely a Secret that the pipeline names is missing, "
-        "or a volume cannot be attached; the events of the pod say which"
+        f"{where} waits for its volumes: most likely a Secret that the pipeline names is missing "
+        f"(it mounts {secrets or 'none'}), or a volume cannot be attached; the events of the pod "
+        "say which"
     )
     return evidence.failure(BadSpec(text), "ContainerCreating", retryable=True).model_copy(
         update={"who_acts": WhoActs.PLATFORM}
     )
+
+
+def _node(pod: Resource) -> str:
+    name = (pod.get("spec") or {}).get("nodeName")
+    return f"its node {name}" if name else "its node"
+
+
+def _mounted_secrets(pod: Resource) -> Iterator[str]:
+    for each in (pod.get("spec") or {}).get("volumes") or ():
+        name = (each.get("secret") or {}).get("secretName")
+        if name:
+            yield str(name)
 
 
 def _status(pod: Resource) -> dict[str, Any]:

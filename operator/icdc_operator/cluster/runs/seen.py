@@ -17,11 +17,11 @@ from icdc_api import naming
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
-from icdc_operator import deletion
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import applications, pods, reports
+from icdc_operator.core import deletion
+from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
-from icdc_operator.observed import RunPhase, RunSeen
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def _seen(attempt: Found, remembered: Resource | None, now: datetime) -> RunSeen
             started_at=pods.started_at(pod),
             report=report,
             failure=pods.why_not_running(pod, now),
+            given_up=pods.is_given_up(pod, now),
         )
     application = attempt.application
     if application is not None and applications.will_rerun(application):
@@ -130,9 +131,12 @@ def _ended(attempt: Found, pod: Resource) -> RunSeen:
 
 def _explained(report: RunReport, evidence: Failure | None) -> RunReport:
     """The report, with the cause from the pod where the driver could not know it: a driver whose
-    JVM is killed beside it sees nothing but refused connections."""
+    JVM is killed beside it sees nothing but refused connections. Whoever takes that for a lost
+    node would try again at once and for ever."""
     outcome = report.outcome
-    if outcome is None or outcome.failure_class != FailureClass.BUG or evidence is None:
+    if outcome is None or evidence is None:
+        return report
+    if outcome.failure_class not in (FailureClass.BUG, FailureClass.NODE_LOST):
         return report
     if evidence.failure_class not in (FailureClass.OUT_OF_MEMORY, FailureClass.NODE_LOST):
         return report

@@ -9,8 +9,8 @@ from icdc_api import errors
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableReason, TableState
-from icdc_operator import status as core
 from icdc_operator.cli.cluster.next_step import MAX_LINE, next_step
+from icdc_operator.core import status as core
 from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
 
 pytestmark = pytest.mark.unit

@@ -66,7 +66,7 @@ class Spark:
 def spark(monkeypatch: pytest.MonkeyPatch, fake_application: Application) -> Spark:
     played = Spark()
     monkeypatch.setattr(questions, "ask", played.ask)
-    monkeypatch.setattr(application, "installed", lambda: fake_application)
+    monkeypatch.setattr(application, "installed", lambda _spec: fake_application)
     return played
 
 

@@ -12,10 +12,10 @@ import yaml
 from icdc_api import errors
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import PipelineStatus, TableReason
-from icdc_operator import status as core
 from icdc_operator.cli import main
 from icdc_operator.cli.cluster import status
-from icdc_operator.observed import Observed, Queued
+from icdc_operator.core import status as core
+from icdc_operator.core.observed import Observed, Queued
 from support_api_stub import ApiStub, Object
 from support_pipelines import caught_up, make_spec, observed, run_record, stalled
 
@@ -56,7 +56,7 @@ def wrong_spec() -> Object:
 def retried() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
-    soon = NOW + timedelta(hours=3, minutes=30)
+    soon = datetime.now(UTC) + timedelta(hours=3, minutes=30)
     return told(
         tables=(caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
     )

@@ -83,4 +83,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueue = QueueMachine.TestCase
-TestQueue.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueue.settings = settings(max_examples=150, stateful_step_count=40)

@@ -167,6 +167,17 @@ def test_the_cache_is_where_the_environment_says(
     assert jars.cache_dir() == Path(folder)
 
 
+def test_the_command_puts_a_copy_where_it_is_told(
+    maven: FakeMaven, cache: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "image" / "jars"
+    assert jars.main(["fetch", "small", "--into", str(folder)], _lock()) == 0
+    kept = jars.jar_set("small", _lock())
+    assert {jar.name: jar.read_bytes() for jar in folder.iterdir()} == {
+        jar.name: jar.read_bytes() for jar in kept
+    }
+
+
 def test_the_command_fetches_and_says_where(
     maven: FakeMaven, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.unit
 
 FILES = {"s3.connect-timeout": "5", "s3.request-timeout": "5"}
 REFS = {"snapshot-loading-mode": "refs"}
+DYNAMODB = {"catalog-impl": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog"}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ REFS = {"snapshot-loading-mode": "refs"}
             Kind.REST,
         ),
         ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, Kind.GLUE),
+        (DYNAMODB, Kind.DYNAMODB),
     ],
 )
 def test_the_kind_is_that_of_the_type_or_of_a_known_implementation(
@@ -42,6 +44,7 @@ def test_the_kind_is_that_of_the_type_or_of_a_known_implementation(
         ({"catalog-impl": "com.example.Own", "uri": "http://c"}, "this catalog-impl"),
         ({"type": "rest", "catalog-impl": "com.example.Own"}, "both type and catalog-impl"),
         ({"type": "rest"}, "no property uri"),
+        ({**DYNAMODB, "dynamodb.endpoint": "http://db"}, "dynamodb.endpoint"),
         ({"type": "jdbc", "uri": "jdbc:mysql://db/x"}, "jdbc:postgresql: and jdbc:sqlite:"),
         ({"type": "jdbc", "uri": "jdbc:sqlite::memory:"}, "in memory"),
         ({"type": "jdbc", "uri": "sqlite:////c.db"}, "jdbc:postgresql: and jdbc:sqlite:"),
@@ -156,6 +159,12 @@ def test_properties_of_files_get_their_names(
     given: dict[str, str], expected: dict[str, Any]
 ) -> None:
     assert translated("lake", {"type": "glue", **given}).properties == {**expected, **FILES}
+
+
+def test_the_name_of_a_table_of_dynamodb_is_handed_on() -> None:
+    given = {**DYNAMODB, "dynamodb.table-name": "t", "client.region": "r", "lock-impl": "x"}
+    expected = {"table-name": "t", "client.region": "r", **FILES}
+    assert translated("lake", given).properties == expected
 
 
 @pytest.mark.parametrize("kind", ["rest", "jdbc", "glue", "hive"])

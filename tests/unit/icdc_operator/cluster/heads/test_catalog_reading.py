@@ -122,6 +122,29 @@ def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
     catalog.close()
 
 
+@pytest.mark.parametrize("etags", [True, False])
+def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
+    lake: HeadLake, rest: RestCatalog, etags: bool
+) -> None:
+    rest.etags = etags
+    lake.create()
+    head = lake.commit()
+    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    rest.put("shop.others", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    catalog = opened(translated("lake", rest.properties))
+    for table in ("orders", "others"):
+        assert catalog.heads(("shop", table)) == {"main": int(head)}
+    first = catalog.heads(ORDERS)
+    # The very object: what is read is made anew.
+    assert catalog.heads(ORDERS) is first
+    assert ("If-None-Match" in rest.requests[-1][1]) == etags
+    moved = lake.commit()
+    rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
+    assert catalog.heads(ORDERS) == {"main": int(moved)}
+    assert catalog.heads(("shop", "others")) == {"main": int(head)}
+    catalog.close()
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "expected"),
     [
@@ -162,7 +185,7 @@ def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcE
     assert told.value.__cause__ is given
 
 
-def test_a_kind_whose_library_is_not_installed_is_left_to_runs() -> None:
-    # The locked environment holds no library for Hive.
-    with pytest.raises(OutOfSight, match="not installed"):
-        opened(translated("lake", {"type": "hive", "uri": "thrift://127.0.0.1:1"}))
+def test_a_metastore_that_is_not_there_is_a_passing_fault() -> None:
+    # The libraries of every kind are installed with the operator.
+    with pytest.raises(SourceUnavailable):
+        opened(translated("lake", {"type": "hive", "uri": "thrift://127.0.0.1:1"})).heads(ORDERS)

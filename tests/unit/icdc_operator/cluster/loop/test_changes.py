@@ -7,7 +7,7 @@ import pytest
 from icdc_api.conditions import ConditionType
 from icdc_api.status import Duplicates, ExportProgress, PipelineStatus, TableReason, TableState
 from icdc_operator.cluster.loop.changes import is_progress_only
-from icdc_operator.decide import decide
+from icdc_operator.core.decide import decide
 from support_pipelines import NOW, caught_up, make_spec, observed, run_record
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ from icdc_operator.cluster.kube.errors import Conflict, Denied
 from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.adapter import Observation
-from icdc_operator.events import Event
+from icdc_operator.core.events import Event
 from support_pipelines import make_spec, observed
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,8 @@ from icdc_api.status import TableStatus
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.loop.reconciler import LOOKS, PROGRESS_SECONDS, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.decide import OBSERVE_SECONDS
-from icdc_operator.observed import CreateRun, RunPhase, StopRun
+from icdc_operator.core.decide import OBSERVE_SECONDS
+from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
 from support_cluster_fakes import SHOP, MemoryCluster
 from support_pipelines import at_work, caught_up, make_spec, observed, report, seen
 

@@ -12,8 +12,8 @@ from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, U
 from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import Key
-from icdc_operator.decide import decide
-from icdc_operator.observed import RunPhase
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import RunPhase
 from support_cluster_fakes import SHOP, MemoryCluster
 from support_pipelines import NOW, at_work, caught_up, make_spec, observed, run_record, seen
 

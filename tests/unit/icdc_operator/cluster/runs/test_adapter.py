@@ -9,9 +9,10 @@ import pytest
 from icdc_api.job import RunReport
 from icdc_api.runs import RunState
 from icdc_operator.cluster.kube import errors
-from icdc_operator.observed import RunPhase, StopRun
+from icdc_operator.core.observed import RunPhase, StopRun
 from support_cluster_objects import (
     EPOCH,
+    NODE_SILENT,
     NOW,
     RUN,
     RUN_ID,
@@ -112,6 +113,17 @@ def test_a_driver_is_given_the_time_that_is_due(
     world.server.add(POD, driver_pod("Running", state=running(), **metadata))
     world.act(StopRun(RUN, graceful))
     assert [options.get("gracePeriodSeconds") for _, options in world.server.deletions] == expected
+
+
+def test_a_driver_whose_node_does_not_answer_is_given_no_time_once_it_was_evicted() -> None:
+    world = World(run=run_record())
+    evicted: Resource = {
+        "deletionTimestamp": ago(-120),
+        "deletionGracePeriodSeconds": 120,
+    }
+    world.server.add(POD, driver_pod("Running", state=running(), status=NODE_SILENT, **evicted))
+    world.act(StopRun(RUN, graceful=False))
+    assert [options.get("gracePeriodSeconds") for _, options in world.server.deletions] == [0]
 
 
 def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api import naming
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_operator.observed import Action, AddFinalizer, RemoveFinalizer
+from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
 from support_cluster_objects import ago, spark_application
 from support_fake_api import FakeAnswer, on, refusal
 from support_fake_world import PIPELINE, World

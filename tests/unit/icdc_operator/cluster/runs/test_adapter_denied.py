@@ -7,10 +7,10 @@ import pytest
 
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState
-from icdc_operator import decide
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
-from icdc_operator.observed import Decision, StopRun
+from icdc_operator.core import decide
+from icdc_operator.core.observed import Decision, StopRun
 from support_cluster_objects import RUN, driver_pod, running, spark_application
 from support_fake_api import on, refusal
 from support_fake_world import APPLICATION, POD, World

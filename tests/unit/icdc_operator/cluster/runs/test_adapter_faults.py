@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_operator.observed import RunPhase
+from icdc_operator.core.observed import RunPhase
 from support_cluster_objects import (
     EPOCH,
     RUN,

@@ -14,9 +14,9 @@ from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_operator.decide import decide
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Observed
 from icdc_operator.manifests.launch import Settings
-from icdc_operator.observed import Observed
 from support_async import until
 from support_cluster_objects import NOW, OWNER
 from support_fake_api import FakeServer

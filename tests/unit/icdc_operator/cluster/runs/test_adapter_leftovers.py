@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_operator.observed import ForgetRun, StopRun
+from icdc_operator.core.observed import ForgetRun, StopRun
 from support_cluster_objects import RUN, driver_pod, running, terminated
 from support_fake_api import on, refusal
 from support_fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World

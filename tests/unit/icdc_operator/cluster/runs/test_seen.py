@@ -9,7 +9,7 @@ from icdc_api.errors import FailureClass, OutOfMemory, SourceUnavailable
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_operator.cluster.runs import seen
-from icdc_operator.observed import RunPhase
+from icdc_operator.core.observed import RunPhase
 from support_cluster_objects import (
     EPOCH,
     NOW,
@@ -115,12 +115,13 @@ def test_a_report_that_cannot_be_read_is_said() -> None:
     assert run.failure.reason == "ReportUnreadable"
 
 
-def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod() -> None:
-    bug = Failure.of(OutOfMemory("")).model_copy(update={"failure_class": FailureClass.BUG})
+@pytest.mark.parametrize("seen_as", [FailureClass.BUG, FailureClass.NODE_LOST])
+def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: FailureClass) -> None:
+    blind = Failure.of(OutOfMemory("")).model_copy(update={"failure_class": seen_as})
     pod = driver_pod(
         "Failed",
         state=terminated(137, "OOMKilled"),
-        report=report(finished=True, outcome=bug),
+        report=report(finished=True, outcome=blind),
     )
     run = only_run(pod)
     assert run.report is not None

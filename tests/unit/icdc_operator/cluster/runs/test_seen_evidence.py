@@ -3,8 +3,9 @@
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_operator.observed import RunPhase
+from icdc_operator.core.observed import RunPhase
 from support_cluster_objects import (
+    NODE_SILENT,
     Resource,
     ago,
     condition,
@@ -136,11 +137,19 @@ WAITS = [
         (FailureClass.UNSCHEDULABLE, "Unschedulable", True),
     ),
     (
-        driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(121)}),
+        driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(31)}),
         (FailureClass.BAD_SPEC, "ContainerCreating", True),
     ),
     (
         driver_pod("Running", state=running(), deletionTimestamp=ago(61)),
+        (FailureClass.NODE_LOST, "NodeNotResponding", True),
+    ),
+    (
+        driver_pod("Running", state=running(), status=NODE_SILENT),
+        (FailureClass.NODE_LOST, "NodeNotReady", True),
+    ),
+    (
+        driver_pod("Running", state=running(), status=NODE_SILENT, deletionTimestamp=ago(-119)),
         (FailureClass.NODE_LOST, "NodeNotResponding", True),
     ),
     (driver_pod("Pending", state=waiting("ContainerCreating")), None),
@@ -158,6 +167,49 @@ def test_a_run_that_does_not_start_says_why(
     found = run.failure
     told = None if found is None else (found.failure_class, found.reason, found.retryable)
     assert told == expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "given_up"),
+    [
+        (driver_pod("Running", state=running(), deletionTimestamp=ago(-119)), False),
+        (driver_pod("Running", state=running(), deletionTimestamp=ago(61)), True),
+        (driver_pod("Running", state=running(), status=NODE_SILENT), False),
+        (
+            driver_pod("Running", state=running(), status=NODE_SILENT, deletionTimestamp=ago(0)),
+            True,
+        ),
+        (
+            driver_pod("Pending", state=waiting(""), status=NODE_SILENT, deletionTimestamp=ago(0)),
+            False,
+        ),
+    ],
+)
+def test_a_pod_is_given_up_where_nobody_can_end_it(pod: Resource, given_up: bool) -> None:
+    assert only_run(spark_application("RUNNING"), pod).given_up is given_up
+
+
+def test_a_pod_whose_readiness_others_decide_says_nothing_of_its_node() -> None:
+    pod = driver_pod("Running", state=running(), status=NODE_SILENT)
+    pod["spec"]["readinessGates"] = [{"conditionType": "test/ready"}]
+    assert only_run(spark_application("RUNNING"), pod).failure is None
+
+
+def test_the_node_that_does_not_answer_is_named() -> None:
+    pod = driver_pod("Running", state=running(), status=NODE_SILENT)
+    pod["spec"]["nodeName"] = "worker-7"
+    found = only_run(spark_application("RUNNING"), pod).failure
+    assert found is not None
+    assert "its node worker-7 does not answer" in found.message
+
+
+def test_a_pod_that_waits_for_its_volumes_names_the_secrets_among_them() -> None:
+    pod = driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(31)})
+    volumes = [{"name": "icdc-secret-1", "secret": {"secretName": "search-credentials"}}]
+    pod["spec"] = {**pod.get("spec", {}), "volumes": [{"name": "run"}, *volumes]}
+    found = only_run(spark_application("SUBMITTED"), pod).failure
+    assert found is not None
+    assert "it mounts search-credentials" in found.message
 
 
 SUBMISSIONS = [

@@ -158,7 +158,7 @@ CASES: dict[str, Case] = {
         ),
         then=BACKOFF,
         failure=(FailureClass.BAD_SPEC, "ContainerCreating"),
-        closed=(126, 170),
+        closed=(120, 160),
     ),
     "RUNNING for ever, and never a word": Case(
         (*begun()[:3], Step(12, "RUNNING")),

@@ -9,8 +9,8 @@ from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
 from icdc_api.runs import Failure, RunState
-from icdc_operator.decide import decide
-from icdc_operator.observed import Decision, RunPhase, StopRun
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Decision, RunPhase, StopRun
 from support_pipelines import NOW, at_work, caught_up, make_spec, report, seen
 
 pytestmark = pytest.mark.unit
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.unit
 IMAGE = errors.ImagePull("pod/x: ErrImagePull; see spec.spark.image")
 SECRET = errors.BadSpec("pod/x: CreateContainerConfigError: no Secret y")
 ROOM = errors.Unschedulable("pod/x: no node has room")
-NODE = errors.NodeLost("pod/x should have ended long ago; its node does not answer")
+NODE = errors.NodeLost("pod/x was asked to end; its node does not answer")
+SILENT = errors.NodeLost("pod/x: its node does not answer")
 
 
 def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
@@ -27,6 +28,7 @@ def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) ->
         RunPhase.RUNNING if reports else RunPhase.PENDING,
         failure=Failure.of(error),
         report=report(caught_up()) if reports else None,
+        given_up=error is NODE,
     )
     planned = NOW - timedelta(seconds=waited)
     return decide(at_work(make_spec(), run, planned_at=planned, started_at=None), NOW)
@@ -42,6 +44,7 @@ def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) ->
         (ROOM, 121.0, False),
         (ROOM, 601.0, True),
         (NODE, 1.0, True),
+        (SILENT, 121.0, False),
     ],
 )
 def test_what_will_not_start_is_ended_when_waiting_is_of_no_use(
@@ -59,7 +62,9 @@ def test_what_will_not_start_is_ended_when_waiting_is_of_no_use(
         assert (run.state, run.failure) == (RunState.SUBMITTED, None)
 
 
-@pytest.mark.parametrize(("error", "ends"), [(IMAGE, False), (SECRET, False), (NODE, True)])
+@pytest.mark.parametrize(
+    ("error", "ends"), [(IMAGE, False), (SECRET, False), (NODE, True), (SILENT, False)]
+)
 def test_a_run_that_reports_is_ended_only_with_its_node(
     error: errors.IcdcError, ends: bool
 ) -> None:

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, deletion, planning, progress, retry, run_log, status
-from icdc_operator.observed import (
+from icdc_operator.core import comparisons, deletion, planning, progress, retry, run_log, status
+from icdc_operator.core.observed import (
     Action,
     CreateRun,
     Decision,
@@ -27,7 +27,7 @@ from icdc_operator.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.planning import Step
+from icdc_operator.core.planning import Step
 
 OBSERVE_SECONDS = 5.0
 """Between two looks at a live run. An adapter that is told of changes may look earlier."""

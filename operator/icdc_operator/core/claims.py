@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
-from icdc_api.spec import PinSnapshots
+from icdc_api.spec import PinSnapshots, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import comparisons, progress, verification
-from icdc_operator.view import Claim, View
-from icdc_operator.wording import MAX_NAMED, named
+from icdc_operator.core import comparisons, progress, verification
+from icdc_operator.core.view import Claim, View
+from icdc_operator.core.wording import MAX_NAMED, named
 
 
 def _ready(view: View) -> Claim:
@@ -117,11 +117,30 @@ def _run_active(view: View) -> Claim:
 def _caught_up(view: View) -> Claim:
     tables = view.status.tables
     if tables and all(progress.is_caught_up(table) for table in tables):
-        return Claim(True, "CaughtUp")
+        return Claim(True, "CaughtUp", _known_by(view))
     if not any(progress.is_looked_at(table) for table in tables):
         return Claim(None, "NotLookedAt")
     behind = [table for table in tables if not progress.is_caught_up(table)]
     return Claim(False, "Behind", named(behind, _how_far))
+
+
+def _known_by(view: View) -> str:
+    """Whose look it is, where the operator itself cannot look at the catalog."""
+    heads = view.observed.heads
+    if view.spec is None or view.spec.changelog.trigger != Trigger.ON_COMMIT:
+        return ""
+    if heads is None:
+        before = view.observed.status.condition(ConditionType.CAUGHT_UP)
+        return before.message if before is not None and before.reason == "CaughtUp" else ""
+    followed = [each for each in view.status.tables if each.state == TableState.STREAMING]
+    unseen = [each for each in followed if each.name not in heads]
+    if not unseen:
+        return ""
+    names = named(unseen, lambda table: table.name)
+    return (
+        "by the last run: the operator cannot look itself, its log says why, so runs look, the "
+        f"longer nothing changes the more seldom: {names}"
+    )
 
 
 def _suspended(view: View) -> Claim:
@@ -135,7 +154,18 @@ def _suspended(view: View) -> Claim:
 def _snapshots_pinned(view: View) -> Claim:
     if view.spec is not None and view.spec.changelog.pin_snapshots == PinSnapshots.NEVER:
         return Claim(False, "Never", "spec.changelog.pinSnapshots is Never")
+    # Of an empty table there is nothing to keep.
+    tables = [each for each in view.status.tables if each.applied_snapshot_id is not None]
+    loose = [table for table in tables if table.snapshot_pinned is False]
+    if loose:
+        return Claim(False, "NotPinned", named(loose, _why_not_pinned))
+    if tables and all(table.snapshot_pinned for table in tables):
+        return Claim(True, "Pinned")
     return Claim(None, "NotReported", "no run has said whether a tag keeps the snapshots")
+
+
+def _why_not_pinned(table: TableStatus) -> str:
+    return f"{table.name}: {table.pin_message}"
 
 
 def _dead_letters(view: View) -> Claim:

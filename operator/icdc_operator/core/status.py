@@ -11,9 +11,9 @@ from datetime import datetime
 from icdc_api import conditions as api
 from icdc_api.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status import Phase, PipelineStatus, Summary, TableState
-from icdc_operator import claims, deletion_claims
-from icdc_operator.observed import Observed
-from icdc_operator.view import View
+from icdc_operator.core import claims, deletion_claims
+from icdc_operator.core.observed import Observed
+from icdc_operator.core.view import View
 
 _STATUS = {
     True: ConditionStatus.TRUE,

@@ -8,10 +8,10 @@ from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunKind, RunState
 from icdc_api.status import TableReason
-from icdc_operator import deletion
-from icdc_operator.deletion import Ending
-from icdc_operator.observed import AddFinalizer
-from icdc_operator.view import Claim, View
+from icdc_operator.core import deletion
+from icdc_operator.core.deletion import Ending
+from icdc_operator.core.observed import AddFinalizer
+from icdc_operator.core.view import Claim, View
 
 DELETING = "Deleting"
 DELETED = "IndicesDeleted"

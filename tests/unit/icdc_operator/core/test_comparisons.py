@@ -10,9 +10,9 @@ from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure
 from icdc_api.status import TableState, parse_status
-from icdc_operator import comparisons, schedule
-from icdc_operator.decide import decide
-from icdc_operator.observed import RunPhase, StopRun
+from icdc_operator.core import comparisons, schedule
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import RunPhase, StopRun
 from support_comparing import ITEMS, ORDERS, World, asking, comparing, exported, verdict
 from support_pipelines import make_spec
 

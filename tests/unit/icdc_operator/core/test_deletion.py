@@ -12,8 +12,8 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure, RunKind
 from icdc_api.spec import DeletionPolicy
 from icdc_api.status import Phase
-from icdc_operator.decide import decide
-from icdc_operator.observed import (
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import (
     AddFinalizer,
     CreateRun,
     ForgetRun,

@@ -54,7 +54,7 @@ def with_report(
         gone = {name: table for name, table in reported.items() if table.message}
         return tuple(gone.get(table.name, table) for table in known)
     return tuple(
-        _with_verification(table, _merged(table, reported[table.name], run, now))
+        _with_pin(table, _with_verification(table, _merged(table, reported[table.name], run, now)))
         if table.name in reported
         else table
         for table in known
@@ -107,6 +107,14 @@ def _with_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     another = new.export is not None and new.export != old.export
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
+
+
+def _with_pin(old: TableStatus, new: TableStatus) -> TableStatus:
+    """A run tries anew only after its first batch, and until then what was known holds."""
+    if new.snapshot_pinned is not None or new.index != old.index:
+        return new
+    pin = {"snapshot_pinned": old.snapshot_pinned, "pin_message": old.pin_message}
+    return new.model_copy(update=pin)
 
 
 def _merged(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:

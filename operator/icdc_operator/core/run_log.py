@@ -13,8 +13,8 @@ from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import History, Mode, PipelineSpec, ResyncMode
 from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
-from icdc_operator import comparisons, progress, retry
-from icdc_operator.observed import Observed, RunSeen
+from icdc_operator.core import comparisons, progress, retry
+from icdc_operator.core.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
 """A run that reports and lives for so long has got over the failures before it."""
@@ -127,7 +127,7 @@ def hopeless(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
     """The failure of a live run that cannot go on by itself, and need not be waited for."""
     if seen.failure is None:
         return None
-    if seen.failure.failure_class == FailureClass.NODE_LOST:
+    if seen.given_up:
         return seen.failure
     if seen.failure.failure_class not in _HOPELESS or seen.report is not None:
         return None

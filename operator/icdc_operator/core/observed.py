@@ -43,7 +43,10 @@ class RunSeen:
     report: RunReport | None = None
     """The newest report of this very run."""
     failure: Failure | None = None
-    """What the adapter has evidence for, when the run ended without an outcome of its own."""
+    """What the adapter has evidence for: what holds up a run that lives, or why one ended without
+    an outcome of its own."""
+    given_up: bool = False
+    """Nobody reaches what may still write, nor waits for it: only its epoch keeps it away."""
 
     @property
     def live(self) -> bool:

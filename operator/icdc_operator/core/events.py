@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import deletion_claims, verification
-from icdc_operator.verification import Finding
-from icdc_operator.wording import named
+from icdc_operator.core import deletion_claims, verification
+from icdc_operator.core.verification import Finding
+from icdc_operator.core.wording import named
 
 _OF_FINDING = {
     Finding.EQUAL: ("Verified", False),

@@ -19,7 +19,7 @@ from icdc_api import naming
 from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import DeletionPolicy, PipelineSpec, Timeouts
 from icdc_api.status import PipelineStatus
-from icdc_operator.observed import (
+from icdc_operator.core.observed import (
     Action,
     AddFinalizer,
     CreateRun,

@@ -9,9 +9,9 @@ import pytest
 from icdc_api.errors import OutOfMemory
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import ObservedTriggers, PipelineStatus, TableReason, TableState, TableStatus
-from icdc_operator import schedule
-from icdc_operator.decide import decide
-from icdc_operator.observed import Observed, RunPhase
+from icdc_operator.core import schedule
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Observed, RunPhase
 from support_pipelines import NOW, caught_up, make_spec, observed, run_record, seen, stalled
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,8 @@ from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import TableReason, TableState
-from icdc_operator.decide import decide
-from icdc_operator.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
 from support_pipelines import (
     NOW,
     after_failure,

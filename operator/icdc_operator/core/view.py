@@ -11,8 +11,8 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableStatus
-from icdc_operator import progress, retry, run_log
-from icdc_operator.observed import Observed
+from icdc_operator.core import progress, retry, run_log
+from icdc_operator.core.observed import Observed
 
 
 @dataclass(frozen=True)

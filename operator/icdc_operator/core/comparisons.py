@@ -12,8 +12,8 @@ from icdc_api.errors import BadSpec, Bug
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec, ResyncMode
 from icdc_api.status import ObservedTriggers, PipelineStatus, TableState
-from icdc_operator import retry, verification
-from icdc_operator.observed import Observed, RunSeen
+from icdc_operator.core import retry, verification
+from icdc_operator.core.observed import Observed, RunSeen
 
 MAX_ATTEMPTS = 5
 """Of one comparison, or `retry.maxAttempts` if that is less: replication waits meanwhile."""

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.status import PipelineStatus
-from icdc_operator.decide import decide
-from icdc_operator.observed import RunPhase, RunSeen, StopRun
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from support_pipelines import NOW, at_work, caught_up, make_spec, observed, report, run_record, seen
 
 pytestmark = pytest.mark.unit
@@ -40,3 +40,17 @@ def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> Non
     )
     decision = decide(replace(observed(make_spec()), runs=runs), NOW)
     assert decision.actions == (StopRun("shop-e1-1", graceful=False),)
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"), [(None, (False, "it may only be read")), (True, (True, None))]
+)
+def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
+    told: bool | None, shown: tuple[bool, str | None]
+) -> None:
+    run = report(caught_up(snapshot_pinned=told, applied_at=NOW))
+    world = at_work(make_spec(), seen(RunPhase.RUNNING, report=run))
+    before = caught_up(snapshot_pinned=False, pin_message="it may only be read")
+    status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
+    (table,) = decide(replace(world, status=status), NOW).status.tables
+    assert (table.snapshot_pinned, table.pin_message) == shown

@@ -15,8 +15,8 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator import comparisons, progress, retry
-from icdc_operator.observed import Observed
+from icdc_operator.core import comparisons, progress, retry
+from icdc_operator.core.observed import Observed
 
 BLIND_SECONDS = 600.0
 """Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""

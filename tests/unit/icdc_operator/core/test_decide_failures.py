@@ -7,8 +7,8 @@ import pytest
 from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure, RunState
-from icdc_operator.decide import decide
-from icdc_operator.observed import ForgetRun, RunPhase, RunSeen, StopRun
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
 from support_pipelines import (
     NOW,
     after_failure,

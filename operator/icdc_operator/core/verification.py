@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from icdc_api.job import Compared, RunReport
 from icdc_api.runs import Failure
 from icdc_api.status import MAX_SAMPLES, TableStatus, Verification
-from icdc_operator import retry
+from icdc_operator.core import retry
 
 MAX_ALL_SAMPLES = 200
 """Ids that the status shows of all tables together; each that differs shows at least one."""

@@ -18,8 +18,8 @@ from icdc_api.status import (
     TableState,
     TableStatus,
 )
-from icdc_operator import status
-from icdc_operator.observed import Observed, RunPhase
+from icdc_operator.core import status
+from icdc_operator.core.observed import Observed, RunPhase
 from support_pipelines import (
     NOW,
     caught_up,
@@ -208,3 +208,55 @@ def test_nothing_is_claimed_about_pins_that_no_run_reported(policy: str, expecte
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert condition.status.value == expected
+
+
+PINNED: dict[str, Any] = {"snapshot_pinned": True}
+LOOSE: dict[str, Any] = {"snapshot_pinned": False, "pin_message": "the catalog is read-only"}
+EMPTY: dict[str, Any] = {"applied_snapshot_id": None}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ([PINNED, PINNED], ("True", "Pinned", "")),
+        ([PINNED, LOOSE], ("False", "NotPinned", "shop.t1: the catalog is read-only")),
+        ([PINNED, EMPTY], ("True", "Pinned", "")),
+        ([EMPTY], ("Unknown", "NotReported", "no run has said whether a tag keeps the snapshots")),
+        (
+            [PINNED, {}],
+            ("Unknown", "NotReported", "no run has said whether a tag keeps the snapshots"),
+        ),
+    ],
+)
+def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
+    tables: list[dict[str, Any]], expected: tuple[str, str, str]
+) -> None:
+    names = [f"shop.t{number}" for number in range(len(tables))]
+    known = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
+    value = told(observed(make_spec(*names)), tables=tuple(known), last_run=GOOD_RUN)
+    condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
+    assert condition is not None
+    assert (condition.status.value, condition.reason, condition.message) == expected
+
+
+def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_at() -> None:
+    tables = (caught_up("shop.a"), caught_up("shop.b"))
+
+    def message(known: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
+        world = replace(observed(make_spec("shop.a", "shop.b", **spec), known), heads=heads)
+        condition = told(world, tables=tables, last_run=GOOD_RUN).condition(ConditionType.CAUGHT_UP)
+        assert condition is not None
+        assert condition.status.value == "True"
+        return condition.message
+
+    before = told(observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN)
+    assert message(before, None) == ""
+    partly = message(before, {"shop.a": "7"})
+    assert partly.startswith("by the last run: the operator cannot look itself")
+    assert partly.endswith(": shop.b")
+    blind = replace(observed(make_spec("shop.a", "shop.b"), before), heads={})
+    blinded = told(blind, tables=tables, last_run=GOOD_RUN)
+    # While a run is at work nobody looks, and nothing is taken back.
+    assert message(blinded, None).endswith(": shop.a; shop.b")
+    assert message(blinded, {"shop.a": "7", "shop.b": "7"}) == ""
+    assert message(blinded, None, changelog={"trigger": "Continuous"}) == ""

@@ -14,7 +14,7 @@ from icdc_api.job import RunReport
 from icdc_api.runs import RunState
 from icdc_api.spec import ResyncMode, Trigger
 from icdc_api.status import PipelineStatus
-from icdc_operator.observed import Queued, RunPhase
+from icdc_operator.core.observed import Queued, RunPhase
 from support_decide_world import QUEUED, TABLES, World
 
 FAILURES = (

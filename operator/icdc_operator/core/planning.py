@@ -9,8 +9,8 @@ from datetime import datetime
 from icdc_api.runs import RunKind
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
-from icdc_operator import comparisons, deletion, run_log, schedule
-from icdc_operator.observed import Action, Observed
+from icdc_operator.core import comparisons, deletion, run_log, schedule
+from icdc_operator.core.observed import Action, Observed
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import support_any_state
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus, parse_status
-from icdc_operator.decide import decide
-from icdc_operator.observed import Observed, RunSeen
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Observed, RunSeen
 from support_decide_world import TABLES, World, check
 from support_pipelines import NOW, make_spec
 

@@ -1,0 +1,31 @@
+"""The examples of docs/catalogs.md by the models of a pipeline."""
+
+import pytest
+
+from icdc_api.catalog import Catalog
+from support_catalog_page import Example, examples
+from support_pipelines import make_spec
+
+pytestmark = pytest.mark.unit
+
+EXAMPLES = examples()
+
+
+def secrets(example: Example) -> list[str]:
+    """The names of the Secrets that its catalog has."""
+    catalog = Catalog.model_validate(example.catalog, by_alias=True, by_name=False)
+    return [each.secret_ref.name for each in catalog.properties_from]
+
+
+@pytest.mark.parametrize("label", sorted(EXAMPLES))
+def test_an_example_is_a_catalog_with_the_secret_that_it_names(label: str) -> None:
+    example = EXAMPLES[label]
+    assert make_spec(catalog=example.catalog).catalog is not None
+    assert secrets(example) == ([example.secret["metadata"]["name"]] if example.secret else [])
+
+
+@pytest.mark.parametrize("label", sorted(EXAMPLES))
+def test_what_is_secret_stands_in_no_pipeline(label: str) -> None:
+    words = ("credential", "password", "token", "secret")
+    told = [key for key in EXAMPLES[label].catalog["properties"] if key.endswith(words)]
+    assert told == []

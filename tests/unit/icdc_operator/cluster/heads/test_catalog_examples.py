@@ -1,0 +1,133 @@
+"""The examples of docs/catalogs.md as the operator itself looks at them, through pyiceberg."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import support_catalog_service
+from icdc_api.errors import SourceUnavailable, TableNotFound
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_reading import Heads, opened
+from support_catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
+from support_catalog_service import CatalogService
+from support_head_lake import HeadLake
+from support_kube_process import HeldPort
+
+pytestmark = pytest.mark.unit
+
+EXAMPLES = examples()
+SERVED = sorted(ASKED.keys() - {"nessie-api"})
+UNSERVED = {"hive": "TTransportException", "jdbc": "OperationalError", "sqlite": "OperationalError"}
+OUT_OF_SIGHT = ("hadoop", "nessie-api")
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogService]:
+    with support_catalog_service.running() as running:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFTHETEST")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+        # Java has a property for it, pyiceberg leaves it to the library of AWS.
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", running.url)
+        yield running
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    port = HeldPort()
+    yield port.address
+    port.release()
+
+
+def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
+    """What a look at the table finds."""
+    properties = example.here(service, closed, folder)
+    properties.pop("dynamodb.endpoint", None)
+    catalog = opened(translated(example.name, properties))
+    try:
+        return catalog.heads((NAMESPACE, TABLE))
+    finally:
+        catalog.close()
+
+
+def test_every_example_stands_in_a_table() -> None:
+    assert sorted([*SERVED, *UNSERVED, *OUT_OF_SIGHT]) == sorted(EXAMPLES)
+
+
+@pytest.mark.parametrize("label", SERVED)
+def test_the_service_of_an_example_is_asked_for_the_table(
+    label: str, service: CatalogService, tmp_path: Path
+) -> None:
+    with pytest.raises(TableNotFound):
+        heads(EXAMPLES[label], service.url, "", tmp_path)
+    # That the table of DynamoDB is there is no concern of who only reads.
+    wanted = [each for each in ASKED[label] if "DescribeTable" not in each]
+    # pyiceberg asks for a token twice.
+    assert list(dict.fromkeys(service.asked)) == wanted
+
+
+@pytest.mark.parametrize("label", sorted(UNSERVED))
+def test_a_service_that_does_not_answer_is_a_passing_fault(
+    label: str, closed: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceUnavailable, match=UNSERVED[label]):
+        heads(EXAMPLES[label], "", closed, tmp_path)
+
+
+@pytest.mark.parametrize("label", OUT_OF_SIGHT)
+def test_the_page_says_which_catalogs_only_a_run_can_look_at(label: str, tmp_path: Path) -> None:
+    with pytest.raises(OutOfSight, match="pyiceberg cannot read catalogs of this type"):
+        heads(EXAMPLES[label], "http://127.0.0.1:1", "127.0.0.1:1", tmp_path)
+    by_runs = re.findall(r"^\|(.*)\|.*\| by runs \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert any("Hadoop" in line and "Nessie's own API" in line for line in by_runs)
+
+
+def place(lake: HeadLake) -> str:
+    return f"file://{lake.metadata_file()}"
+
+
+def row_of_dynamodb(service: CatalogService, location: str) -> None:
+    # As Iceberg's Java library writes it.
+    service.item = {
+        "identifier": {"S": f"{NAMESPACE}.{TABLE}"},
+        "namespace": {"S": NAMESPACE},
+        "v": {"S": "1"},
+        "created_at": {"N": "1772366400000"},
+        "updated_at": {"N": "1772366400000"},
+        "p.table_type": {"S": "ICEBERG"},
+        "p.metadata_location": {"S": location},
+    }
+
+
+def table_of_glue(service: CatalogService, location: str) -> None:
+    parameters = {"table_type": "ICEBERG", "metadata_location": location}
+    service.glue = {"DatabaseName": NAMESPACE, "Name": TABLE, "Parameters": parameters}
+
+
+@pytest.mark.parametrize(
+    ("label", "point"), [("dynamodb", row_of_dynamodb), ("glue", table_of_glue)]
+)
+def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
+    label: str,
+    point: Callable[[CatalogService, str], None],
+    service: CatalogService,
+    tmp_path: Path,
+) -> None:
+    lake = HeadLake(tmp_path)
+    lake.create()
+    first = lake.commit()
+    properties = EXAMPLES[label].here(service.url, "", tmp_path)
+    properties.pop("dynamodb.endpoint", None)
+    catalog = opened(translated(EXAMPLES[label].name, properties))
+    point(service, place(lake))
+    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
+    lake.metadata_file().unlink()
+    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
+    lake.drop()
+    lake.create()
+    second = lake.commit()
+    point(service, place(lake))
+    assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(second)}
+    catalog.close()
+    lake.close()

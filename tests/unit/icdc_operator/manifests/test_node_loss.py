@@ -1,0 +1,60 @@
+"""How long the pods of a run stay bound to a node that is lost."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icdc_operator.manifests.application import spark_application
+from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.templates import NODE_LOSS_SECONDS
+
+pytestmark = pytest.mark.unit
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+SPOT = {"key": "spot", "operator": "Exists"}
+
+
+def ours(key: str) -> dict[str, Any]:
+    """Our toleration of that taint."""
+    seconds = {"tolerationSeconds": NODE_LOSS_SECONDS}
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", **seconds}
+
+
+def said(key: str, **more: Any) -> dict[str, Any]:
+    """A user's."""
+    return {"key": key, "operator": "Exists", **more}
+
+
+BOTH = [ours(NOT_READY), ours(UNREACHABLE)]
+CASES: list[tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]] = [
+    (None, BOTH),
+    ([], BOTH),
+    ([SPOT], [SPOT, *BOTH]),
+    (
+        [said(UNREACHABLE, effect="NoExecute", tolerationSeconds=5)],
+        [said(UNREACHABLE, effect="NoExecute", tolerationSeconds=5), ours(NOT_READY)],
+    ),
+    ([said(NOT_READY)], [said(NOT_READY), ours(UNREACHABLE)]),
+    ([said(NOT_READY, effect="NoSchedule")], [said(NOT_READY, effect="NoSchedule"), *BOTH]),
+    ([{"operator": "Exists"}], [{"operator": "Exists"}]),
+    (
+        [{"operator": "Exists", "effect": "NoSchedule"}],
+        [{"operator": "Exists", "effect": "NoSchedule"}, *BOTH],
+    ),
+]
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+@pytest.mark.parametrize(("theirs", "expected"), CASES)
+def test_a_pod_leaves_a_lost_node_soon_unless_the_user_says_when(
+    launch: Callable[..., Launch],
+    role: str,
+    theirs: list[dict[str, Any]] | None,
+    expected: list[dict[str, Any]],
+) -> None:
+    template = None if theirs is None else {"spec": {"tolerations": theirs}}
+    made = launch(spark={role: {"template": template}})
+    found = spark_application(made)["spec"][role]["template"]["spec"]["tolerations"]
+    assert found == expected
