@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
+PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
@@ -31,7 +32,7 @@ def broken_links(page: Path) -> Iterator[str]:
 def main() -> int:
     """Prints the broken links; 1 if there is any."""
     root = Path(__file__).resolve().parent.parent
-    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    pages = [each for pattern in PAGES for each in root.glob(pattern)]
     problems = [line for page in sorted(pages) for line in broken_links(page)]
     sys.stdout.write("".join(f"{line}\n" for line in problems))
     return 1 if problems else 0

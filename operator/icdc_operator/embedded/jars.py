@@ -20,6 +20,7 @@ from icdc_operator.embedded import jar_lock, maven
 from icdc_operator.embedded.jar_lock import JarSet, LockedJar
 
 SPARK_SET = "spark"
+IMAGE_SET = "image"
 OPENSEARCH_VERSIONS = ("2.19.6", "3.8.0")
 """OpenSearch releases that can be embedded, oldest first."""
 
@@ -32,6 +33,7 @@ _OPENSEARCH_PARTS = (
     "org.opensearch.plugin:analysis-common",
     "org.opensearch.plugin:lang-painless",
 )
+_ICEBERG = "1.12.0"
 # The server refers to log4j-core without depending on it.
 _LOG4J_CORE = "org.apache.logging.log4j:log4j-core:2.25.4"
 
@@ -43,8 +45,13 @@ def opensearch_set(version: str) -> str:
 
 ROOTS: dict[str, tuple[str, ...]] = {
     SPARK_SET: (
-        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}",
         "org.xerial:sqlite-jdbc:3.50.3.0",
+    ),
+    # What the image has on top: S3 and Glue, and a database that JDBC catalogs live in.
+    IMAGE_SET: (
+        f"org.apache.iceberg:iceberg-aws-bundle:{_ICEBERG}",
+        "org.postgresql:postgresql:42.7.8",
     ),
     **{
         opensearch_set(version): (*(f"{part}:{version}" for part in _OPENSEARCH_PARTS), _LOG4J_CORE)
@@ -140,10 +147,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def resolve(name: str) -> JarSet:
-    """The set as Maven resolves it now from its roots: what a new lock would hold."""
+def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
+    """The set as Maven resolves it now: what a new lock would hold. Its roots, unless given."""
     with tempfile.TemporaryDirectory(prefix="icdc-lock-") as scratch:
-        found = maven.copy_with_dependencies(ROOTS[name], Path(scratch))
+        found = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
         jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in found.items()]
     if not jars:
         raise Submission(f"Maven resolved no jar for the set '{name}'.")
@@ -155,12 +162,19 @@ def _write_lock() -> None:
     Path(__file__).with_name(jar_lock.LOCK_NAME).write_text(text, encoding="utf-8")
 
 
+def _copy(jars: Sequence[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for jar in jars:
+        shutil.copyfile(jar, folder / jar.name)
+
+
 def main(argv: Sequence[str] | None = None, lock: dict[str, JarSet] | None = None) -> int:
     """Entry of `python -m icdc_operator.embedded.jars`; the exit code."""
     parser = argparse.ArgumentParser(prog="icdc_operator.embedded.jars", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="put the jars into the cache")
     fetch.add_argument("sets", nargs="*", metavar="SET", help="default: every set")
+    fetch.add_argument("--into", type=Path, metavar="FOLDER", help="put a copy there as well")
     commands.add_parser("lock", help="resolve every set anew and write the lock")
     options = parser.parse_args(argv)
     try:
@@ -170,6 +184,8 @@ def main(argv: Sequence[str] | None = None, lock: dict[str, JarSet] | None = Non
         for name in options.sets or list(ROOTS):
             jars = jar_set(name, lock)
             sys.stdout.write(f"{name}: {len(jars)} jars in {jars[0].parent}\n")
+            if options.into is not None:
+                _copy(jars, options.into)
     except IcdcError as exc:
         sys.stderr.write(f"error: {exc.message}\n")
         return 1

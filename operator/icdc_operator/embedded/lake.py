@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,11 +36,16 @@ class Lake:
         folder: Path,
         catalog: str = "lake",
         memory: str = "1g",
+        environment: Mapping[str, str] | None = None,
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
+        """`environment` is what the process gets on top of ours."""
         self.properties = properties
         self.catalog = catalog
         self._folder = folder
         self._memory = memory
+        self._environment = dict(environment or {})
+        self._stop_seconds = stop_seconds
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -64,7 +70,8 @@ class Lake:
         """Starts the process without waiting for it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         conf = {
-            "spark.jars": ",".join(str(path) for path in jars.jar_set("spark")),
+            # First on the class path, as in the application: an archive of class data fits both.
+            "spark.driver.extraClassPath": os.pathsep.join(map(str, jars.jar_set(jars.SPARK_SET))),
             "spark.driver.memory": self._memory,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -78,7 +85,8 @@ class Lake:
             command += ["--property", f"{key}={value}"]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
-        environment = {**os.environ, "JAVA_HOME": str(jdk.find_spark_jdk().home)}
+        java = {"JAVA_HOME": str(jdk.find_spark_jdk().home)}
+        environment = {**os.environ, **java, **self._environment}
         with self.log_file.open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 command,
@@ -121,7 +129,7 @@ class Lake:
         assert process.stdout is not None
         process.stdin.close()
         try:
-            process.wait(STOP_SECONDS)
+            process.wait(self._stop_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,0 +1,155 @@
+# Two images of one source: `operator` watches pipelines, `spark` is what drivers and executors run.
+# Layers go from what changes seldom to what changes often: Debian, Java, Python packages, jars, ours.
+# Every package and jar is fixed by a lock with checksums; every layer repeats when its files carry
+# one date (tools/images.py sees to that). Compiled Python must then not go by dates: unchecked-hash.
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${BASE_IMAGE} AS python
+# What the package manager leaves behind is of no use later, and has the time of the build in it.
+RUN apt-get update --quiet \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
+      ca-certificates python3 tini \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old \
+      /var/cache/ldconfig/aux-cache /var/log/* /usr/share/doc/*/changelog* \
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
+ && python3 -m compileall -q -f --invalidation-mode unchecked-hash /usr/lib/python3* /usr/share/python3 \
+ && echo 'icdc:x:185:' >> /etc/group \
+ && echo 'icdc:x:185:185::/tmp:/usr/sbin/nologin' >> /etc/passwd
+ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+
+# --- Builders: nothing of them is in an image but what is copied by name.
+
+FROM python AS builder
+# Settings of a user's mirror, where there is one; they stay in no layer.
+RUN apt-get update --quiet \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends python3-pip \
+ && rm -rf /var/lib/apt/lists/*
+ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_NO_DEPS=1 \
+    PIP_NO_WARN_SCRIPT_LOCATION=1 \
+    PIP_ROOT_USER_ACTION=ignore
+COPY requirements.build.lock /build/
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
+    python3 -m venv --without-pip /build/venv \
+ && python3 -m venv --without-pip /opt/venv \
+ && pip --python /build/venv/bin/python install --require-hashes -r /build/requirements.build.lock
+
+FROM builder AS operator-packages
+COPY requirements.operator.lock /build/
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
+    pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
+      -r /build/requirements.operator.lock \
+ && cd /opt/venv/lib/python3.*/site-packages \
+ && rm -rf pyarrow/include pyarrow/tests \
+ && find . -name "*.opt-*.pyc" -delete \
+ && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
+
+FROM builder AS spark-packages
+COPY requirements.spark.lock /build/
+# pyspark is published as source alone: it is built with what the build lock has. The Spark that it
+# brings goes to its usual place, without what a driver and an executor have no use for; botocore
+# signs requests, and needs no service of AWS for that but those that give credentials. pip notes the
+# checksum of what it installs, so the wheel may have no date either.
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
+    export SOURCE_DATE_EPOCH=315532800 \
+ && pip --python /build/venv/bin/python wheel --no-build-isolation --require-hashes \
+      --wheel-dir /build/wheels -r /build/requirements.spark.lock \
+ && pip --python /opt/venv/bin/python install --no-compile --no-index /build/wheels/*.whl \
+ && rm -rf /build/wheels \
+ && cd /opt/venv/lib/python3.*/site-packages \
+ && mkdir /opt/spark \
+ && mv pyspark/jars pyspark/bin pyspark/licenses /opt/spark/ \
+ && rm -rf /opt/spark/bin/*.cmd /opt/spark/bin/docker-image-tool.sh \
+      pyspark/data pyspark/examples pyspark/python/lib pyspark/sbin \
+      numpy/_core/include pandas/tests pyarrow/include pyarrow/tests \
+ && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name signin ! -name "sso*" ! -name sts \
+      -exec rm -rf {} + \
+ && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
+
+FROM builder AS application
+COPY LICENSE pyproject.toml /build/source/
+COPY crds/icdc_api /build/source/crds/icdc_api
+COPY operator/icdc_operator /build/source/operator/icdc_operator
+COPY sparkapps/icdc_spark /build/source/sparkapps/icdc_spark
+# One wheel for both images. The page that it would carry is no part of them.
+RUN cd /build/source && touch README.md \
+ && /build/venv/bin/python -m hatchling build --target wheel --directory /build/wheels \
+ && pip --python /opt/venv/bin/python install --no-compile --no-index --root /application /build/wheels/*.whl \
+ && python3 -m compileall -q -f --invalidation-mode unchecked-hash -s /application /application
+
+# --- The images.
+
+FROM python AS operator
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG CREATED=1980-01-01T00:00:00Z
+COPY --from=operator-packages /opt/venv /opt/venv
+COPY --from=application /application/opt/venv /opt/venv
+LABEL org.opencontainers.image.title="iceberg-cdc-operator" \
+      org.opencontainers.image.description="Watches pipelines from Apache Iceberg to OpenSearch" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}"
+USER 185:185
+WORKDIR /tmp
+ENTRYPOINT ["/usr/bin/tini", "--", "icdc-operator"]
+
+FROM python AS java
+RUN --mount=type=bind,source=tools/undated_keystore.py,target=/build/undated_keystore.py \
+    apt-get update --quiet \
+ && mkdir -p /usr/share/man/man1 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
+      openjdk-17-jre-headless \
+ && python3 /build/undated_keystore.py /etc/ssl/certs/java/cacerts \
+ && ln -s java-17-openjdk-$(dpkg --print-architecture) /usr/lib/jvm/java \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old \
+      /var/cache/ldconfig/aux-cache /var/log/* /usr/share/doc/*/changelog* /tmp/*
+ENV JAVA_HOME=/usr/lib/jvm/java
+
+FROM java AS jars
+RUN apt-get update --quiet \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends maven \
+ && rm -rf /var/lib/apt/lists/*
+COPY crds/icdc_api/__init__.py crds/icdc_api/errors.py /build/icdc_api/
+COPY operator/icdc_operator/__init__.py /build/icdc_operator/
+COPY operator/icdc_operator/embedded/__init__.py operator/icdc_operator/embedded/jar_lock.py \
+     operator/icdc_operator/embedded/jars.lock operator/icdc_operator/embedded/jars.py \
+     operator/icdc_operator/embedded/maven.py /build/icdc_operator/embedded/
+RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml \
+    cd /build && python3 -m icdc_operator.embedded.jars fetch spark image --into /jars
+
+FROM java AS spark-home
+COPY --from=spark-packages /opt/spark /opt/spark
+COPY --from=jars /jars /opt/spark/jars
+# In a layer of its own: the archive below fits only jars with the dates that they have in the image.
+RUN --mount=type=bind,source=tools/spark_class_data.py,target=/build/spark_class_data.py \
+    python3 /build/spark_class_data.py jar /opt/spark
+
+FROM spark-home AS class-data
+COPY tools/spark_class_data.py tools/spark_classes.gz /build/
+RUN python3 /build/spark_class_data.py dump /build/spark_classes.gz /opt/spark
+
+FROM spark-home AS spark
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG CREATED=1980-01-01T00:00:00Z
+COPY --from=class-data /opt/spark/classes.jsa /opt/spark/classes.jsa
+COPY --from=spark-packages /opt/venv /opt/venv
+COPY --from=application /application/opt/venv /opt/venv
+COPY --chmod=755 sparkapps/entrypoints/decommission.py /opt/decom.sh
+COPY --chmod=644 sparkapps/entrypoints/main.py /opt/iceberg-cdc-operator/main.py
+LABEL org.opencontainers.image.title="iceberg-cdc-operator Spark" \
+      org.opencontainers.image.description="Driver and executors of pipelines from Apache Iceberg to OpenSearch" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}"
+ENV SPARK_HOME=/opt/spark
+USER 185:185
+WORKDIR /tmp
+ENTRYPOINT ["/usr/bin/tini", "-s", "--", "/opt/venv/bin/python", "-m", "icdc_spark.container"]

@@ -1,0 +1,97 @@
+{{/* Names, labels and lists that several templates share. */}}
+
+{{- define "icdc.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Short enough for what is appended to it. */}}
+{{- define "icdc.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains (include "icdc.name" .) .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "icdc.name" .) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* Of objects without a namespace, so that releases of one name in two namespaces do not meet. */}}
+{{- define "icdc.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "icdc.fullname" .) }}
+{{- end }}
+
+{{- define "icdc.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "icdc.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{/* Without a component: the operator's is in its selector, and other pods must not have it. */}}
+{{- define "icdc.commonLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: iceberg-cdc-operator
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "icdc.labels" -}}
+{{ include "icdc.selectorLabels" . }}
+{{ include "icdc.commonLabels" . }}
+{{- end }}
+
+{{- define "icdc.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- .Values.serviceAccount.name | default (include "icdc.fullname" .) }}
+{{- else }}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* The reference of an image: (dict "image" … "root" $). */}}
+{{- define "icdc.image" -}}
+{{- if .image.digest }}
+{{- printf "%s@%s" .image.repository .image.digest }}
+{{- else }}
+{{- printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+
+{{/* The namespaces that are watched, as a JSON list; empty: all. */}}
+{{- define "icdc.watched" -}}
+{{- if .Values.watchAllNamespaces }}
+{{- if .Values.watchNamespaces }}
+{{- fail "watchAllNamespaces and watchNamespaces exclude each other" }}
+{{- end }}
+{{- list | toJson }}
+{{- else }}
+{{- .Values.watchNamespaces | default (list .Release.Namespace) | toJson }}
+{{- end }}
+{{- end }}
+
+{{/* The namespaces in which drivers get their account, as a JSON list. */}}
+{{- define "icdc.jobNamespaces" -}}
+{{- if .Values.jobNamespaces }}
+{{- .Values.jobNamespaces | toJson }}
+{{- else }}
+{{- include "icdc.watched" . }}
+{{- end }}
+{{- end }}
+
+{{- define "icdc.elects" -}}
+{{- if or .Values.leaderElection.enabled (gt (int .Values.replicaCount) 1) }}true{{ end }}
+{{- end }}
+
+{{- define "icdc.clusterWide" -}}
+{{- if or .Values.watchAllNamespaces .Values.rbac.clusterRole }}true{{ end }}
+{{- end }}
+
+{{/* The rules of the operator where its pipelines are: the files, with their comments. */}}
+{{- define "icdc.operatorRules" -}}
+{{ .Files.Get "files/operator-rules.yaml" | trim }}
+{{- if .Values.readCatalogSecrets }}
+{{ .Files.Get "files/catalog-secrets-rules.yaml" | trim }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,32 @@
+"""What the tests of the charts share: Helm, built as the programs of the API server are."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import support_kube_binaries
+from icdc_api.errors import IcdcError
+from support_helm import Helm
+
+HELM, GITOPS = "helm", "gitops"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds the programs before the first test: a first build exceeds the time of a test."""
+    here = Path(__file__).parent
+    wanted = any(here in item.path.parents for item in session.items)
+    if wanted and not session.config.option.collectonly:
+        # The fixture meets the same error, and then says so for the tests that need it. These
+        # tests have a server of their own even where a cluster is given.
+        with contextlib.suppress(IcdcError):
+            support_kube_binaries.programs((*support_kube_binaries.CONTROL_PLANE, HELM, GITOPS))
+
+
+@pytest.fixture(scope="session")
+def helm() -> Iterator[Helm]:
+    """Helm without a cluster."""
+    with tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
+        yield Helm(support_kube_binaries.program(HELM), Path(home))

@@ -1,0 +1,89 @@
+"""What Flux and Argo CD make of pipelines by docs/gitops.md: the same as kstatus makes of them."""
+
+from typing import Any
+
+import pytest
+
+import support_gitops
+from icdc_api import errors, naming
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus, TableReason, TableStatus
+from icdc_operator.core.decide import decide
+from support_helm import Object
+from support_kstatus import Verdict
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+
+pytestmark = pytest.mark.api
+
+
+def resource(status: dict[str, Any], generation: int = 1) -> Object:
+    return {
+        "apiVersion": naming.API_VERSION,
+        "kind": naming.KIND,
+        "metadata": {"name": "shop", "generation": generation},
+        "spec": {},
+        "status": status,
+    }
+
+
+def after(table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any) -> Object:
+    """What the operator makes of a pipeline with this table and these fields of its status."""
+    known = PipelineStatus(observed_generation=1, tables=() if table is None else (table,), **more)
+    return resource(decide(observed(spec or make_spec(), known), NOW).status.to_resource())
+
+
+GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+LOST = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
+BAD = run_record(state=RunState.FAILED, finished_at=NOW, failure=LOST)
+PIPELINES = {
+    "just applied": (resource({"observedGeneration": -1}), Verdict.IN_PROGRESS),
+    "first export": (after(None), Verdict.IN_PROGRESS),
+    "up": (after(caught_up(), last_run=GOOD), Verdict.CURRENT),
+    "behind": (
+        after(caught_up(current_snapshot_id="9", snapshots_behind=1), last_run=GOOD),
+        Verdict.CURRENT,
+    ),
+    "changed since": (
+        {
+            **after(caught_up(), last_run=GOOD),
+            "metadata": {"name": "shop", "generation": 2},
+        },
+        Verdict.IN_PROGRESS,
+    ),
+    "tried again": (
+        after(caught_up(), last_run=BAD, consecutive_failures=1, next_attempt_time=NOW),
+        Verdict.IN_PROGRESS,
+    ),
+    "given up": (after(caught_up(), last_run=BAD, consecutive_failures=8), Verdict.FAILED),
+    "a table stalled": (after(stalled(TableReason.GAP)), Verdict.FAILED),
+    "suspended": (
+        {**after(caught_up(), make_spec(suspend=True)), "spec": {"suspend": True}},
+        Verdict.CURRENT,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, support_gitops.Told]:
+    found = support_gitops.told([each for each, _ in PIPELINES.values()])
+    return dict(zip(PIPELINES, found, strict=True))
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_flux_and_argo_cd_agree_with_kstatus(
+    name: str, answers: dict[str, support_gitops.Told]
+) -> None:
+    about, verdict = PIPELINES[name]
+    assert support_gitops.agreed(about, answers[name]) == verdict
+    assert (answers[name].argo == "Suspended") == (name == "suspended")
+
+
+@pytest.mark.parametrize("name", ["tried again", "given up", "a table stalled"])
+def test_argo_cd_shows_what_the_pipeline_says(
+    name: str, answers: dict[str, support_gitops.Told]
+) -> None:
+    about, verdict = PIPELINES[name]
+    shown = "Stalled" if verdict == Verdict.FAILED else "Reconciling"
+    messages = {each["type"]: each["message"] for each in about["status"]["conditions"]}
+    assert answers[name].message == messages[shown]

@@ -1,0 +1,106 @@
+"""What the pipelines chart makes of defaults and of what is special of a pipeline."""
+
+from typing import Any
+
+import pytest
+
+import support_charts
+from icdc_api import naming
+from support_charts import PIPELINES
+from support_helm import Helm, Object
+from support_kube_pipelines import SAMPLES, sample
+
+pytestmark = pytest.mark.api
+
+SINK = {"opensearch": {"hosts": ["http://search"]}}
+TABLES = [{"name": "shop.orders"}]
+LEAST = {"sink": SINK, "tables": TABLES}
+
+
+def rendered(helm: Helm, values: dict[str, Any]) -> list[Object]:
+    return helm.rendered(PIPELINES, values, "lake", "shops")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "special", "spec"),
+    [
+        ({"suspend": True}, {"suspend": False}, {"suspend": False}),
+        ({"retry": {"maxAttempts": 3}}, {"retry": {"maxSeconds": 60}}, None),
+        (
+            {"timeouts": {"runSeconds": 60}},
+            {"timeouts": {"runSeconds": 0}},
+            {"timeouts": {"runSeconds": 0}},
+        ),
+        (
+            {"tables": [{"name": "a.a"}, {"name": "a.b"}]},
+            {"tables": [{"name": "b.a"}]},
+            {"tables": [{"name": "b.a"}]},
+        ),
+        (
+            {"spark": {"conf": {"a": "1", "b": "2"}, "executor": {"instances": 2}}},
+            {"spark": {"conf": {"a": None, "c": "3"}}},
+            {"spark": {"conf": {"b": "2", "c": "3"}, "executor": {"instances": 2}}},
+        ),
+        ({"spark": {"image": "a"}}, {"spark": None}, {}),
+        ({}, {"spark": {"conf": {"a": None}}}, {"spark": {"conf": {}}}),
+        (
+            {"sink": {"opensearch": {"bulk": {"maxBytes": 16777216}}}},
+            {},
+            {"sink": {"opensearch": {**SINK["opensearch"], "bulk": {"maxBytes": 16777216}}}},
+        ),
+        (
+            {},
+            {"tables": [{"name": "a.b", "startFrom": {"snapshotId": "8130123456789012345"}}]},
+            {"tables": [{"name": "a.b", "startFrom": {"snapshotId": 8130123456789012345}}]},
+        ),
+    ],
+)
+def test_a_pipeline_is_laid_over_the_defaults(
+    defaults: dict[str, Any], special: dict[str, Any], spec: dict[str, Any] | None, helm: Helm
+) -> None:
+    sink = {"opensearch": {**SINK["opensearch"], **defaults.get("sink", {}).get("opensearch", {})}}
+    values = {
+        "defaults": {"tables": TABLES, **defaults, "sink": sink},
+        "pipelines": {"shop": special},
+    }
+    (made,) = rendered(helm, values)
+    wanted = {"retry": {"maxAttempts": 3, "maxSeconds": 60}} if spec is None else spec
+    assert made["spec"] == {"tables": TABLES, "sink": SINK, **wanted}
+
+
+def test_one_pipeline_does_not_change_what_another_one_gets(helm: Helm) -> None:
+    special = {"a": {"spark": {"conf": {"only.a": "1"}}}, "b": {}}
+    values = {"defaults": {**LEAST, "spark": {"conf": {"both": "1"}}}, "pipelines": special}
+    first, second = rendered(helm, values)
+    assert first["spec"]["spark"]["conf"] == {"both": "1", "only.a": "1"}
+    assert second["spec"]["spark"]["conf"] == {"both": "1"}
+
+
+def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
+    own = {"namespace": "other", "labels": {"team": "data"}, "annotations": {"a": "b"}}
+    specs = {"defaults": LEAST, "pipelines": {"shop": {}}}
+    assert {*own, *specs} == set(support_charts.values(PIPELINES))
+    (plain,) = rendered(helm, specs)
+    (made,) = rendered(helm, {**own, **specs})
+    assert (made["apiVersion"], made["kind"]) == (naming.API_VERSION, naming.KIND)
+    assert plain["metadata"]["namespace"] == "shops"
+    assert made["metadata"]["namespace"] == "other"
+    assert made["metadata"]["labels"] == {**plain["metadata"]["labels"], "team": "data"}
+    assert made["metadata"]["annotations"] == {"a": "b"}
+    assert "annotations" not in plain["metadata"]
+
+
+def test_names_that_are_something_else_in_yaml_are_names(helm: Helm) -> None:
+    names = ["no", "null", "on", "true", "y"]
+    made = rendered(helm, {"defaults": LEAST, "pipelines": {name: {} for name in names}})
+    assert [each["metadata"]["name"] for each in made] == names
+
+
+def test_no_pipelines_make_nothing(helm: Helm) -> None:
+    assert rendered(helm, {}) == []
+
+
+def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:
+    samples = {path.stem: sample(path.stem)["spec"] for path in SAMPLES.glob("*.yaml")}
+    made = rendered(helm, {"pipelines": samples})
+    assert {each["metadata"]["name"]: each["spec"] for each in made} == samples

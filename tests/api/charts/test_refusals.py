@@ -1,0 +1,104 @@
+"""What the charts refuse before anything is sent, and how they say it."""
+
+from typing import Any
+
+import pytest
+
+import support_helm
+from support_charts import BOTH, OPERATOR, PIPELINES
+from support_helm import Helm
+
+pytestmark = pytest.mark.api
+
+SHOP = {"tables": [{"name": "shop.orders"}], "sink": {"opensearch": {"hosts": ["http://search"]}}}
+
+
+def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
+    told = helm.ok("lint", "--strict", *map(str, BOTH))
+    assert "2 chart(s) linted, 0 chart(s) failed" in told
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"replicas": 2}, "additional properties 'replicas' not allowed"),
+        ({"image.repo": "a"}, "at '/image': additional properties 'repo' not allowed"),
+        ({"metrics.serviceMonitor.on": True}, "at '/metrics/serviceMonitor': additional"),
+        ({"replicaCount": "two"}, "at '/replicaCount': got string, want integer"),
+        ({"replicaCount": -1}, "at '/replicaCount': minimum"),
+        ({"watchNamespaces": "lake"}, "at '/watchNamespaces': got string, want array"),
+        ({"watchNamespaces": ["a", "a"]}, "at '/watchNamespaces': items at 0 and 1 are equal"),
+        ({"watchNamespaces": ["A_b"]}, "at '/watchNamespaces/0': 'A_b' does not match"),
+        ({"image.digest": "abc"}, "at '/image/digest': 'abc' does not match"),
+        ({"image.pullPolicy": "Often"}, "at '/image/pullPolicy': value must be one of 'Always'"),
+        ({"logLevel": "loud"}, "at '/logLevel': value must be one of 'debug'"),
+        ({"ports.metrics": 0}, "at '/ports/metrics': minimum"),
+        ({"commonLabels": {"a": 1}}, "at '/commonLabels/a': got number, want string"),
+        ({"metrics.podMonitor.interval": "soon"}, "at '/metrics/podMonitor/interval'"),
+        (
+            {"watchAllNamespaces": True, "watchNamespaces": ["a"]},
+            "watchAllNamespaces and watchNamespaces exclude each other",
+        ),
+        (
+            {"serviceAccount.create": False},
+            "serviceAccount.name is needed where serviceAccount.create is false",
+        ),
+    ],
+    ids=lambda part: ",".join(part) if isinstance(part, dict) else "",
+)
+def test_the_operators_chart_names_what_is_wrong(
+    values: dict[str, Any], message: str, helm: Helm
+) -> None:
+    ran = helm.run("template", "x", str(OPERATOR), values=support_helm.nested(values))
+    assert ran.code != 0
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"pipeline": {}}, "additional properties 'pipeline' not allowed"),
+        (
+            {"pipelines": {"shop": {**SHOP, "tabels": []}}},
+            "at '/pipelines/shop': additional properties 'tabels' not allowed",
+        ),
+        (
+            {"defaults": {"sink": {"opensearch": {"host": "a"}}}},
+            "at '/defaults/sink/opensearch': additional properties 'host' not allowed",
+        ),
+        (
+            {"pipelines": {"shop": {**SHOP, "mode": "Export"}}},
+            "at '/pipelines/shop/mode': value must be one of 'ExportAndStream'",
+        ),
+        (
+            {"pipelines": {"shop": {**SHOP, "tables": [{"index": "a"}]}}},
+            "at '/pipelines/shop/tables/0': missing property 'name'",
+        ),
+        (
+            {"pipelines": {"shop": {"tables": SHOP["tables"]}}},
+            "pipeline shop: spec.sink is missing; it is neither in pipelines.shop nor in defaults",
+        ),
+        ({"pipelines": {"shop": None}}, "pipeline shop: spec.tables is missing"),
+        (
+            {"defaults": SHOP, "pipelines": {"shop": {"tables": None}}},
+            "pipeline shop: spec.tables is missing",
+        ),
+        ({"defaults": SHOP, "pipelines": {"Shop": {}}}, "pipeline Shop: a name has at most 40"),
+        ({"defaults": SHOP, "pipelines": {"s" * 41: {}}}, "a name has at most 40 characters"),
+        (
+            {
+                "defaults": SHOP,
+                "pipelines": {
+                    "shop": {"tables": [{"name": "a.b", "startFrom": {"snapshotId": 2**62}}]}
+                },
+            },
+            "pipeline shop: startFrom.snapshotId of a.b has more digits than Helm keeps",
+        ),
+    ],
+)
+def test_the_pipelines_chart_names_what_is_wrong(
+    values: dict[str, Any], message: str, helm: Helm
+) -> None:
+    ran = helm.run("template", "x", str(PIPELINES), values=values)
+    assert ran.code != 0
+    assert message in ran.err

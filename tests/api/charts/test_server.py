@@ -1,0 +1,257 @@
+"""The charts on a real API server: what it takes, what is granted, what comes, stays and goes.
+
+No node runs a pod here, so nothing waits for one. The server is these tests' own, because the
+definition of pipelines belongs to one release only.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import support_helm
+import support_operator
+import support_rules
+import support_wait
+from icdc_api import naming
+from support_chart_site import RELEASE, Site
+from support_charts import OPERATOR, PIPELINES
+from support_helm import Helm
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines
+
+pytestmark = pytest.mark.api
+
+MONITORS = Path(__file__).parent / "monitors.yaml"
+EVERYTHING = {
+    "replicaCount": 2,
+    "readCatalogSecrets": True,
+    "networkPolicy.enabled": True,
+    "networkPolicy.metricsFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}],
+    "networkPolicy.egress": [{"ports": [{"port": 6443, "protocol": "TCP"}]}],
+    "commonLabels": {"team": "data"},
+    "imagePullSecrets": [{"name": "a"}],
+    "affinity": {"podAntiAffinity": {}},
+    "tolerations": [{"operator": "Exists"}],
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca", "readOnly": True}],
+    **{
+        f"metrics.{each}.enabled": True
+        for each in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
+    },
+}
+
+
+def of(namespace: str, name: str) -> str:
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+@pytest.fixture(scope="module")
+def site(helm: Helm) -> Iterator[Site]:
+    with KubeApi(own=True) as kube:
+        yield Site(kube, helm.on(kube.kubeconfig))
+
+
+@pytest.fixture
+def two(site: Site) -> Iterator[tuple[str, str]]:
+    with site.kube.namespace() as first, site.kube.namespace() as second:
+        yield first, second
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"watchAllNamespaces": True}, {"rbac.clusterRole": True, "replicaCount": 1}],
+    ids=lambda more: ",".join(more) or "namespaced",
+)
+def test_the_server_takes_every_object_of_the_chart(
+    more: dict[str, Any], site: Site, two: tuple[str, str]
+) -> None:
+    site.kube.kubectl.ok("apply", "--server-side", "-f", str(MONITORS))
+    for kind in ("servicemonitors", "podmonitors", "prometheusrules"):
+        support_wait.until(
+            lambda kind=kind: site.kube.kubectl.run("get", kind, "-A").code == 0,  # type: ignore[misc]
+            f"{kind} are served",
+        )
+    values = support_helm.nested({**EVERYTHING, **more})
+    site.dry_run(site.helm.rendered(OPERATOR, values, RELEASE, two[0]))
+
+
+def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str, str]) -> None:
+    namespace = two[0]
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    site.kube.kubectl.ok("label", "namespace", namespace, label)
+    with site.release(namespace):
+        objects = site.helm.rendered(OPERATOR, {}, RELEASE, namespace)
+        (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+        template = deployment["spec"]["template"]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**template["metadata"], "name": "x", "namespace": namespace},
+            "spec": template["spec"],
+        }
+        # A Deployment is only warned of what its pods may not do.
+        site.dry_run([pod, *(each for each in objects if each["kind"] == "Pod")])
+
+
+def test_rights_end_at_the_namespaces_that_are_watched(site: Site, two: tuple[str, str]) -> None:
+    home, watched = two
+    with site.release(home, watchNamespaces=[watched], replicaCount=2):
+        operator, driver = of(home, RELEASE), of(watched, "icdc-spark")
+        assert site.rights(operator, watched) == support_rules.rights(support_rules.OPERATOR)
+        assert site.rights(operator, home) == support_rules.rights(support_rules.LEASE)
+        assert site.rights(operator, "default") == set()
+        assert site.rights(driver, watched) == support_rules.rights(support_rules.DRIVER)
+        assert site.rights(driver, home) == set()
+    assert site.rights(operator, watched) == set()
+
+
+def test_two_releases_keep_to_their_namespaces(site: Site, two: tuple[str, str]) -> None:
+    first, second = two
+    with site.release(first, readCatalogSecrets=True), site.release(second):
+        account = of(first, RELEASE)
+        assert site.rights(account, first) == support_rules.rights(
+            support_rules.OPERATOR, support_rules.CATALOG_SECRETS
+        )
+        assert site.rights(account, second) == set()
+        for there, answer in ((first, "yes"), (second, "no")):
+            what = ("can-i", "get", "secrets", "-n", there, f"--as={account}")
+            assert site.kube.kubectl.run("auth", *what).out.strip() == answer
+        assert site.rights(of(second, RELEASE), first) == set()
+
+
+def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound_by_hand(
+    site: Site, two: tuple[str, str]
+) -> None:
+    home, other = two
+    with site.release(home, watchAllNamespaces=True):
+        wanted = support_rules.rights(support_rules.OPERATOR)
+        for namespace in (home, other):
+            assert site.rights(of(home, RELEASE), namespace) == wanted
+        notes = site.helm.ok("get", "notes", RELEASE, "-n", home).replace("\\\n", " ")
+        commands = re.findall(r"kubectl (-n NAMESPACE create \S+ .*)", notes)
+        assert len(commands) == 2
+        for command in commands:
+            site.kube.kubectl.ok(*command.replace("NAMESPACE", other).split())
+        drivers = site.rights(of(other, "icdc-spark"), other)
+        assert drivers == support_rules.rights(support_rules.DRIVER)
+
+
+def test_people_get_their_rights_by_the_roles_of_the_cluster(
+    site: Site, two: tuple[str, str]
+) -> None:
+    namespace = two[0]
+    reads = {"get", "list", "watch"}
+    writes = {"create", "update", "patch", "delete", "deletecollection"}
+
+    def verbs(person: str) -> set[str]:
+        rights = site.rights(person, namespace)
+        return {verb for _, resource, verb in rights if resource == naming.PLURAL}
+
+    for role in ("view", "edit"):
+        site.kube.kubectl.ok(
+            *("-n", namespace, "create", "rolebinding", role),
+            *(f"--clusterrole={role}", f"--user={role}er"),
+        )
+    with site.release(namespace):
+        support_wait.until(lambda: verbs("editer") == reads | writes, "roles are aggregated")
+        assert verbs("viewer") == reads
+        changing = {
+            verb
+            for _, resource, verb in site.rights("editer", namespace)
+            if resource == f"{naming.PLURAL}/status"
+        }
+        assert changing == reads
+
+
+def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
+    site: Site, two: tuple[str, str], tmp_path: Path
+) -> None:
+    namespace = two[0]
+    values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
+    with site.release(namespace, **values):
+        objects = site.helm.rendered(OPERATOR, support_helm.nested(values), RELEASE, namespace)
+        specs = {each["kind"]: each.get("spec", {}) for each in objects}
+        (container,) = specs["Deployment"]["template"]["spec"]["containers"]
+        flags = [each for each in container["args"] if "-port=" not in each]
+        account = site.kube.kubeconfig_for(namespace, RELEASE)
+        support_wait.until(lambda: site.serves(namespace), "the kind is served")
+        with support_operator.running(account, tmp_path, "operator", flags) as operator:
+            operator.until(lambda: operator.metric("icdc_leader") == 1, "it leads")
+            operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
+            _, metrics = operator.ask("metrics", "/metrics")
+            assert 'code="403"' not in metrics
+            # What `helm test` runs, with another address.
+            (test,) = specs["Pod"]["containers"]
+            _, *script, _ = test["command"]
+            (port,) = [each.split()[-1] for each in operator.messages if "health on port" in each]
+            asked = [sys.executable, *script, f"http://127.0.0.1:{port}/readyz"]
+            answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+            assert answer.strip() == "ok"
+
+
+def versions(site: Site, namespace: str) -> dict[str, str]:
+    """The version of every object of the release, by kind and name."""
+    release = f"app.kubernetes.io/instance={RELEASE}"
+    kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
+    listed = site.kube.kubectl.object("get", kinds, "-n", namespace, "-l", release)
+    found = {
+        f"{each['kind']} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
+        for each in listed["items"]
+    }
+    assert len(found) >= 10
+    return found
+
+
+def shops(**pipelines: Any) -> dict[str, Any]:
+    """The values that the README shows, with these pipelines on top."""
+    text = (PIPELINES / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml values\n(.*?)```", text, re.DOTALL)
+    found: dict[str, Any] = yaml.safe_load(block)
+    return {**found, "pipelines": {**found["pipelines"], **pipelines}}
+
+
+def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:
+    namespace = two[0]
+    helm, here = site.helm, ("-n", namespace)
+    pipelines = Pipelines(site.kube.kubectl, namespace)
+    helm.ok("install", RELEASE, str(OPERATOR), *here)
+    support_wait.until(lambda: site.serves(namespace), "the kind is served")
+    before = versions(site, namespace)
+    helm.ok("upgrade", RELEASE, str(OPERATOR), *here)
+    assert versions(site, namespace) == before
+
+    helm.ok("install", "shops", str(PIPELINES), *here, values=shops())
+    assert pipelines.names() == ["shop", "web"]
+    assert pipelines.get("web")["spec"]["spark"]["executor"] == {
+        **pipelines.get("shop")["spec"]["spark"]["executor"],
+        "instances": 8,
+    }
+    generation = pipelines.get("web")["metadata"]["generation"]
+    special = {"tables": [{"name": "other.table"}], "suspend": True}
+    helm.ok("upgrade", "shops", str(PIPELINES), *here, values=shops(shop=special))
+    assert pipelines.get("shop")["spec"]["suspend"] is True
+    assert pipelines.get("web")["metadata"]["generation"] == generation
+    wrong = shops(shop={"tables": [{"name": "a.b", "index": "x"}, {"name": "a.c", "index": "x"}]})
+    ran = helm.run("upgrade", "shops", str(PIPELINES), *here, values=wrong)
+    assert ran.code != 0
+    assert '"shop" is invalid' in ran.err
+
+    helm.ok("uninstall", RELEASE, *here)
+    assert pipelines.names() == ["shop", "web"]
+    assert pipelines.run("get", "deployment", RELEASE).code != 0
+    helm.ok("install", RELEASE, str(OPERATOR), *here, values={"crds": {"keep": False}})
+    assert pipelines.names() == ["shop", "web"]
+    helm.ok("uninstall", "shops", *here)
+    assert pipelines.names() == []
+    helm.ok("uninstall", RELEASE, *here)
+    support_wait.until(lambda: not site.serves(namespace), "the definition is gone")

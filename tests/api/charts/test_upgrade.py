@@ -1,0 +1,56 @@
+"""Pipelines and their definition when a release is upgraded: nothing is lost."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import support_wait
+from support_chart_site import RELEASE, Site
+from support_charts import OPERATOR
+from support_helm import Helm
+from support_kube import KubeApi
+from support_kube_pipelines import Pipelines, minimal
+
+pytestmark = pytest.mark.api
+
+NEWER = "timeouts"
+"""A part of the spec that the older definition does not have."""
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The chart as it was before that part came."""
+    chart = tmp_path / OPERATOR.name
+    shutil.copytree(OPERATOR, chart)
+    (file,) = (chart / "files").glob("icebergcdcpipelines.*.yaml")
+    definition: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (version,) = definition["spec"]["versions"]
+    del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][NEWER]
+    file.write_text(yaml.safe_dump(definition), encoding="utf-8")
+    return chart
+
+
+def test_an_upgrade_brings_the_new_definition_and_keeps_the_pipelines(
+    helm: Helm, older: Path
+) -> None:
+    with KubeApi(own=True) as kube, kube.namespace() as namespace:
+        here, release = ("-n", namespace), helm.on(kube.kubeconfig)
+        site, pipelines = Site(kube, release), Pipelines(kube.kubectl, namespace)
+        release.ok("install", RELEASE, str(older), *here)
+        support_wait.until(lambda: site.serves(namespace), "the kind is served")
+        before = pipelines.apply(minimal())
+        wanted = minimal("later", **{NEWER: {"startSeconds": 300}})
+        refused = pipelines.try_to_apply(wanted)
+        assert f".spec.{NEWER}: field not declared in schema" in refused.err
+
+        release.ok("upgrade", RELEASE, str(OPERATOR), *here)
+        support_wait.until(
+            lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken"
+        )
+        assert pipelines.get("later")["spec"][NEWER]["startSeconds"] == 300
+        kept = pipelines.get()
+        assert kept["metadata"]["uid"] == before["metadata"]["uid"]
+        assert kept["metadata"]["generation"] == before["metadata"]["generation"]

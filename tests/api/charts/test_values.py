@@ -1,0 +1,81 @@
+"""What each value of the operator's chart changes in its manifests, and nothing else."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import support_charts
+import support_helm
+from icdc_operator.cluster import options
+from support_charts import OPERATOR
+from support_helm import Helm, Object
+
+pytestmark = pytest.mark.api
+
+RELEASE, NAMESPACE = "iceberg-cdc-operator", "lake"
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+CASES = yaml.safe_load((Path(__file__).parent / "values.yaml").read_text(encoding="utf-8"))
+SHORT = {
+    "spec.template.spec.containers[operator]": "op",
+    "spec.template.spec": "pod",
+    tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]: "VERSION",
+    RELEASE: "@",
+    "@/": f"{RELEASE}/",  # of an image
+}
+"""How values.yaml beside this file writes what comes again and again."""
+
+Render = Callable[[Mapping[str, Any]], list[Object]]
+
+
+@pytest.fixture(scope="module")
+def render(helm: Helm) -> Render:
+    """Renders the chart; each set of values once. Without the definition, which takes long."""
+    known: dict[str, list[Object]] = {}
+
+    def rendered(flat: Mapping[str, Any]) -> list[Object]:
+        key = repr(sorted(flat.items()))
+        if key not in known:
+            values = support_helm.nested({"crds.install": False, **flat})
+            known[key] = helm.rendered(OPERATOR, values, RELEASE, NAMESPACE)
+        return known[key]
+
+    return rendered
+
+
+def shortened(change: str) -> str:
+    for long, short in SHORT.items():
+        change = change.replace(long, short)
+    return change
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
+def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> None:
+    beside = case.get("beside", {})
+    found = support_helm.changes(render(beside), render({**beside, **case["values"]}))
+    assert sorted(shortened(each) for each in found) == sorted(case["changes"])
+
+
+def test_every_value_is_in_the_table() -> None:
+    listed = {path for case in CASES for path in case["values"]}
+    assert listed == set(support_charts.leaves(support_charts.values(OPERATOR)))
+
+
+def operator(objects: list[Object]) -> dict[str, Any]:
+    (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
+    (container,) = pod["containers"]
+    found: dict[str, Any] = container
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
+def test_the_process_takes_what_the_chart_starts_it_with(
+    case: dict[str, Any], render: Render
+) -> None:
+    container = operator(render({**case.get("beside", {}), **case["values"]}))
+    given = options.parse(container["args"], {})
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"metrics": given.metrics_port, "health": given.health_port}

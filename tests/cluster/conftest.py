@@ -1,0 +1,64 @@
+"""What the tests on a cluster with a node share: the cluster, and a namespace for each test."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+import support_kube_binaries
+from icdc_operator.embedded import jars
+from real_cluster import product, used
+from real_cluster.shop import RUN_SECONDS, Shop
+from real_cluster.used import Cluster
+from support_charts import OPERATOR
+from support_helm import Helm
+
+SYSTEM = "icdc-system"
+RELEASE = "icdc"
+WATCHED = ("shops", "faults", "nodes", "north", "south")
+"""The namespaces whose pipelines the installed operator looks after."""
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The one cluster of all these tests."""
+    # pyiceberg keeps its threads for ever: one is enough, and is there before the first test.
+    os.environ["PYICEBERG_MAX_WORKERS"] = "1"
+    ExecutorFactory.get_or_create().submit(int).result()
+    with used.cluster() as found:
+        yield found
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A new namespace, deleted after the test."""
+    with cluster.namespace() as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm as an administrator; it waits for what it installs."""
+    program, home = support_kube_binaries.program("helm"), tmp_path_factory.mktemp("helm")
+    return Helm(program, home, cluster.kubectl.kubeconfig, seconds=RUN_SECONDS + 60)
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster, helm: Helm) -> list[str]:
+    """The operator, installed by its chart as the README says; the namespaces that it watches."""
+    for name in WATCHED:
+        metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
+        cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    values = product.operator_values(cluster.facts["images"], list(WATCHED))
+    how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "4m")
+    # Processes of tests side by side install it one after the other, the second time for nothing.
+    with jars.exclusive(cluster.kubectl.kubeconfig.with_name("install.lock")):
+        helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
+    return list(WATCHED)
+
+
+@pytest.fixture
+def shop(cluster: Cluster, installed: list[str]) -> Callable[..., Shop]:
+    """Makes a pipeline's shop: its name, and its namespace where it is not the usual one."""
+    return lambda name="shop", namespace="shops": Shop(cluster, namespace, name)

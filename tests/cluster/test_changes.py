@@ -1,0 +1,84 @@
+"""What a person changes while an application follows a table: tables, a pause, a wish to go on."""
+
+from collections.abc import Callable
+
+import pytest
+from pyiceberg.table import Table
+
+import support_gitops
+from real_cluster.shop import Resource, Shop, rows
+from support_kstatus import Verdict
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+
+def following(shop: Shop) -> str:
+    """The name of the application that follows the tables, once it does."""
+    status = shop.until(
+        lambda status: (
+            status.get("phase") == "Streaming"
+            and status.get("currentRun", {}).get("state") == "Running"
+        ),
+        "an application follows the tables",
+    )
+    return str(status["currentRun"]["name"])
+
+
+def ended(shop: Shop, run: str) -> Resource:
+    """How that run ended, as the status tells it."""
+    told = {each["name"]: each for each in shop.status()["recentRuns"]}
+    found: Resource = told[run]
+    return found
+
+
+def is_suspended(status: Resource) -> bool:
+    """Whether the pause that the spec asks for is reached."""
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    return conditions.get("Suspended") == "True" and not status.get("currentRun")
+
+
+def add_a_table(site: Shop, orders: Table, resource: Resource) -> Table:
+    """Adds a table while the application runs: only that table is exported."""
+    first, before, index = following(site), site.documents(orders), site.physical_index(orders)
+    customers = site.table("customers", rows(1, 50, name=lambda n: f"customer {n}"))
+    resource["spec"]["tables"].append(site.entry("customers", "id"))
+    site.apply(resource)
+    # It comes while one application ends and the next one starts.
+    orders.append(rows(301, 310, state=lambda n: "late"))
+    site.until_applied(orders, customers)
+    site.assert_equal(orders, "id")
+    site.assert_equal(customers, "id")
+    assert ended(site, first)["state"] == "Succeeded", "the application ends in order"
+    assert site.physical_index(orders) == index
+    after = site.documents(orders)
+    assert {each: after[each] for each in before} == before, "no document is written again"
+    return customers
+
+
+def test_a_table_is_added_and_a_pause_made_while_an_application_runs(
+    shop: Callable[..., Shop],
+) -> None:
+    site = shop("changes")
+    orders = site.table("orders", rows(1, 300, state=lambda n: "new"))
+    changelog = {"trigger": "Continuous", "pollIntervalSeconds": 1}
+    resource = site.resource([site.entry("orders", "id")], changelog=changelog)
+    site.apply(resource)
+    site.until_applied(orders)
+    add_a_table(site, orders, resource)
+
+    run = following(site)
+    site.patch(suspend=True)
+    status = site.until(is_suspended, "the pipeline is suspended")
+    assert status["lastRun"]["name"] == run
+    assert status["lastRun"]["state"] == "Succeeded", "the application ends in order"
+    assert support_gitops.agreed(site.now()) == Verdict.CURRENT
+    assert " Suspended " in site.kubectl("get", "icdc", site.name)
+    orders.delete("id <= 20")
+    orders.append(rows(1001, 1020, state=lambda n: "after"))
+
+    site.patch(suspend=False)
+    site.until_applied(orders)
+    site.assert_equal(orders, "id")
+    now = site.status()["currentRun"]
+    assert now["sequence"] == status["lastRun"]["sequence"] + 1, "nothing ran in the pause"
+    site.kubectl("delete", "icdc", site.name)

@@ -1,0 +1,128 @@
+"""Pipelines that are deleted: while they export, and while nobody can delete their indices."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyiceberg.table import Table
+
+import support_wait
+from icdc_api import naming
+from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
+from support_faultproxy import FaultProxy
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+FILE = 13_000
+"""Rows of a file; two such files are more than a chunk of the export holds."""
+FILES = 4
+FIRST_CHUNKS = '"phase":"Writing",[^}]*"chunksDone":[1-9]'
+"""In the state document, once something of the export need not be done again."""
+RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
+
+
+@pytest.fixture
+def site(shop: Callable[..., Shop]) -> Shop:
+    """A pipeline whose indices are to be deleted."""
+    return shop("deleted")
+
+
+@pytest.fixture
+def proxy(site: Shop) -> Iterator[FaultProxy]:
+    """OpenSearch as the pods of that pipeline see it."""
+    facts = site.cluster.facts
+    with FaultProxy(facts["search"], host=facts["address"]) as found:
+        yield found
+
+
+def resource(site: Shop, proxy: FaultProxy, **spec: object) -> Resource:
+    """The pipeline, behind the proxy."""
+    sink = {"opensearch": {"hosts": [proxy.url]}}
+    return site.resource([site.entry("orders", "id")], sink=sink, retry=RETRY, **spec)
+
+
+def delete(site: Shop) -> None:
+    """As a person does who does not wait."""
+    site.kubectl("delete", "icdc", site.name, "--wait=false")
+
+
+def until_gone(site: Shop, what: str) -> None:
+    """Returns once there is no such pipeline, and no pod of it."""
+    support_wait.until(site.is_gone, f"{what}: the pipeline is gone", seconds=RUN_SECONDS)
+    pods = ("get", "pods", "-l", f"{naming.LABEL_PIPELINE}={site.name}", "-o", "name")
+    support_wait.until(
+        lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", seconds=RUN_SECONDS
+    )
+
+
+def written(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
+    """The ids that were written to the table's index through the proxy."""
+    return {each.id for each in proxy.writes() if each.index.startswith(site.index(table))}
+
+
+def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None:
+    """In the middle; the same pipeline, made again, goes on from there."""
+    held = proxy.hold("icdc-state", body=FIRST_CHUNKS, after=True)
+    site.apply(resource(site, proxy))
+    held.wait(RUN_SECONDS)
+    delete(site)
+    until_gone(site, "an export")
+    held.drop()
+    first = written(site, proxy, orders)
+    assert 0 < len(first) < FILES * FILE
+
+    proxy.clear()
+    site.apply(resource(site, proxy))
+    site.until_applied(orders)
+    site.assert_equal(orders, "id")
+    again = written(site, proxy, orders)
+    assert not again & first, "what was done is not done again"
+    assert len(again) + len(first) == FILES * FILE
+
+
+def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
+    """What changed in between is followed; nothing is exported anew."""
+    index, before = site.physical_index(orders), site.documents(orders)
+    delete(site)
+    until_gone(site, "a pipeline at rest")
+    orders.append(rows(FILES * FILE + 1, FILES * FILE + 10, state=lambda n: "later"))
+    site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
+    site.until_applied(orders)
+    assert site.physical_index(orders) == index
+    after = site.documents(orders)
+    assert {each: after[each] for each in before} == before, "no document is written again"
+    assert len(after) == len(before) + 10
+
+
+def until_told(site: Shop, words: str) -> None:
+    """The status says why the pipeline does not go."""
+
+    def told(status: Resource) -> bool:
+        conditions = {each["type"]: each for each in status.get("conditions", [])}
+        return status.get("phase") == "Deleting" and words in conditions["Ready"]["message"]
+
+    site.until(told, f"the status tells of {words!r}")
+
+
+def test_a_deleted_pipeline_goes_and_comes_again(site: Shop, proxy: FaultProxy) -> None:
+    orders = site.table("orders", rows(1, FILE, state=lambda n: "new"))
+    for number in range(1, FILES):
+        first = number * FILE + 1
+        orders.append(rows(first, first + FILE - 1, state=lambda n: "new"))
+    delete_while_exporting(site, proxy, orders)
+    delete_and_make_again(site, proxy, orders)
+
+    site.until(lambda status: not status.get("currentRun"), "all is quiet")
+    index = site.physical_index(orders)
+    proxy.stop()
+    delete(site)
+    until_told(site, "TargetUnavailable")
+    site.kubectl("annotate", "icdc", site.name, f"{naming.ANNOTATION_RETAIN}=true")
+    until_gone(site, "without OpenSearch")
+    assert site.physical_index(orders) == index, "the indices are kept"
+
+    proxy.start()
+    site.apply(resource(site, proxy, deletionPolicy="DeleteIndices"))
+    site.until(lambda status: status.get("phase") == "Streaming", "it is taken up again")
+    delete(site)
+    until_gone(site, "with its indices")
+    assert not site.physical_index(orders), "the indices are deleted"

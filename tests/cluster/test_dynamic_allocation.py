@@ -1,0 +1,65 @@
+"""Executors come with the work and go without it, while one application follows a table."""
+
+from collections.abc import Callable
+
+import pytest
+
+import support_wait
+from real_cluster.shop import RUN_SECONDS, SMALL, Shop, rows
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+FILES = 4
+ROWS = 20_000
+"""In each file; each is a chunk of its own."""
+QUICK = {
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+}
+
+
+def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop]) -> None:
+    site = shop("elastic", "nodes")
+    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
+    for number in range(1, FILES):
+        first = number * ROWS + 1
+        table.append(rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
+    small = {"cores": 1, "memory": "512m"}
+    elastic = {
+        "driver": small,
+        "executor": {**small, "instances": 1},
+        "dynamicAllocation": {"minExecutors": 0, "maxExecutors": 2},
+        "localVolumes": [{"hostPath": {"path": str(site.scratch)}}],
+        "conf": {**SMALL, **QUICK},
+    }
+    changelog = {"trigger": "Continuous", "pollIntervalSeconds": 1}
+    site.apply(site.resource([site.entry("orders", "id")], spark=elastic, changelog=changelog))
+    run = site.until(lambda status: "currentRun" in status, "a run begins")["currentRun"]["name"]
+
+    most: set[str] = set()
+
+    def grown() -> bool:
+        most.update(each["metadata"]["name"] for each in site.pods("executor", run))
+        return len(most) > 1
+
+    support_wait.until(grown, "a second executor comes", seconds=RUN_SECONDS, pause=0.5)
+    site.until_applied(table)
+    support_wait.until(
+        lambda: not [each for each in site.pods("executor", run) if running(each)],
+        "no executor is left",
+        seconds=RUN_SECONDS,
+        pause=0.5,
+    )
+    assert all(running(each) for each in site.pods("driver", run))
+
+    # Most rows go, so that what is left can be compared.
+    table.delete(f"id <= {ROWS * FILES - 5_000}")
+    site.until_applied(table)
+    site.assert_equal(table, "id")
+    assert site.status()["currentRun"]["name"] == run, "one application did it all"
+    site.kubectl("delete", "icdc", site.name)
+
+
+def running(pod: dict[str, dict[str, object]]) -> bool:
+    """Whether it works or may begin to."""
+    return pod["status"]["phase"] in ("Pending", "Running")

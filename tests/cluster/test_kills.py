@@ -1,0 +1,147 @@
+"""Pods that are killed while a pipeline works: the run ends right, once, and so does the index."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+import support_wait
+from real_cluster.places import FIRST
+from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
+from real_cluster.used import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+SUPPORT = Path(__file__).parents[1] / "support"
+BATCH = 1_500
+FORCED = ("--grace-period=0", "--force")
+OPERATORS = ("pods", "-l", "app.kubernetes.io/name=iceberg-cdc-operator")
+
+
+class Killing:
+    """A pipeline of one table that grows by a batch at a time."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.last = 0
+        self.table: Table = shop.table("orders", self.batch())
+        self.runs: set[str] = set()
+
+    def batch(self) -> pa.Table:
+        """The next rows."""
+        first, self.last = self.last + 1, self.last + BATCH
+        return rows(first, self.last, status=lambda n: f"state {n % 7}")
+
+    def append(self) -> None:
+        """Commits them."""
+        self.table.append(self.batch())
+
+    def run(self) -> Resource:
+        """The run that is at work, once its application is there."""
+        before = set(self.runs)
+
+        def begun(status: Resource) -> bool:
+            now = status.get("currentRun") or {}
+            return now.get("name") not in before and now.get("state") in ("Submitted", "Running")
+
+        found: Resource = self.shop.until(begun, "the next run begins")["currentRun"]
+        self.runs.add(found["name"])
+        return found
+
+    def ended(self, run: Resource) -> Resource:
+        """How that attempt ended, as the status tells it."""
+
+        def told(status: Resource) -> bool:
+            return any(each["name"] == run["name"] for each in status.get("recentRuns", []))
+
+        status = self.shop.until(told, f"{run['name']} has ended")
+        return next(each for each in status["recentRuns"] if each["name"] == run["name"])
+
+    def check(self) -> None:
+        """All is applied, and the index is the table."""
+        self.shop.until_applied(self.table)
+        status = self.shop.until(lambda status: not status.get("currentRun"), "all is quiet")
+        self.runs |= {each["name"] for each in status["recentRuns"]}
+        self.shop.assert_equal(self.table, "id")
+
+
+@pytest.fixture(scope="module")
+def killing(cluster: Cluster, installed: list[str]) -> Iterator[Killing]:
+    """The pipeline of this file; each test leaves it with everything applied."""
+    shop = Shop(cluster, "shops", "kills")
+    made = Killing(shop)
+    retry = {"maxAttempts": 8, "initialSeconds": 1, "maxSeconds": 5}
+    shop.apply(shop.resource([shop.entry("orders", "id")], retry=retry))
+    yield made
+    shop.kubectl("delete", "icdc", shop.name)
+
+
+def test_an_executor_that_is_killed_is_replaced_within_the_run(killing: Killing) -> None:
+    run = killing.run()
+    executor = killing.shop.until_pod_runs("executor", run["name"])
+    killing.shop.kubectl("delete", "pod", executor, *FORCED)
+    killing.check()
+    assert killing.ended(run)["state"] == "Succeeded"
+
+
+def test_a_driver_that_is_killed_is_followed_by_another_attempt(killing: Killing) -> None:
+    killing.append()
+    run = killing.run()
+    driver = killing.shop.until_pod_runs("driver", run["name"])
+    killing.shop.until_pod_runs("executor", run["name"])
+    killing.shop.kubectl("delete", "pod", driver, *FORCED)
+    ended = killing.ended(run)
+    assert ended["state"] == "Failed"
+    assert ended["failure"]["class"] == "NodeLost", ended
+    killing.check()
+
+
+def test_an_operator_that_is_killed_finds_its_run_again(killing: Killing) -> None:
+    killing.append()
+    run = killing.run()
+    kubectl = killing.shop.cluster.kubectl
+    kubectl.ok("delete", *OPERATORS, "-n", "icdc-system", "--wait=false", *FORCED)
+    killing.check()
+    assert killing.ended(run)["state"] == "Succeeded"
+    recent = killing.shop.status()["recentRuns"]
+    assert [each["sequence"] for each in recent].count(run["sequence"]) == 1, "no run is doubled"
+
+
+def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
+    killing: Killing,
+) -> None:
+    killing.append()
+    run = killing.run()
+    shop = killing.shop
+
+    def submitted() -> bool:
+        return bool(shop.pods("driver", run["name"]))
+
+    support_wait.until(submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
+    # In a process of its own: what it starts outlives the tests, as the rest of the cluster does.
+    command = [sys.executable, "-m", "real_cluster.command", "restart"]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=300)
+    killing.check()
+    assert run["name"] in {each["name"] for each in shop.status()["recentRuns"]}
+
+
+def test_a_node_that_is_drained_ends_the_run_in_order(killing: Killing) -> None:
+    killing.append()
+    run = killing.run()
+    shop = killing.shop
+    shop.until_pod_runs("executor", run["name"])
+    kubectl = shop.cluster.kubectl
+    chosen = f"--pod-selector=icebergcdc.dev/pipeline={shop.name}"
+    try:
+        kubectl.ok(
+            "drain", FIRST.name, chosen, "--force", "--delete-emptydir-data", "--timeout=150s"
+        )
+    finally:
+        kubectl.ok("uncordon", FIRST.name)
+    killing.check()
+    assert killing.ended(run)["name"] == run["name"]

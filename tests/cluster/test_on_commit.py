@@ -1,0 +1,69 @@
+"""OnCommit: a run for what is new. The time from commit to search is told, and that of the pods."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+
+from real_cluster import latency
+from real_cluster.shop import RUN_SECONDS, Resource, Shop
+from support_charts import PIPELINES
+from support_helm import Helm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+RELEASE = "ticks"
+BURSTS = 5
+
+
+def instant(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def starts(runs: list[Resource]) -> list[float]:
+    """How long each run took from its plan to its driver's pod, running."""
+    return [instant(each["startedAt"]) - instant(each["plannedAt"]) for each in runs]
+
+
+def after_start(watch: latency.Watch, runs: list[Resource]) -> list[float]:
+    """From each commit, or the start of the driver that applied it, to its search."""
+    began = sorted(instant(each["startedAt"]) for each in runs)
+    found = watch.found()
+    return [
+        found[number] - max(at, *(each for each in began if each <= found[number]))
+        for number, at in watch.committed.items()
+    ]
+
+
+def test_a_hundred_commits_are_followed_by_runs_one_after_the_other(
+    shop: Callable[..., Shop], helm: Helm, record_property: Callable[[str, object], None]
+) -> None:
+    site = shop("on-commit")
+    table = latency.table_of(site)
+    site.give_credentials()
+    resource = site.resource([site.entry("ticks", "id")], changelog={"pollIntervalSeconds": 1})
+    values = {"pipelines": {site.name: resource["spec"]}}
+    here = ("-n", site.namespace)
+    how = ("--wait", "--timeout", f"{RUN_SECONDS:.0f}s")
+    # Helm waits by kstatus: what it calls installed is exported.
+    helm.ok("install", RELEASE, str(PIPELINES), *here, *how, values=values)
+    site.assert_equal(table, "id")
+    with latency.Watch(site, table) as watch:
+        for _ in range(BURSTS):
+            # A run that meets new commits goes on with them; between bursts each comes to its end.
+            watch.commit(latency.COMMITS // BURSTS, apart=0.1)
+            site.until_applied(table)
+            status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+        delays = watch.delays()
+    site.assert_equal(table, "id")
+    runs = [each for each in status["recentRuns"] if each["kind"] == "Changelog"]
+    assert len(runs) >= BURSTS
+    assert {each["state"] for each in runs} == {"Succeeded"}
+    record_property("measured", latency.told("OnCommit, commit to search", delays))
+    rest = latency.told(
+        "OnCommit, commit or start of the driver to search", after_start(watch, runs)
+    )
+    record_property("measured", rest)
+    record_property("measured", latency.told("OnCommit, plan to running driver", starts(runs)))
+    helm.ok("uninstall", RELEASE, *here)
+    site.assert_equal(table, "id")

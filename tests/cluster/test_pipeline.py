@@ -1,0 +1,90 @@
+"""A pipeline on the cluster as users have it: charts, REST catalog, S3, a disk of the node."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+import support_gitops
+import support_wait
+from real_cluster.shop import RUN_SECONDS, Shop, rows
+from support_kstatus import Verdict
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+KEYS: dict[str, tuple[str, ...]] = {"orders": ("id",), "customers": ("id",), "events": ()}
+"""The tables; the last one is only appended to, and has no key."""
+
+
+def noted(number: int) -> str | None:
+    """Every other row has no note."""
+    return f"note {number}" if number % 2 else None
+
+
+def make(site: Shop) -> dict[str, Table]:
+    """The three tables with their first rows."""
+    orders = rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=noted)
+    return {
+        "orders": site.table("orders", orders),
+        "customers": site.table("customers", rows(1, 500, name=lambda n: f"customer {n}")),
+        "events": site.table("events", rows(1, 200, kind=lambda n: "seen")),
+    }
+
+
+def change(tables: dict[str, Table]) -> None:
+    """Rows change, come and go."""
+    changed = {
+        "id": pa.array([7, 8, 5000], pa.int64()),
+        "status": ["paid", "paid", "new"],
+        "total": [1.5, 2.5, 3.5],
+        "note": pa.array([None, None, None], pa.string()),
+    }
+    tables["orders"].upsert(pa.table(changed), join_cols=["id"])
+    tables["orders"].delete("id <= 5")
+    tables["events"].append(rows(201, 210, kind=lambda n: "bought"))
+
+
+def on_disk(folder: Path, start: str) -> bool:
+    """Whether a file or folder below it has a name that starts so; others come and go meanwhile."""
+    return any(
+        name.startswith(start) for _, dirs, files in os.walk(folder) for name in dirs + files
+    )
+
+
+def assert_equal(site: Shop, tables: dict[str, Table]) -> None:
+    """Every index is its table."""
+    for name, table in tables.items():
+        site.assert_equal(table, *KEYS[name])
+
+
+def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> None:
+    site = shop()
+    tables = make(site)
+    entries = [site.entry(name, *key, appendOnly=not key) for name, key in KEYS.items()]
+    site.apply(site.resource(entries))
+
+    # Rows are shuffled on the disk of the node: seen there while it runs, gone after.
+    site.until(lambda status: status.get("phase") == "Exporting", "the first export is told of")
+    assert re.search(r" Exporting +[0-2]/3 ", site.kubectl("get", "icdc", site.name))
+    assert support_gitops.agreed(site.now()) == Verdict.IN_PROGRESS
+    support_wait.until(
+        lambda: on_disk(site.scratch, "blockmgr-"),
+        "Spark uses the local volume",
+        seconds=RUN_SECONDS,
+    )
+    site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
+    assert "3/3" in site.kubectl("get", "icdc", site.name)
+    assert support_gitops.agreed(site.now()) == Verdict.CURRENT
+    assert_equal(site, tables)
+
+    change(tables)
+    site.until_applied(*tables.values())
+    assert_equal(site, tables)
+    site.until(lambda status: not status.get("currentRun"), "the run has ended")
+    support_wait.until(
+        lambda: not on_disk(site.scratch, "shuffle_"), "no shuffled row is left", seconds=120
+    )

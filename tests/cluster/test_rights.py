@@ -1,0 +1,156 @@
+"""What the accounts of two namespaces may do: the API server's own answers to requests of pods."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from icdc_api import naming
+from real_cluster.shop import Shop
+from real_cluster.used import Cluster
+
+pytestmark = pytest.mark.cluster
+
+SYSTEM = "icdc-system"
+OPERATOR = "deploy/icdc-iceberg-cdc-operator"
+PIPELINES = f"/apis/{naming.API_VERSION}/{{}}{naming.PLURAL}"
+APPLICATIONS = "/apis/sparkoperator.k8s.io/v1beta2/{}sparkapplications"
+APPLICATIONS_KIND = "sparkapplications.sparkoperator.k8s.io"
+CORE = "/api/v1/{}"
+
+# Python, as both images have it: nothing else in them speaks HTTP.
+ASK = """
+import json, pathlib, ssl, sys, urllib.error, urllib.request
+account = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
+trust = ssl.create_default_context(cafile=account / "ca.crt")
+headers = {"authorization": "Bearer " + (account / "token").read_text(),
+           "content-type": "application/json"}
+answers = []
+for method, path in json.loads(sys.argv[1]):
+    url = "https://kubernetes.default.svc.cluster.local" + path
+    body = b"{}" if method == "POST" else None
+    request = urllib.request.Request(url, data=body, headers=headers, method=method)
+    try:
+        answers.append(urllib.request.urlopen(request, context=trust).status)
+    except urllib.error.HTTPError as refused:
+        answers.append(refused.code)
+print(json.dumps(answers))
+"""
+
+Request = tuple[str, str]
+
+
+def there(namespace: str, pattern: str, *more: str) -> str:
+    """The path of what that is in the namespace; "" is the whole cluster."""
+    where = f"namespaces/{namespace}/" if namespace else ""
+    return "/".join((pattern.format(where), *more))
+
+
+def core(namespace: str, *more: str) -> str:
+    """The same for pods, secrets and the like."""
+    return there(namespace, CORE).rstrip("/") + "/" + "/".join(more)
+
+
+def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
+    """The status of each answer."""
+    return dict(zip(asked, json.loads(printed), strict=True))
+
+
+def test_the_operator_sees_and_touches_only_what_it_looks_after(
+    cluster: Cluster, installed: list[str], namespace: str
+) -> None:
+    allowed = [("GET", there(each, PIPELINES)) for each in ("north", "south")]
+    refused = [
+        ("GET", there("", PIPELINES)),
+        ("GET", there(namespace, PIPELINES)),
+        ("DELETE", there(namespace, PIPELINES, "any")),
+        ("GET", there(namespace, APPLICATIONS)),
+        ("POST", there(namespace, APPLICATIONS)),
+        ("GET", core(namespace, "pods")),
+        ("POST", core(namespace, "configmaps")),
+        ("GET", core(namespace, "secrets", "any")),
+        ("GET", core("kube-system", "secrets")),
+        # By name only, and only where `readCatalogSecrets` says so.
+        ("GET", core("north", "secrets")),
+        ("POST", core("north", "pods")),
+        ("DELETE", there("north", PIPELINES, "any")),
+        ("GET", "/api/v1/nodes"),
+    ]
+    asked = [*allowed, *refused]
+    how = ("exec", "-n", SYSTEM, OPERATOR, "--", "python3", "-c", ASK, json.dumps(asked))
+    found = answers(cluster.kubectl.ok(*how), asked)
+    wanted = {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
+    assert found == wanted
+
+
+def test_a_driver_sees_and_touches_only_its_own_namespace(
+    cluster: Cluster, installed: list[str]
+) -> None:
+    allowed = [("GET", core("north", "pods")), ("GET", core("north", "configmaps"))]
+    refused = [
+        ("GET", core("south", "pods")),
+        ("POST", core("south", "pods")),
+        ("DELETE", core("south", "pods", "any")),
+        ("GET", core("south", "configmaps")),
+        ("GET", core("south", "secrets", "any")),
+        ("GET", core("north", "secrets", "any")),
+        ("GET", there("north", PIPELINES)),
+        ("DELETE", there("north", PIPELINES, "any")),
+        ("POST", there("north", APPLICATIONS)),
+        ("GET", core(SYSTEM, "pods")),
+        ("GET", "/api/v1/nodes"),
+    ]
+    asked = [*allowed, *refused]
+    image = next(each for each in cluster.facts["images"] if "/operator:" in each)
+    pod = {
+        "serviceAccountName": "icdc-spark",
+        "containers": [
+            {
+                "name": "main",
+                "image": image,
+                "imagePullPolicy": "Never",
+                "command": ["python3", "-c", ASK, json.dumps(asked)],
+            }
+        ],
+    }
+    try:
+        ended = cluster.run_pod("north", "asks", pod)
+        printed = cluster.logs("north", "asks")
+    finally:
+        cluster.kubectl.ok("delete", "pod", "asks", "-n", "north", "--ignore-not-found")
+    assert ended["exitCode"] == 0, printed
+    wanted = {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
+    assert answers(printed, asked) == wanted
+
+
+def test_each_account_may_do_in_its_namespace_what_it_may_not_beside_it(
+    cluster: Cluster, installed: list[str], namespace: str
+) -> None:
+    operator = f"system:serviceaccount:{SYSTEM}:icdc-iceberg-cdc-operator"
+    driver = "system:serviceaccount:north:icdc-spark"
+    can = {
+        (operator, "north", "create", APPLICATIONS_KIND): "yes",
+        (operator, namespace, "create", APPLICATIONS_KIND): "no",
+        (operator, "south", "get", "secrets"): "yes",
+        (operator, "south", "list", "secrets"): "no",
+        (operator, namespace, "get", "secrets"): "no",
+        (driver, "north", "create", "pods"): "yes",
+        (driver, "south", "create", "pods"): "no",
+        (driver, "north", "get", "secrets"): "no",
+    }
+    found = {}
+    for account, where, verb, what in can:
+        asked = ("auth", "can-i", verb, what, "-n", where, f"--as={account}")
+        found[account, where, verb, what] = cluster.kubectl.run(*asked).out.strip()
+    assert found == can
+
+
+def test_a_pipeline_where_nobody_looks_stays_as_it_is(
+    shop: Callable[..., Shop], namespace: str
+) -> None:
+    outside, inside = shop("quiet", namespace), shop("quiet", "south")
+    for site in (outside, inside):
+        site.apply(site.resource([site.entry("orders", "id")], suspend=True))
+    inside.until(lambda status: status["observedGeneration"] > 0, "the other one is looked at")
+    assert outside.status() == {"observedGeneration": -1}
+    inside.kubectl("delete", "icdc", inside.name)

@@ -1,0 +1,111 @@
+"""Runs that cannot start, all at once: each status says why, and each recovers when mended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import support_gitops
+from real_cluster.shop import SMALL, Resource, Shop, rows
+from real_cluster.spark_operator import QUICK_JVM
+from support_kstatus import Verdict
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+START_SECONDS = 45
+TOLD_SECONDS = 300.0
+RETRY = {"maxAttempts": 30, "initialSeconds": 1, "maxSeconds": 5}
+MISSING = "iceberg-cdc-operator/missing:1"
+
+
+TIGHT = {
+    # The heap as a whole is taken at once, and leaves no room for the rest of the JVM.
+    "spark.driver.extraJavaOptions": f"{QUICK_JVM} -Xms512m -XX:+AlwaysPreTouch",
+    "spark.driver.memoryOverhead": "16m",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is wrong with the spec, what the status must say, and what mends it."""
+
+    wrong: Resource
+    failure_class: str
+    words: tuple[str, ...]
+    mended: Resource
+
+
+def spark(**fields: Any) -> Resource:
+    """Fields of `spec.spark` that are laid over those of the shop."""
+    return {"spark": fields}
+
+
+CASES = {
+    "image": Case(spark(image=MISSING), "ImagePull", (MISSING,), spark(image=None)),
+    "room": Case(
+        spark(conf={**SMALL, "spark.kubernetes.driver.request.cores": "64"}),
+        "Unschedulable",
+        ("Insufficient cpu",),
+        spark(conf={"spark.kubernetes.driver.request.cores": "100m"}),
+    ),
+    "secret": Case(
+        {"sink": {"opensearch": {"credentialsFrom": {"secretRef": {"name": "not-there"}}}}},
+        "BadSpec",
+        ("not-there",),
+        {"sink": {"opensearch": {"credentialsFrom": None}}},
+    ),
+    "account": Case(
+        spark(driver={"serviceAccount": "nobody"}),
+        "Submission",
+        ("nobody",),
+        spark(driver={"serviceAccount": "icdc-spark"}),
+    ),
+    "memory": Case(
+        spark(conf={**SMALL, **TIGHT}),
+        "OutOfMemory",
+        ("spec.spark.driver",),
+        spark(conf={"spark.driver.memoryOverhead": "384m"}),
+    ),
+}
+
+
+def laid_over(base: Any, more: Any) -> Any:
+    """As a JSON merge patch."""
+    if not isinstance(base, dict) or not isinstance(more, dict):
+        return more
+    return {**base, **{key: laid_over(base.get(key), value) for key, value in more.items()}}
+
+
+def failures(status: Resource) -> list[Resource]:
+    """Why runs have failed, of those that the status still knows."""
+    runs = [status.get("currentRun"), status.get("lastRun"), *status.get("recentRuns", [])]
+    return [each["failure"] for each in runs if each and each.get("failure")]
+
+
+def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]) -> None:
+    sites = {name: shop(name, "faults") for name in CASES}
+    tables = {name: site.table("small", rows(1, 20)) for name, site in sites.items()}
+    for name, site in sites.items():
+        resource = site.resource(
+            [site.entry("small", "id")], retry=RETRY, timeouts={"startSeconds": START_SECONDS}
+        )
+        resource["spec"] = laid_over(resource["spec"], CASES[name].wrong)
+        site.apply(resource)
+    for name, site in sites.items():
+        case = CASES[name]
+
+        def told(status: Resource, case: Case = case) -> bool:
+            return any(
+                each["class"] == case.failure_class
+                and all(word in each["message"] for word in case.words)
+                for each in failures(status)
+            )
+
+        site.until(told, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
+        assert support_gitops.agreed(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
+        # Five of them now start at once, on few cores.
+        site.patch(**case.mended, timeouts={"startSeconds": 400})
+    for name, site in sites.items():
+        site.until_applied(tables[name])
+        site.assert_equal(tables[name], "id")

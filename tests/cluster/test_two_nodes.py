@@ -1,0 +1,223 @@
+"""A second node: it is drained, then lost, and runs go on elsewhere."""
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+
+import support_wait
+from icdc_operator.manifests.places import APPLICATION_FILE
+from real_cluster import cgroups, programs
+from real_cluster.places import FIRST, SECOND, Places
+from real_cluster.second_node import TAINT
+from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
+from real_cluster.used import Cluster
+from support_faultproxy import FaultProxy
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+SUPPORT = Path(__file__).parents[1] / "support"
+FILES, ROWS = 4, 2_000
+"""Data files of a table whose rows are shuffled, and the rows of each."""
+SPLIT_BYTES = 4 * 1024 * 1024
+"""What Iceberg counts for opening a file: each is read by a task of its own."""
+DRAIN_SECONDS = 150
+LOSS_SECONDS = 5
+"""Less than our default, so that the test is short; a user's value is what counts."""
+TOLERATIONS: list[Resource] = [
+    {"key": TAINT["key"], "operator": "Exists"},
+    *(
+        {
+            "key": f"node.kubernetes.io/{taint}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": LOSS_SECONDS,
+        }
+        for taint in ("not-ready", "unreachable")
+    ),
+]
+
+
+def command(*arguments: str) -> None:
+    """In a process of its own: what it starts outlives the tests, as the rest of a cluster does."""
+    call = [sys.executable, "-m", "real_cluster.command", *arguments]
+    subprocess.run(call, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=400)
+
+
+def prefers(node: str) -> Resource:
+    """A pod template that goes to that node while it can."""
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    preference = {"weight": 100, "preference": {"matchExpressions": [term]}}
+    affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}
+    return {"spec": {"affinity": {"nodeAffinity": affinity}, "tolerations": TOLERATIONS}}
+
+
+def spark(site: Shop, *, driver: str, executor: str) -> Resource:
+    """A `spec.spark` whose pods go to these nodes while they can."""
+    small = {"cores": 1, "memory": "512m"}
+    return {
+        "driver": {**small, "template": prefers(driver)},
+        "executor": {**small, "instances": 1, "template": prefers(executor)},
+        "localVolumes": [{"hostPath": {"path": str(site.scratch)}}],
+        "conf": SMALL,
+    }
+
+
+@pytest.fixture(scope="module")
+def second(cluster: Cluster, installed: list[str]) -> Iterator[Places]:
+    """The cluster's files, while a second node is attached."""
+    (image,) = {each for each in cluster.facts["images"] if "/spark:" in each}
+    command("attach-node", image)
+    yield cluster.starter.places
+    command("detach-node")
+
+
+def place(pods: list[Resource]) -> set[str]:
+    """The nodes that the pods are bound to."""
+    return {each["spec"].get("nodeName", "") for each in pods}
+
+
+def spread(site: Shop) -> Resource:
+    """A `spec.spark` of two executors, on different nodes while they can be."""
+    apart = {
+        "labelSelector": {"matchLabels": {"spark-role": "executor"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": apart}]
+    affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    template = {"spec": {"affinity": affinity, "tolerations": TOLERATIONS}}
+    known = spark(site, driver=FIRST.name, executor=SECOND.name)
+    return {**known, "executor": {**known["executor"], "instances": 2, "template": template}}
+
+
+def files(site: Shop) -> Table:
+    """A table whose files are read by as many tasks, so that each executor has some."""
+    table = site.table("orders", rows(1, ROWS, status=lambda n: f"state {n % 7}"))
+    with table.transaction() as change:
+        change.set_properties({"read.split.target-size": str(SPLIT_BYTES)})
+    for number in range(1, FILES):
+        first = number * ROWS + 1
+        table.append(rows(first, first + ROWS - 1, status=lambda n: f"state {n % 7}"))
+    return table
+
+
+def shuffled(site: Shop) -> dict[Path, set[str]]:
+    """The files of shuffled rows, by the folder of the executor that has them."""
+    found: dict[Path, set[str]] = defaultdict(set)
+    for file in site.scratch.rglob("shuffle_*.data"):
+        found[file.parents[1]].add(file.name)
+    return dict(found)
+
+
+def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
+    """Whether another executor has all that one of them had before."""
+    now = shuffled(site)
+    return any(
+        names <= set().union(*(now[other] for other in now if other != folder))
+        for folder, names in before.items()
+    )
+
+
+def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
+    cluster: Cluster, second: Places
+) -> None:
+    site = Shop(cluster, "nodes", "drained")
+    table = files(site)
+    facts, kubectl = cluster.facts, cluster.kubectl
+    with FaultProxy(facts["search"], host=facts["address"]) as proxy:
+        sink = {"opensearch": {"hosts": [proxy.url]}}
+        site.apply(site.resource([site.entry("orders", "id")], spark=spread(site), sink=sink))
+        site.until_applied(table)
+        site.until(lambda status: not status.get("currentRun"), "the export has ended")
+        proxy.clear()
+
+        held = proxy.hold("_bulk")
+        gone = [number * ROWS + 1 for number in range(FILES)]
+        table.delete(f"id in ({', '.join(map(str, gone))})")
+        held.wait(RUN_SECONDS)
+        run = site.status()["currentRun"]["name"]
+        assert place(site.pods("executor", run)) == {FIRST.name, SECOND.name}
+        before = shuffled(site)
+        assert len(before) == 2, "both have shuffled, and nothing of it is in the index yet"
+        chosen = f"--pod-selector=icebergcdc.dev/run={run},spark-role=executor"
+        drain = ("drain", SECOND.name, chosen, "--force", "--delete-emptydir-data")
+        with ThreadPoolExecutor(1) as pool:
+            drained = pool.submit(kubectl.ok, *drain, f"--timeout={DRAIN_SECONDS}s")
+            try:
+                support_wait.until(
+                    lambda: is_elsewhere(site, before),
+                    f"what one has shuffled is elsewhere too: {before}",
+                    seconds=DRAIN_SECONDS,
+                )
+            finally:
+                held.release()
+                drained.result()
+                kubectl.ok("uncordon", SECOND.name)
+
+        site.until_applied(table)
+        status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+        assert status["recentRuns"][0]["name"] == run
+        assert status["recentRuns"][0]["state"] == "Succeeded"
+        deleted = [each for each in proxy.writes() if each.index.startswith(site.index(table))]
+        assert sorted(int(each.id) for each in deleted) == gone, "each is deleted once"
+        site.assert_equal(table, "id")
+        site.kubectl("delete", "icdc", site.name)
+
+
+def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second: Places) -> None:
+    site = Shop(cluster, "nodes", "lost")
+    table = site.table("orders", rows(1, 2_000, status=lambda n: f"state {n % 7}"))
+    there = spark(site, driver=SECOND.name, executor=SECOND.name)
+    site.apply(site.resource([site.entry("orders", "id")], spark=there))
+    run = site.until(lambda status: "currentRun" in status, "a run begins")["currentRun"]["name"]
+    site.until_pod_runs("executor", run)
+    assert place([*site.pods("driver", run), *site.pods("executor", run)]) == {SECOND.name}
+
+    # As lost as a node can be whose driver still lives: all of it stands still.
+    processes = programs.recorded(second)
+    node = [processes[name] for name in second.of(SECOND).programs]
+    programs.pause(node)
+    pods = cgroups.processes(SECOND)
+    programs.pause(pods)
+    assert drivers(), "there is a driver to be fenced off"
+    told = site.until(
+        lambda _: "does not answer" in site.condition("RunActive").get("message", ""),
+        "the status says what is the matter",
+    )
+    assert told["currentRun"]["name"] == run
+    assert f"its node {SECOND.name} does" in site.condition("RunActive")["message"]
+
+    site.until_applied(table)
+    status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+    lost = next(each for each in status["recentRuns"] if each["name"] == run)
+    assert lost["failure"]["class"] == "NodeLost", lost
+    site.assert_equal(table, "id")
+
+    # The old driver wakes up with what it had in hand, and finds the target taken.
+    table.delete("id <= 100")
+    site.until_applied(table)
+    programs.resume(pods)
+    support_wait.until(
+        lambda: not drivers(), "the driver that was lost ends by itself", seconds=RUN_SECONDS
+    )
+    site.assert_equal(table, "id")
+    site.kubectl("delete", "icdc", site.name, "--wait=false")
+
+
+def drivers() -> list[int]:
+    """The drivers that live on the second node, whatever the API server knows of them."""
+    found = []
+    for pid in cgroups.processes(SECOND):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if APPLICATION_FILE.encode() in line.split(b"\0"):
+            found.append(pid)
+    return found

@@ -1,0 +1,152 @@
+"""A release of the operator's chart that is upgraded, removed and installed again under load.
+
+What it is upgraded from is this very code with a lower version: no older one was released.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+
+from real_cluster import images, product
+from real_cluster.places import FIRST
+from real_cluster.shop import Resource, Shop, rows
+from real_cluster.used import Cluster
+from support_charts import OPERATOR
+from support_helm import Helm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+NAMESPACE = "upgrades"
+HOME = "icdc-upgrade"
+RELEASE = "upgrade"
+BEFORE = "0.0.1"
+APART_SECONDS = 1.0
+
+
+class Release:
+    """The operator for one namespace, beside the one that all other tests share."""
+
+    def __init__(self, cluster: Cluster, helm: Helm, folder: Path) -> None:
+        self._cluster, self._helm = cluster, helm
+        self._folder = folder
+        for name in (HOME, NAMESPACE):
+            cluster.apply(
+                "default", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            )
+
+    def install_before(self) -> None:
+        """The chart and the images with the lower version."""
+        versions = ("--version", BEFORE, "--app-version", BEFORE)
+        self._helm.ok("package", str(OPERATOR), *versions, "-d", str(self._folder))
+        node = self._cluster.starter.places.of(FIRST)
+        (package,) = self._folder.glob("*.tgz")
+        loaded = [images.tag(node, each, BEFORE) for each in self._cluster.facts["images"]]
+        self._upgrade(package, loaded)
+
+    def install(self) -> None:
+        """The chart and the images of this checkout, over whatever is there."""
+        self._upgrade(OPERATOR, self._cluster.facts["images"])
+
+    def uninstall(self) -> None:
+        """Removes it, where it is."""
+        self._helm.ok("uninstall", RELEASE, "-n", HOME, "--wait", "--ignore-not-found")
+
+    def versions(self) -> set[str]:
+        """Of the operators whose pods are there."""
+        pods = self._cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
+        return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in pods}
+
+    def _upgrade(self, chart: Path, loaded: list[str]) -> None:
+        # The definition of pipelines is the other release's.
+        values = {**product.operator_values(loaded, [NAMESPACE]), "crds": {"install": False}}
+        how = ("-n", HOME, "--wait", "--timeout", "4m")
+        self._helm.ok("upgrade", "--install", RELEASE, str(chart), *how, values=values)
+        self._helm.ok("test", RELEASE, "-n", HOME)
+
+
+class Load:
+    """A row a second; and how many drivers were seen at work at once."""
+
+    def __init__(self, shop: Shop, table: Table) -> None:
+        self.most = 0
+        self._shop, self._table = shop, table
+        self._stop = threading.Event()
+
+    def __enter__(self) -> "Load":
+        self._pool = ThreadPoolExecutor(1)
+        self._work = self._pool.submit(self._go_on)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        with self._pool:
+            self._work.result()
+
+    def _go_on(self) -> None:
+        number = 1001
+        while not self._stop.wait(APART_SECONDS):
+            self._table.append(rows(number, number, state=lambda n: "load"))
+            number += 1
+            pods = self._shop.object("get", "pods", "-l", "spark-role=driver")["items"]
+            self.most = max(self.most, sum(each["status"]["phase"] == "Running" for each in pods))
+
+
+@pytest.fixture
+def release(
+    cluster: Cluster, installed: list[str], helm: Helm, tmp_path: Path
+) -> Iterator[Release]:
+    made = Release(cluster, helm, tmp_path)
+    yield made
+    made.uninstall()
+
+
+def applied(status: Resource) -> str:
+    """The snapshot that is in the index."""
+    (table,) = status["tables"]
+    return str(table["appliedSnapshotId"])
+
+
+def follows(status: Resource) -> bool:
+    """Whether the driver of a run works, and the table was exported."""
+    run, tables = status.get("currentRun") or {}, status.get("tables", [])
+    return run.get("state") == "Running" and bool(tables) and tables[0]["state"] == "Streaming"
+
+
+def test_an_upgrade_under_load_loses_no_batch_and_doubles_no_run(
+    release: Release, shop: Callable[..., Shop]
+) -> None:
+    site = shop("shop", NAMESPACE)
+    table = site.table("orders", rows(1, 1000, state=lambda n: "new"))
+    release.install_before()
+    site.apply(site.resource([site.entry("orders", "id")], changelog={"pollIntervalSeconds": 1}))
+    with Load(site, table) as load:
+        run = site.until(follows, "a run follows the table")["currentRun"]
+        assert release.versions() == {BEFORE}
+        release.install()
+        assert BEFORE not in release.versions()
+        then = applied(site.status())
+        site.until(lambda status: applied(status) != then, "the new operator tells of progress")
+    site.until_applied(table)
+    site.assert_equal(table, "id")
+    status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
+    runs = status["recentRuns"]
+    assert run["name"] in {each["name"] for each in runs}
+    assert {(each["state"], each["attempt"]) for each in runs} == {("Succeeded", 1)}
+    assert set(Counter(each["sequence"] for each in runs).values()) == {1}
+    assert load.most == 1, "one driver at a time"
+
+    index = site.physical_index(table)
+    release.uninstall()
+    assert site.status()["tables"] == status["tables"], "the pipeline stays as it is"
+    site.assert_equal(table, "id")
+    table.delete("id <= 10")
+    release.install()
+    site.until_applied(table)
+    site.assert_equal(table, "id")
+    assert site.physical_index(table) == index, "nothing is exported anew"
+    site.kubectl("delete", "icdc", site.name)

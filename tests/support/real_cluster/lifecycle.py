@@ -1,0 +1,133 @@
+"""Brings a cluster up and takes it down, one at a time on a host.
+
+The order matters: each step needs those before it. `facts` is what tests get to know.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import support_kube_binaries
+from icdc_api.errors import BadSpec, Submission
+from icdc_operator.embedded import jars
+from real_cluster import (
+    containers,
+    control_plane,
+    images,
+    network,
+    node,
+    object_store,
+    packages,
+    places,
+    rest_catalog,
+    search,
+    spark_operator,
+    teardown,
+)
+from real_cluster.places import Places
+from real_cluster.programs import Starter
+from support_kubectl import Kubectl
+
+_KEPT = "kept"
+
+
+@dataclass(frozen=True)
+class Up:
+    """A cluster that is up."""
+
+    places: Places
+    kubectl: Kubectl
+    facts: dict[str, Any]
+
+
+def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
+    """Brings it up; with `kept` it stays until `down`. What a crashed one left is removed first.
+
+    The images of the archives are loaded.
+
+    BadSpec: there is one already. Submission, StartTimeout: a part of it does not start.
+    """
+    packages.ensure()
+    if where.run.exists():
+        if (where.run / _KEPT).exists():
+            raise BadSpec(f"A cluster is up in {where.run}: use it, or take it down first.")
+        teardown.down(where)
+    if there := teardown.leftovers(where):
+        raise Submission(
+            "Another cluster, or what is left of one, is in the way: " + "; ".join(there)
+        )
+    where.make()
+    where.of(places.FIRST).make()
+    if kept:
+        (where.run / _KEPT).touch()
+    try:
+        return _start(Starter(where, kept), archives)
+    except BaseException:
+        teardown.down(where)
+        raise
+
+
+@contextmanager
+def exclusively(where: Places) -> Iterator[None]:
+    """Waits for others on this host that bring a cluster up or down, and holds them off."""
+    with jars.exclusive(where.lock):
+        yield
+
+
+def _start(starter: Starter, archives: Sequence[Path]) -> Up:
+    where, step = starter.places, _Steps()
+    first = where.of(places.FIRST)
+    # Built and fetched once, in minutes, which must not eat the time of what waits for them.
+    support_kube_binaries.programs(support_kube_binaries.NAMES)
+    rest_catalog.fetch()
+    network.make(where)
+    # What is slow comes first or in a thread. Programs do not start in one: they would end with
+    # it; OpenSearch alone does not.
+    with ThreadPoolExecutor(2) as beside:
+        searching = beside.submit(search.start, starter)
+        store = object_store.start(starter)
+        catalog = rest_catalog.start(starter)
+        containers.start(starter, first)
+        credentials = control_plane.make_credentials(where)
+        kubectl = control_plane.start(starter, credentials)
+        defining = beside.submit(spark_operator.define, kubectl)
+        step("containerd and control plane")
+        images.load_own(first)
+        loaded = [name for archive in archives for name in images.load(first, archive)]
+        step("images")
+        node.start(starter, credentials, kubectl)
+        step("node")
+        defining.result()
+        spark_operator.install(starter, kubectl)
+        step("spark-operator")
+        facts: dict[str, Any] = {
+            "kubeconfig": str(where.kubeconfig),
+            "address": places.ADDRESS,
+            "scratch": str(where.scratch),
+            "podImage": images.POD_IMAGE,
+            "images": loaded,
+            "objectStore": object_store.ready(store),
+            "catalog": rest_catalog.ready(catalog),
+            "search": searching.result(),
+        }
+    step("object store, catalog, OpenSearch")
+    where.facts.write_text(json.dumps(facts, indent=2), encoding="utf-8")
+    return Up(where, kubectl, facts)
+
+
+class _Steps:
+    """Says how long each step took."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, what: str) -> None:
+        now = time.monotonic()
+        sys.stderr.write(f"{what}: {now - self._began:.1f} s\n")
+        self._began = now

@@ -1,0 +1,127 @@
+"""Makes an image of one program without building: an OCI archive that containerd loads.
+
+Knows the image format and no container runtime. The same program gives the same bytes.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_MEDIA = "application/vnd.oci.image"
+NAME_ANNOTATIONS = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
+"""By which an archive says what its image is called."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """An image in an archive: its name, as far as the archive gives one, and its digest."""
+
+    name: str
+    digest: str
+
+
+def described(archive: Path) -> list[Described]:
+    """The images that an OCI archive holds."""
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile("index.json")
+        assert member is not None, f"{archive} has no index.json"
+        index = json.load(member)
+    found = []
+    for manifest in index["manifests"]:
+        notes = manifest.get("annotations", {})
+        name = next((notes[each] for each in NAME_ANNOTATIONS if each in notes), "")
+        found.append(Described(name, manifest["digest"]))
+    return found
+
+
+def collect(
+    archive: Path, name: str, digest: str, blobs: Path, *, without: Collection[str] = ()
+) -> None:
+    """An archive of an image from a folder of blobs, named by their digests.
+
+    What `without` names is left out: a store that has it finds it there.
+    """
+    file = blobs / _hex(digest)
+    manifest = json.loads(file.read_bytes())
+    parts = [digest, manifest["config"]["digest"], *(each["digest"] for each in manifest["layers"])]
+    size, kind = file.stat().st_size, manifest.get("mediaType", f"{_MEDIA}.manifest.v1+json")
+    entry = {"mediaType": kind, "digest": digest, "size": size}
+    entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
+    with tarfile.open(archive, mode="w") as tar:
+        for file_name, data in _frame([entry]).items():
+            _add(tar, file_name, data, mode=0o644)
+        for each in dict.fromkeys(parts):
+            if each not in without:
+                tar.add(blobs / _hex(each), f"blobs/sha256/{_hex(each)}")
+
+
+def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:
+    """An image whose entry point is the program, which must not need any other file."""
+    blobs: dict[str, bytes] = {}
+    layer = _layer(program)
+    config = {
+        "architecture": architecture,
+        "os": "linux",
+        "config": {"Entrypoint": [f"/{program.name}"], "User": "185:185"},
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+    }
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{_MEDIA}.manifest.v1+json",
+        "config": _stored(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
+        "layers": [_stored(blobs, f"{_MEDIA}.layer.v1.tar+gzip", gzip.compress(layer, 1, mtime=0))],
+    }
+    entry = _stored(blobs, manifest["mediaType"], json.dumps(manifest).encode())
+    entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
+    files = {
+        **_frame([entry]),
+        **{f"blobs/sha256/{digest}": data for digest, data in blobs.items()},
+    }
+    archive.write_bytes(_tar(files, mode=0o644))
+
+
+def _frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
+    """What an archive holds beside blobs."""
+    index = {"schemaVersion": 2, "manifests": manifests}
+    return {
+        "oci-layout": b'{"imageLayoutVersion": "1.0.0"}',
+        "index.json": json.dumps(index).encode(),
+    }
+
+
+def _hex(digest: str) -> str:
+    return digest.removeprefix("sha256:")
+
+
+def _layer(program: Path) -> bytes:
+    return _tar({program.name: program.read_bytes()}, mode=0o755)
+
+
+def _stored(blobs: dict[str, bytes], media_type: Any, data: bytes) -> dict[str, Any]:
+    digest = _digest(data)
+    blobs[digest.removeprefix("sha256:")] = data
+    return {"mediaType": media_type, "digest": digest, "size": len(data)}
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _tar(files: Mapping[str, bytes], *, mode: int) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in files.items():
+            _add(tar, name, data, mode=mode)
+    return out.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes, *, mode: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(data), mode
+    tar.addfile(member, io.BytesIO(data))

@@ -1,0 +1,24 @@
+"""What is tested on the cluster: our images, which it has loaded, as the chart gets them.
+
+Knows those values of the operator's chart, and no pipeline.
+"""
+
+from typing import Any
+
+
+def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
+    """Values for the operator's chart: our images among those, these namespaces and no others."""
+    return {
+        "image": _image(loaded, "operator"),
+        "spark": {"image": _image(loaded, "spark")},
+        "watchNamespaces": namespaces,
+        "readCatalogSecrets": True,
+    }
+
+
+def _image(loaded: list[str], target: str) -> dict[str, str]:
+    """The values of that image; AssertionError where the cluster does not have it."""
+    found = [each for each in loaded if f"/{target}:" in each]
+    assert found, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"
+    repository, _, tag = found[-1].rpartition(":")
+    return {"repository": repository, "tag": tag, "pullPolicy": "Never"}

@@ -1,0 +1,104 @@
+"""What tests see of the cluster that they run on: kubectl, namespaces, and its services.
+
+The cluster is the one that ICDC_TEST_CLUSTER names by its kubeconfig. One of ours has a file with
+its facts beside that; of another only the kubeconfig is known.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import support_kube_binaries
+import support_wait
+from real_cluster.places import Places
+from real_cluster.programs import Starter
+from support_kubectl import Kubectl, new_namespace
+
+CLUSTER = "ICDC_TEST_CLUSTER"
+_FACTS = "cluster.json"
+
+_END_SECONDS = 180.0
+
+
+class Facts(dict[str, Any]):
+    """What is known of a cluster: lifecycle.up says it of ours."""
+
+    def __missing__(self, name: str) -> Any:
+        raise AssertionError(
+            f"The file {_FACTS} beside the cluster's kubeconfig does not say its {name}: "
+            "`make cluster-up` and its status show what such a file holds."
+        )
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster with a node, as an administrator."""
+
+    kubectl: Kubectl
+    facts: Facts
+
+    @property
+    def starter(self) -> Starter:
+        """For tests that kill a part of a cluster of ours and start it again.
+
+        What it starts outlives the tests, as the rest of the cluster does. AssertionError for a
+        cluster that is not ours.
+        """
+        places = Places(self.kubectl.kubeconfig.parent.parent)
+        assert places.facts.exists(), f"{self.kubectl.kubeconfig} is not of a cluster of ours."
+        return Starter(places, kept=True)
+
+    @contextmanager
+    def namespace(self) -> Iterator[str]:
+        """A new namespace; its end deletes it and does not wait until it is gone."""
+        with new_namespace(self.kubectl) as name:
+            account = ("get", "serviceaccount", "default", "-n", name)
+            support_wait.until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
+            yield name
+
+    def apply(self, namespace: str, resource: dict[str, Any]) -> None:
+        """Creates or changes an object."""
+        self.kubectl.ok("apply", "-n", namespace, "-f", "-", stdin=json.dumps(resource))
+
+    def run_pod(self, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        """Runs a pod of one container to its end: how the container ended."""
+        pod = {"restartPolicy": "Never", **spec}
+        metadata = {"name": name}
+        self.apply(
+            namespace, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
+        )
+        ended: dict[str, Any] = {}
+
+        def has_ended() -> bool:
+            status = self.kubectl.object("get", "pod", name, "-n", namespace)["status"]
+            for each in status.get("containerStatuses", []):
+                ended.update(each["state"].get("terminated", {}))
+            return bool(ended)
+
+        support_wait.until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
+        return ended
+
+    def logs(self, namespace: str, pod: str) -> str:
+        """What the pod printed."""
+        return self.kubectl.ok("logs", pod, "-n", namespace)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """The cluster of the tests; AssertionError where none is named."""
+    named = os.environ.get(CLUSTER)
+    assert named, (
+        f"{CLUSTER} is not set: these tests need a cluster with a node. `make test-cluster` brings "
+        "one up for them; `make cluster-up` brings one up that stays, and prints what to export."
+    )
+    kubeconfig = Path(named)
+    beside = kubeconfig.with_name(_FACTS)
+    facts = Facts(json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {})
+    program = support_kube_binaries.program("kubectl")
+    with tempfile.TemporaryDirectory(prefix="icdc-kubectl-") as cache:
+        yield Cluster(Kubectl(program, kubeconfig, Path(cache)), facts)

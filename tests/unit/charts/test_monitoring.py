@@ -1,0 +1,65 @@
+"""What alerts and dashboards ask for is what the operator has."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from icdc_operator.cluster import process
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import WorkQueue
+from support_charts import OPERATOR
+
+pytestmark = pytest.mark.unit
+
+ALERTS = OPERATOR / "templates" / "alerts.yaml"
+DASHBOARDS = sorted((OPERATOR / "files" / "dashboards").glob("*.json"))
+_METRIC = r"\bicdc_[a-z_]+"
+_ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
+
+
+def known() -> set[str]:
+    """The names of all samples that the operator may show."""
+    metrics = Metrics()
+    metrics.follow_queue(WorkQueue(lambda: 0.0))
+    names = {
+        f"{family.name}{ending}"
+        for family in metrics.registry.collect()
+        for ending in _ENDINGS[family.type]
+    }
+    # Those that show a part of the process are known to it alone.
+    text = Path(process.__file__).read_text(encoding="utf-8")
+    return names | set(re.findall(rf'"({_METRIC})"', text))
+
+
+@pytest.mark.parametrize("path", [ALERTS, *DASHBOARDS], ids=lambda path: path.name)
+def test_every_metric_that_is_asked_for_exists(path: Path) -> None:
+    asked = set(re.findall(_METRIC, path.read_text(encoding="utf-8")))
+    assert asked
+    assert asked <= known()
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
+def test_a_dashboard_has_panels_side_by_side_that_do_not_overlap(path: Path) -> None:
+    dashboard = json.loads(path.read_text(encoding="utf-8"))
+    cells = [
+        (x, y)
+        for panel in dashboard["panels"]
+        for where in [panel["gridPos"]]
+        for x in range(where["x"], where["x"] + where["w"])
+        for y in range(where["y"], where["y"] + where["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < 24
+    identities = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(identities)) == len(identities)
+
+
+def test_every_alert_says_what_it_means_and_how_bad_it_is() -> None:
+    alerts = ALERTS.read_text(encoding="utf-8").split("- alert: ")[1:]
+    assert len(alerts) >= 5
+    for each in alerts:
+        assert "severity: " in each
+        assert "summary: " in each
+        assert "description: " in each

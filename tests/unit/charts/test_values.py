@@ -1,0 +1,153 @@
+"""Values, their schema, their comments and what stands elsewhere of them agree; without Helm."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import support_charts
+from icdc_api.spark import Driver
+from icdc_operator.cluster import options
+from icdc_operator.manifests.templates import SPARK_UID
+from support_charts import BOTH, OPERATOR
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+NOT_SET = {
+    "--help",
+    "--no-all-namespaces",
+    "--no-leader-elect",
+    "--no-read-catalog-secrets",
+    "--lease-namespace",  # the pod's own, which POD_NAMESPACE says
+}
+"""Flags that the chart leaves alone on purpose."""
+
+OF_KUBERNETES = {
+    *("affinity", "resources", "podSecurityContext", "securityContext"),
+    *("extraEnv[]", "extraVolumes[]", "extraVolumeMounts[]", "tolerations[]"),
+    *("imagePullSecrets[]", "topologySpreadConstraints[]"),
+    *("networkPolicy.metricsFrom[]", "networkPolicy.egress[]"),
+    "global",  # Helm hands it to every chart
+}
+"""Values that may hold anything: their form is that of Kubernetes, whose server checks it."""
+
+
+def template(name: str) -> str:
+    return (OPERATOR / "templates" / name).read_text(encoding="utf-8")
+
+
+def schema(chart: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
+    return found
+
+
+def nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every node of the schema with the path of the value that it is about."""
+
+    def below(node: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        if "$ref" in node:
+            node = root["definitions"][node["$ref"].rsplit("/", 1)[-1]]
+        yield path, node
+        for name, each in node.get("properties", {}).items():
+            yield from below(each, f"{path}.{name}".lstrip("."))
+        if "items" in node:
+            yield from below(node["items"], f"{path}[]")
+        if isinstance(node.get("additionalProperties"), dict):
+            yield from below(node["additionalProperties"], f"{path}.*")
+
+    return below(root, "")
+
+
+@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+def test_a_chart_has_the_version_of_the_project(chart: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (about["version"], about["appVersion"]) == (project["version"], project["version"])
+    assert about["name"] == chart.name
+
+
+def test_every_flag_of_the_operator_is_set_by_the_chart(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options.parse(["--help"], {})
+    known = set(
+        re.findall(r"^ +(?:-h, )?(--[a-z-]+)(?:, (--[a-z-]+))?", capsys.readouterr().out, re.M)
+    )
+    flags = {each for pair in known for each in pair if each}
+    used = set(re.findall(r"^ +- (--[a-z-]+)", template("deployment.yaml"), re.MULTILINE))
+    assert used == flags - NOT_SET
+
+
+@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
+    paths = {path for path, _ in nodes(schema(chart))}
+    top = set(schema(chart)["properties"]) - {"global"}
+    assert top == set(support_charts.values(chart))
+    assert set(support_charts.leaves(support_charts.values(chart))) <= paths
+
+
+def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
+    found = support_charts.values(OPERATOR)
+    groups = {path.rsplit(".", 1)[0] for path in support_charts.leaves(found) if "." in path}
+    stated = {
+        f"{path}.{name}".lstrip(".")
+        for path, node in nodes(schema(OPERATOR))
+        for name in node.get("properties", {})
+    }
+    above = {group.rsplit(".", 1)[0] for group in groups}
+    assert stated - {"global"} == set(support_charts.leaves(found)) | groups | above
+
+
+@pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
+def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> None:
+    maps = {path: node for path, node in nodes(schema(chart)) if "object" in str(node.get("type"))}
+    assert all("additionalProperties" in node for node in maps.values())
+    free = {path for path, node in maps.items() if node["additionalProperties"] is True}
+    if chart == OPERATOR:
+        assert free == OF_KUBERNETES
+    else:
+        # Where the CRD preserves unknown fields.
+        ends = ("global", "template", "mapping.*", "indexSettings")
+        assert all(path.endswith(ends) for path in free), free
+
+
+def test_pods_run_as_the_user_of_the_images() -> None:
+    context = support_charts.values(OPERATOR)["podSecurityContext"]
+    assert {context[each] for each in ("runAsUser", "runAsGroup", "fsGroup")} == {SPARK_UID}
+
+
+def test_drivers_get_the_account_that_pipelines_take_by_default() -> None:
+    named = support_charts.values(OPERATOR)["spark"]["serviceAccount"]["name"]
+    assert named == Driver().service_account
+
+
+def test_ports_and_other_defaults_are_those_of_the_process() -> None:
+    found = support_charts.values(OPERATOR)
+    given = options.parse(["--all-namespaces", "--image=x"], {})
+    assert found["ports"] == {"metrics": given.metrics_port, "health": given.health_port}
+    assert found["workers"] == given.workers
+    assert (found["logLevel"], found["logFormat"]) == (given.log_level, given.log_format)
+    assert set(found["limits"].values()) == {0}
+    assert not given.limits
+
+
+def test_the_definition_in_the_chart_is_the_committed_one() -> None:
+    name = "icebergcdcpipelines.icebergcdc.dev.yaml"
+    assert (OPERATOR / "files" / name).read_bytes() == (ROOT / "crds" / name).read_bytes()
+
+
+def test_every_file_of_the_chart_is_used_by_a_template() -> None:
+    texts = "".join(path.read_text() for path in (OPERATOR / "templates").rglob("*.*"))
+    for path in (OPERATOR / "files").iterdir():
+        assert f"files/{path.name}" in texts
+
+
+def test_the_charts_name_no_host_of_a_registry() -> None:
+    found = support_charts.values(OPERATOR)
+    for image in (found["image"], found["spark"]["image"]):
+        assert "." not in image["repository"].split("/")[0]

@@ -1,0 +1,65 @@
+"""Images of one program, and what an archive says of itself."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from real_cluster import images, oci
+
+pytestmark = pytest.mark.unit
+
+
+def test_an_archive_tells_the_name_and_the_digest_of_its_image(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    archive = tmp_path / "image.tar"
+    oci.write(archive, "shop/program:1", program)
+    (image,) = oci.described(archive)
+    assert image.name == "shop/program:1"
+    assert image.digest.startswith("sha256:")
+
+
+def test_the_same_program_gives_the_same_image(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    archives = [tmp_path / "one.tar", tmp_path / "two.tar"]
+    for each in archives:
+        oci.write(each, "shop/program:1", program)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    program.write_bytes(b"\x7fELF, another")
+    oci.write(archives[1], "shop/program:1", program)
+    assert oci.described(archives[0])[0].digest != oci.described(archives[1])[0].digest
+
+
+def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    first, whole, part = (tmp_path / f"{name}.tar" for name in ("first", "whole", "part"))
+    oci.write(first, "shop/program:1", program)
+    with tarfile.open(first) as tar:
+        tar.extractall(tmp_path, filter="data")
+    blobs, (image,) = tmp_path / "blobs" / "sha256", oci.described(first)
+    oci.collect(whole, "shop/program:2", image.digest, blobs)
+    assert oci.described(whole) == [oci.Described("shop/program:2", image.digest)]
+    known = f"sha256:{max(blobs.iterdir()).name}"
+    oci.collect(part, "shop/program:2", image.digest, blobs, without=[known])
+    with tarfile.open(whole) as all_of_it, tarfile.open(part) as some:
+        left_out = set(all_of_it.getnames()) - set(some.getnames())
+    assert left_out == {f"blobs/sha256/{known.removeprefix('sha256:')}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("pause", "localhost/pause:latest"),
+        ("shop/app", "localhost/shop/app:latest"),
+        ("shop/app:1", "localhost/shop/app:1"),
+        ("localhost/app:1", "localhost/app:1"),
+        ("registry.test:5000/shop/app", "registry.test:5000/shop/app:latest"),
+        ("registry.test/shop/app:1", "registry.test/shop/app:1"),
+        ("", ""),
+    ],
+)
+def test_names_are_those_by_which_the_kubelet_asks(name: str, full: str) -> None:
+    assert images.full_name(name) == full

@@ -1,0 +1,50 @@
+"""Programs of a cluster are ended from files, and nothing else is."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from real_cluster import programs
+from real_cluster.places import Places
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Places:
+    """The folders of a cluster that is not there."""
+    places = Places(tmp_path)
+    places.make()
+    return places
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that ends only when it is killed."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_recorded_program_is_ended_once_and_forgotten(
+    where: Places, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    programs.record(where, "sleeper", sleeper.pid)
+    assert programs.recorded(where) == {"sleeper": sleeper.pid}
+    programs.end(where, ["another"])
+    assert programs.recorded(where) == {"sleeper": sleeper.pid}
+    programs.end(where)
+    assert sleeper.wait() == -9
+    assert programs.recorded(where) == {}
+    assert list(where.pids.iterdir()) == []
+
+
+def test_a_process_that_got_the_number_of_a_program_is_left_alone(
+    where: Places, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    (where.pids / "etcd").write_text(f"{sleeper.pid} 1", encoding="utf-8")
+    assert programs.recorded(where) == {}
+    programs.end(where)
+    assert sleeper.poll() is None

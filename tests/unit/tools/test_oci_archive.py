@@ -1,0 +1,68 @@
+"""An archive holds an image whole, is the same for the same image, and tells what is in it."""
+
+import hashlib
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import oci_archive
+
+pytestmark = pytest.mark.unit
+
+NAME = "iceberg-cdc-operator/operator:1"
+LAYERS = (b"lowest" * 1000, b"highest")
+
+
+def _image(folder: Path, *, date: int = 0) -> Path:
+    """What buildah's transport `dir:` makes."""
+    folder.mkdir()
+    described = [_blob(folder, content) for content in (b"{}", *LAYERS)]
+    manifest = {"schemaVersion": 2, "config": described[0], "layers": described[1:]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    for file in folder.iterdir():
+        os.utime(file, (date, date))
+    return folder
+
+
+def _blob(folder: Path, content: bytes) -> dict[str, object]:
+    digest = hashlib.sha256(content).hexdigest()
+    (folder / digest).write_bytes(content)
+    return {"digest": f"sha256:{digest}", "size": len(content)}
+
+
+def test_the_archive_is_an_image_layout_whose_blobs_are_named_by_what_they_hold(
+    tmp_path: Path,
+) -> None:
+    archive = tmp_path / "a.tar"
+    oci_archive.write(_image(tmp_path / "image"), NAME, archive)
+    with tarfile.open(archive) as tar:
+        files = {member.name: tar.extractfile(member) for member in tar}
+        contents = {name: file.read() for name, file in files.items() if file is not None}
+    blobs = {name: data for name, data in contents.items() if name.startswith("blobs/sha256/")}
+    assert json.loads(contents["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
+    (named,) = json.loads(contents["index.json"])["manifests"]
+    assert named["annotations"] == {"org.opencontainers.image.ref.name": NAME}
+    assert named["digest"].replace("sha256:", "blobs/sha256/") in blobs
+    assert all(name[13:] == hashlib.sha256(data).hexdigest() for name, data in blobs.items())
+    assert set(LAYERS) < set(blobs.values())
+
+
+def test_the_same_image_gives_the_same_archive(tmp_path: Path) -> None:
+    archives = [tmp_path / "a.tar", tmp_path / "b.tar"]
+    for date, archive in enumerate(archives):
+        oci_archive.write(_image(tmp_path / str(date), date=date), NAME, archive)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+
+
+def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "a.tar"
+    folder = _image(tmp_path / "image")
+    oci_archive.write(folder, NAME, archive)
+    manifest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
+    assert oci_archive.digest(archive) == f"sha256:{manifest}"
+    found = oci_archive.layers(archive)
+    assert [size for _, size, _ in found] == [len(content) for content in LAYERS]
+    assert 0 < found[0][2] < len(LAYERS[0])

@@ -1,0 +1,129 @@
+"""The table of values in the README of each chart, made from the comments in its values.yaml.
+
+So a key is described once, where people edit it. A comment that starts with `# --` belongs to the
+key below it, and goes on in the comment lines that follow. Every key has one, but those inside of a
+value that is described as a whole. `--check` fails where a README differs, `--write` writes it.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+CHARTS = Path(__file__).parents[1] / "charts"
+NAMES = ("iceberg-cdc-operator", "iceberg-cdc-pipelines")
+START = "<!-- Made from values.yaml by `make charts`. Do not edit. -->\n"
+END = "<!-- End of what is made. -->\n"
+_COMMENT = re.compile(r"\s*# ?(.*)")
+
+
+class BadValuesError(Exception):
+    """A values.yaml or README that is not in the form that this tool needs."""
+
+
+class Key(NamedTuple):
+    """One documented key."""
+
+    path: str
+    description: str
+    default: str | None
+    """As one line of YAML; None for a group of keys."""
+
+
+def keys(text: str) -> list[Key]:
+    """The keys of a values.yaml in their order; BadValuesError where a comment is missing."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        raise BadValuesError("values.yaml is not a map")
+    lines = text.splitlines()
+    return [key for pair in root.value for key in _keys(*pair, lines=lines, above="")]
+
+
+def _keys(name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str) -> Iterator[Key]:
+    path = f"{above}{name.value}"
+    line = name.start_mark.line
+    description = _comment(lines, line)
+    if description is None:
+        raise BadValuesError(f"{path} has no comment that starts with `# --`")
+    pairs = value.value if isinstance(value, yaml.MappingNode) else []
+    below = [each.start_mark.line for each, _ in pairs if each.start_mark.line > line]
+    if any(_comment(lines, each) for each in below):
+        yield Key(path, description, None)
+        for each, inner in pairs:
+            yield from _keys(each, inner, lines=lines, above=f"{path}.")
+    else:
+        yield Key(path, description, _one_line(value))
+
+
+def _comment(lines: Sequence[str], line: int) -> str | None:
+    """The comment right above the line, if it is one of ours."""
+    found: list[str] = []
+    for above in reversed(lines[:line]):
+        match = _COMMENT.fullmatch(above)
+        if match is None:
+            return None
+        found.insert(0, match[1].strip())
+        if found[0].startswith("-- "):
+            return " ".join(found).removeprefix("-- ")
+    return None
+
+
+def _one_line(node: yaml.Node) -> str:
+    value = yaml.safe_load(yaml.serialize(node))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def table(text: str) -> str:
+    """The Markdown table of a values.yaml."""
+    rows = ["| key | default | what it does |", "|---|---|---|"]
+    for key in keys(text):
+        default = "" if key.default is None else f"`{_cell(key.default)}`"
+        rows.append(f"| `{key.path}` | {default} | {_cell(key.description)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def renewed(chart: Path) -> str:
+    """The README of the chart with the table as it should be."""
+    readme = (chart / "README.md").read_text(encoding="utf-8")
+    before, start, rest = readme.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise BadValuesError(f"{chart / 'README.md'} lacks the lines between which the table goes")
+    values = (chart / "values.yaml").read_text(encoding="utf-8")
+    return f"{before}{START}{table(values)}{END}{after}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes or checks; 1 when a README differs, or has no place for the table."""
+    parser = argparse.ArgumentParser(description="writes the tables of values of the charts")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true", help="write the tables")
+    action.add_argument("--check", action="store_true", help="fail when a table differs")
+    options = parser.parse_args(arguments)
+    problems = []
+    for name in NAMES:
+        path = CHARTS / name / "README.md"
+        try:
+            wanted = renewed(CHARTS / name)
+        except BadValuesError as exc:
+            problems.append(f"{name}: {exc}")
+            continue
+        if options.write:
+            path.write_text(wanted, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != wanted:
+            problems.append(f"{path} differs from values.yaml: run `make charts`")
+    sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""The schema of the values of charts/iceberg-cdc-pipelines, made from the models of a spec.
+
+`helm` then names a misspelt field before the API server is asked. What fields mean together is the
+API server's to say: values are parts of specs. Without arguments the schema is printed, `--write`
+writes the committed file, with `--check` a file that differs is an error.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from icdc_api.schema import Schema, at, structural
+from icdc_api.spec import PipelineSpec
+
+COMMITTED = Path(__file__).parents[1] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
+_COPIED = (
+    *("enum", "pattern", "minLength", "maxLength", "minimum", "maximum"),
+    *("minItems", "maxItems", "maxProperties"),
+)
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+# In quotes, because Helm keeps 53 bits of a number; the template prints a number.
+_SNAPSHOT_ID = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][0-9]{0,18}$"}
+
+
+def document() -> Schema:
+    """The JSON schema of all values."""
+    spec = _of_values(structural(PipelineSpec, defaults=False), is_merged=True)
+    at(spec, "tables[].startFrom")["properties"]["snapshotId"] = _SNAPSHOT_ID
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Values of iceberg-cdc-pipelines. Made by `make charts`. Do not edit.",
+        "type": "object",
+        "additionalProperties": False,
+        "definitions": {"spec": spec},
+        "properties": {
+            # What a chart above this one gives to all below it; nothing of it is used.
+            "global": {"type": "object", "additionalProperties": True},
+            "namespace": {"type": "string", "maxLength": 63},
+            "labels": _TEXTS,
+            "annotations": _TEXTS,
+            "defaults": {"$ref": "#/definitions/spec"},
+            "pipelines": {
+                "type": "object",
+                "additionalProperties": {"$ref": "#/definitions/spec"},
+            },
+        },
+    }
+
+
+def _of_values(node: Schema, *, is_merged: bool) -> Schema:
+    """One node. `is_merged`: it is laid over a default, so it may be a part, or null."""
+    kind = node.get("type")
+    result: Schema = {} if kind is None else {"type": [kind, "null"] if is_merged else kind}
+    result.update({key: node[key] for key in _COPIED if key in node})
+    if is_merged and "enum" in result:
+        result["enum"] = [*result["enum"], None]
+    if "items" in node:
+        result["items"] = _of_values(node["items"], is_merged=False)
+    if kind == "object":
+        result["additionalProperties"] = _of_others(node, is_merged=is_merged)
+    if "properties" in node:
+        below = node["properties"].items()
+        result["properties"] = {name: _of_values(each, is_merged=is_merged) for name, each in below}
+    if "required" in node and not is_merged:
+        result["required"] = node["required"]
+    return result
+
+
+def _of_others(node: Schema, *, is_merged: bool) -> Any:
+    """What an object may have besides its properties."""
+    if "additionalProperties" in node:
+        return _of_values(node["additionalProperties"], is_merged=is_merged)
+    return bool(node.get("x-kubernetes-preserve-unknown-fields"))
+
+
+def render() -> str:
+    """The schema as JSON: the same text for the same models."""
+    return json.dumps(document(), indent=1) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints, writes or checks; 1 when the committed file differs."""
+    parser = argparse.ArgumentParser(description="prints the schema of the pipelines chart")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--write", action="store_true", help="write the committed file")
+    action.add_argument("--check", action="store_true", help="fail when the file differs")
+    options = parser.parse_args(arguments)
+    if options.write:
+        COMMITTED.write_text(render(), encoding="utf-8")
+    elif options.check:
+        found = COMMITTED.read_text(encoding="utf-8") if COMMITTED.exists() else ""
+        if found != render():
+            sys.stderr.write(f"{COMMITTED} differs from the models: run `make charts`\n")
+            return 1
+    else:
+        sys.stdout.write(render())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Installs the Debian packages that building images and running the tests' cluster need.
+
+`ensure` does nothing where all are there. It installs what is missing where it may, which is as
+root on a system with apt-get; elsewhere it raises BadSpec, which names them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from icdc_api.errors import BadSpec, IcdcError, Submission
+
+_INSTALL_SECONDS = 900
+
+
+def ensure(names: Sequence[str]) -> None:
+    """Returns once all are installed. BadSpec: they are not, and may not be installed here.
+
+    Submission: apt-get could not install them.
+    """
+    missing = [name for name in names if not _is_installed(name)]
+    if not missing:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise BadSpec(
+            f"These Debian packages are missing: {' '.join(missing)}. Install them, or what your "
+            "system has in their place, or run as root on Debian, where they are installed."
+        )
+    sys.stderr.write(f"installing {' '.join(missing)}\n")
+    _apt_get("update", "--quiet")
+    _apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
+
+
+def _is_installed(name: str) -> bool:
+    query = shutil.which("dpkg-query")
+    if query is None:
+        return False
+    shown = subprocess.run(
+        [query, "--show", "--showformat=${db:Status-Status}", name],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return shown.returncode == 0 and shown.stdout == "installed"
+
+
+def _apt_get(*arguments: str) -> None:
+    # A question would wait for an answer that nobody gives.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            ["apt-get", *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_INSTALL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise Submission(f"apt-get {arguments[0]} did not end well: {exc}") from exc
+    if done.returncode != 0:
+        last = (done.stdout + done.stderr)[-2000:]
+        raise Submission(f"apt-get {' '.join(arguments)} failed: {last}")
+
+
+def main(names: Sequence[str]) -> int:
+    """Installs the packages that the arguments name; 1 with what is missing where it may not."""
+    try:
+        ensure(names)
+    except IcdcError as exc:
+        sys.stderr.write(f"error: {exc.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

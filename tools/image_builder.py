@@ -1,0 +1,156 @@
+"""Builds images with buildah, in a storage of its own below the project's cache.
+
+The only module that starts buildah. No daemon, no registry and, with chroot in place of a
+container, no rights beyond root's ordinary ones.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import image_base
+import oci_archive
+from icdc_api.errors import Submission
+
+_SECONDS = 7200
+_PULL_SECONDS = 120
+"""For the one small image; after that, no registry is taken to be reached."""
+_SHOWN_LINES = 30
+_STAND_IN = "localhost/iceberg-cdc-operator/base"
+# The mount that is left out here would stay behind.
+_STORAGE = ("--storage-driver", "overlay", "--storage-opt", "overlay.skip_mount_home=true")
+_SETTINGS = {
+    "pip.conf": ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf"),
+    "settings.xml": ("~/.m2/settings.xml",),
+}
+"""Where a user says which mirrors pip and Maven shall use; the Dockerfile takes them as secrets."""
+
+
+@dataclass(frozen=True)
+class Buildah:
+    """Builds below one folder, which nobody else uses at the same time."""
+
+    folder: Path
+
+    def base(self, wanted: str, how: str, epoch: int) -> str:
+        """The id of the base image in the storage; brought there once.
+
+        `how`: registry, debootstrap, or auto, which is the first that can be had.
+        """
+        stand_in = f"{_STAND_IN}:{image_base.key(epoch)}"
+        names = {"registry": [wanted], "debootstrap": [stand_in], "auto": [wanted, stand_in]}
+        for name in names[how]:
+            known = self._call("images", "--quiet", "--no-trunc", name, may_fail=True)
+            if known:
+                return known.splitlines()[0]
+        if how != "debootstrap":
+            sys.stdout.write(f"pulling {wanted}\n")
+            alone = how == "registry"
+            seconds = _SECONDS if alone else _PULL_SECONDS
+            pulled = self._call(
+                *("pull", "--quiet", "--retry", "0", wanted), may_fail=not alone, seconds=seconds
+            )
+            if pulled:
+                return pulled.splitlines()[-1]
+        sys.stdout.write(
+            f"the base image is made with debootstrap ({image_base.SUITE}), in place of {wanted}: "
+            "minutes, but only once\n"
+        )
+        return self._bootstrapped(stand_in, epoch)
+
+    def _bootstrapped(self, name: str, epoch: int) -> str:
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".base-") as scratch:
+            archive = Path(scratch) / "base.tar"
+            image_base.write(archive, Path(scratch), epoch)
+            with self._container("scratch") as container:
+                self._call("add", container, str(archive), "/")
+                self._call("config", "--cmd", "bash", container)
+                # The id is its last line.
+                dated = ("--quiet", "--timestamp", str(epoch))
+                return self._call("commit", *dated, container, name).splitlines()[-1]
+
+    def build(
+        self, target: str, *, base: str, arguments: Mapping[str, str], epoch: int, cached: bool
+    ) -> str:
+        """Builds a target of the Dockerfile from the checkout as it is; the image's id."""
+        words = [f"--build-arg={key}={value}" for key, value in arguments.items()]
+        for secret, places in _SETTINGS.items():
+            found = [path for path in map(os.path.expanduser, places) if Path(path).is_file()]
+            words += [f"--secret=id={secret},src={found[0]}"] if found else []
+        # What a build that was cut off left behind: mounts, and containers that hold layers.
+        self._call("rm", "--all")
+        id_file = self.folder / f".{target}.id"
+        self._call(
+            "build",
+            *("--isolation", "chroot", "--network", "host", "--pull=false", "--format", "oci"),
+            # What makes the archive of classes the same at each build (spark_class_data.py).
+            *("--cap-add=CAP_SYS_NICE", "--security-opt=seccomp=unconfined"),
+            *(("--layers",) if cached else ("--no-cache", "--layers")),
+            *("--timestamp", str(epoch), "--target", target, "--iidfile", str(id_file)),
+            f"--build-arg=BASE_IMAGE={base}",
+            *words,
+            str(Path(__file__).resolve().parent.parent),
+        )
+        return id_file.read_text(encoding="utf-8").strip()
+
+    def archive(self, image: str, name: str, file: Path) -> None:
+        """Writes the image as an OCI archive."""
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".archive-") as scratch:
+            self._call("push", "--quiet", "--disable-compression", image, f"dir:{scratch}")
+            oci_archive.write(Path(scratch), name, file)
+
+    def run(self, image: str, command: list[str], text: str) -> str:
+        """What the command prints as the image's own user, with `text` on its standard input."""
+        with self._container(image) as container:
+            arguments = ("--isolation", "chroot", container, "--", *command)
+            return self._call("run", *arguments, text=text)
+
+    def clean(self) -> None:
+        """Removes every image, and the storage with them."""
+        self._call("rmi", "--all", "--force", may_fail=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def _container(self, image: str) -> Iterator[str]:
+        container = self._call("from", "--quiet", "--pull=false", image)
+        try:
+            yield container
+        finally:
+            self._call("rm", container)
+
+    def _call(
+        self,
+        command: str,
+        *arguments: str,
+        may_fail: bool = False,
+        text: str = "",
+        seconds: float = _SECONDS,
+    ) -> str:
+        """What it prints; nothing where it fails and may. Submission where it may not."""
+        roots = ("--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run"))
+        try:
+            done = subprocess.run(
+                ["buildah", *roots, *_STORAGE, command, *arguments],
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            if may_fail:
+                return ""
+            raise Submission(f"`buildah {command}` did not end well: {exc}") from exc
+        if done.returncode == 0:
+            return done.stdout.strip()
+        if may_fail:
+            return ""
+        last = (done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:]
+        raise Submission(f"`buildah {command}` failed:\n" + "\n".join(last))

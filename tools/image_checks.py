@@ -1,0 +1,89 @@
+"""What must hold in a built image: who runs, what is there, and what is not.
+
+Pure: a script that runs in the image tells what is there (inspect_image.py); this judges.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from icdc_operator.embedded import jar_lock, jars
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = "/opt/venv/bin/python"
+USER = [185, 185]
+DECOMMISSION = "/opt/decom.sh"
+OURS = "iceberg-cdc-operator"
+
+_MODULES = {
+    "operator": (
+        "icdc_operator.cluster.main",
+        "icdc_operator.cli.main",
+        "psycopg2",
+        "pyiceberg.catalog.dynamodb",
+        "pyiceberg.catalog.glue",
+        "pyiceberg.catalog.hive",
+        "pyiceberg.catalog.rest",
+        "pyiceberg.catalog.sql",
+        "pyiceberg.io.pyarrow",
+    ),
+    "spark": (
+        "botocore.session",
+        "icdc_spark.container.commands",
+        "icdc_spark.main",
+        "icdc_spark.worker_daemon",
+    ),
+}
+_EMPTY = {
+    "programs": "builds or installs software",
+    "left": "was left behind by the build",
+    "privileged": "runs with another's rights",
+    "writable": "can be written by the user",
+    "dated_bytecode": "is compiled again at every start",
+    "imports": "cannot be imported",
+    "class_data": "was said in place of mapping the archive of Spark's classes",
+}
+"""What must not be found at all, and why not."""
+
+
+def question(target: str) -> tuple[list[str], str]:
+    """The command to run in the image, and its standard input."""
+    script = Path(__file__).with_name("inspect_image.py").read_text(encoding="utf-8")
+    return [PYTHON, "-", *_MODULES[target]], script
+
+
+def problems(target: str, version: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each thing that is not as it must be."""
+    if found["user"] != USER:
+        yield f"runs as {found['user']}, not as {USER}"
+    if found["folder"] != "/tmp":
+        yield f"starts in {found['folder']}, not in the one folder that can be written"
+    for key, why in _EMPTY.items():
+        yield from (f"{each} {why}" for each in found[key])
+    locked = {**versions(target), OURS: {version}}
+    for name, installed in found["packages"].items():
+        wanted = locked.get(name, {"nothing"})
+        if installed not in wanted:
+            yield f"{name} {installed} is installed, the lock says {' or '.join(sorted(wanted))}"
+    if target == "spark":
+        yield from _spark_problems(found)
+
+
+def _spark_problems(found: Mapping[str, Any]) -> Iterator[str]:
+    lock = jar_lock.load()
+    for name in (jars.SPARK_SET, jars.IMAGE_SET):
+        for jar in lock[name].jars:
+            if jar.file not in found["jars"]:
+                yield f"the jar {jar.file} is missing"
+    if DECOMMISSION not in found["scripts"]:
+        yield f"Spark cannot start {DECOMMISSION}"
+
+
+def versions(part: str) -> dict[str, set[str]]:
+    """Versions by package of one part of the lock: more than one where Pythons need another."""
+    text = (ROOT / f"requirements.{part}.lock").read_text(encoding="utf-8")
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, re.MULTILINE):
+        found.setdefault(name, set()).add(version)
+    return found

@@ -1,0 +1,104 @@
+"""What an image is made of: the files that .dockerignore lets through, and what is said of them.
+
+Pure but for reading those files and asking git. Knows no program that builds images.
+"""
+
+import hashlib
+import os
+import subprocess
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGETS = ("operator", "spark")
+REPOSITORY = "iceberg-cdc-operator"
+
+EPOCH_DEFAULT = 315532800
+"""1980-01-01: the first moment that every archive format can tell. SOURCE_DATE_EPOCH moves it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One state of the checkout, as images see it."""
+
+    files: Mapping[str, str]
+    """SHA-256 by path; an executable file's path ends with `*`."""
+    version: str
+    revision: str
+    epoch: int
+    """Date of every file and layer, in seconds since 1970."""
+
+    @property
+    def created(self) -> str:
+        """The same date as RFC 3339 has it."""
+        return datetime.fromtimestamp(self.epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def arguments(self) -> dict[str, str]:
+        """Build arguments of the Dockerfile that come from here."""
+        return {"VERSION": self.version, "REVISION": self.revision, "CREATED": self.created}
+
+    def key(self, *more: str) -> str:
+        """Changes with whatever changes the image; `more` is what is not in the checkout."""
+        parts = [f"{path} {self.files[path]}" for path in sorted(self.files)]
+        text = "\n".join([*parts, *self.arguments().values(), *more])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def source(root: Path = ROOT) -> Source:
+    """The checkout as it is now."""
+    files = sorted(_files(root))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return Source(
+        files={_shown(path, root): _sum(path) for path in files},
+        version=project["version"],
+        revision=_revision(root, files),
+        epoch=int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH_DEFAULT)),
+    )
+
+
+def name(target: str, tag: str) -> str:
+    """The image's name; a registry's stands before it where it is pushed to one."""
+    return f"{REPOSITORY}/{target}:{tag}"
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The Dockerfile, and what .dockerignore, which excludes everything first, takes back in."""
+    yield root / "Dockerfile"
+    for line in (root / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        for path in root.glob(line[1:]) if line.startswith("!") else ():
+            below = path.rglob("*") if path.is_dir() else [path]
+            yield from (
+                each for each in below if each.is_file() and "__pycache__" not in each.parts
+            )
+
+
+def _shown(path: Path, root: Path) -> str:
+    mark = "*" if os.access(path, os.X_OK) else ""
+    return f"{path.relative_to(root).as_posix()}{mark}"
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _revision(root: Path, files: Iterable[Path]) -> str:
+    """The commit that last changed an image; `-dirty` after it where files differ from it."""
+    names = [str(path.relative_to(root)) for path in files]
+    commit = _git(root, "log", "-1", "--format=%H", "--", *names)
+    if not commit:
+        return "unknown"
+    changed = _git(root, "status", "--porcelain", "--", *names)
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git answers; nothing where there is no git, or no repository of it."""
+    command = ["git", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,186 @@
+"""Builds the images of the Dockerfile as OCI archives, and looks into what was built.
+
+    python tools/images.py build [operator|spark …] [--tag T] [--archive FOLDER]
+    python tools/images.py check [operator|spark …] [--tag T]
+
+An image is built again only when something that it is made of has changed; what is built lies
+outside the checkout. Knows neither how buildah is called nor what is in an image.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import host_packages
+import image_checks
+import image_context
+import oci_archive
+from icdc_api.errors import IcdcError
+from icdc_operator.embedded import jars
+from image_builder import Buildah
+from image_context import TARGETS, Source
+
+KEPT = 2
+"""States of the checkout whose archives are kept: this one and the one before, 1.5 GB each."""
+_PACKAGES = ("buildah", "debootstrap")
+
+
+def build(options: argparse.Namespace) -> int:
+    """Makes the archives that are asked for; prints name, digest and size of each."""
+    source = image_context.source()
+    tag = options.tag or source.version
+    folder = options.archive or _archives(source, options, tag)
+    folder.mkdir(parents=True, exist_ok=True)
+    for target in options.targets or TARGETS:
+        started = time.monotonic()
+        kept = _archives(source, options, tag) / f"{target}.tar"
+        with _storage() as buildah:
+            if options.rebuild or not kept.is_file():
+                _build(buildah, source, options, target, kept, tag)
+        asked = folder / kept.name
+        if asked != kept:
+            _same_file(kept, asked)
+        seconds = time.monotonic() - started
+        digest = oci_archive.digest(asked)
+        megabytes = asked.stat().st_size / 1e6
+        name = image_context.name(target, tag)
+        _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {asked}")
+    return 0
+
+
+def _build(
+    buildah: Buildah, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
+) -> None:
+    host_packages.ensure(_PACKAGES)
+    base = buildah.base(options.base_image, options.base, source.epoch)
+    image = buildah.build(
+        target,
+        base=base,
+        arguments=source.arguments(),
+        epoch=source.epoch,
+        cached=not options.rebuild,
+    )
+    to.parent.mkdir(parents=True, exist_ok=True)
+    made = to.with_suffix(".part")
+    buildah.archive(image, image_context.name(target, tag), made)
+    made.rename(to)
+    _forget(to.parent)
+
+
+def check(options: argparse.Namespace) -> int:
+    """Looks into the images of this checkout, building what lacks; 1 where something is wrong."""
+    source = image_context.source()
+    wrong: list[str] = []
+    for target in options.targets or TARGETS:
+        with _storage() as buildah:
+            host_packages.ensure(_PACKAGES)
+            base = buildah.base(options.base_image, options.base, source.epoch)
+            arguments = source.arguments()
+            image = buildah.build(
+                target, base=base, arguments=arguments, epoch=source.epoch, cached=True
+            )
+            found = json.loads(buildah.run(image, *image_checks.question(target)))
+        problems = list(image_checks.problems(target, source.version, found))
+        wrong += [f"{target}: {problem}" for problem in problems]
+        _say(f"{target}: {len(found['packages'])} packages, {len(problems)} problems")
+    for line in wrong:
+        _say(line)
+    return 1 if wrong else 0
+
+
+def layers(options: argparse.Namespace) -> int:
+    """Prints digest, bytes and compressed bytes of each layer, so that builds can be compared."""
+    for file in options.archives:
+        found = oci_archive.layers(file)
+        for digest, size, packed in found:
+            _say(f"{file.stem} {digest} {size} {packed}")
+        whole = sum(size for _, size, _ in found) / 1e6
+        sent = sum(packed for _, _, packed in found) / 1e6
+        _say(f"{file.stem} {whole:.0f} MB, compressed {sent:.0f} MB")
+    return 0
+
+
+def clean(_: argparse.Namespace) -> int:
+    """Removes all images and archives from the cache."""
+    with _storage() as buildah:
+        buildah.clean()
+    return 0
+
+
+@contextmanager
+def _storage() -> Iterator[Buildah]:
+    folder = jars.cache_dir() / "images"
+    with jars.exclusive(folder.with_name("images.lock")):
+        folder.mkdir(exist_ok=True)
+        yield Buildah(folder)
+
+
+def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
+    key = source.key(tag, options.base_image, options.base)
+    return jars.cache_dir() / "image-archives" / key
+
+
+def _forget(newest: Path) -> None:
+    """Removes the archives of older states."""
+    os.utime(newest)
+    states = sorted(newest.parent.iterdir(), key=lambda state: state.stat().st_mtime)
+    for state in states[:-KEPT]:
+        shutil.rmtree(state, ignore_errors=True)
+
+
+def _same_file(kept: Path, asked: Path) -> None:
+    asked.unlink(missing_ok=True)
+    try:
+        asked.hardlink_to(kept)
+    except OSError:
+        shutil.copyfile(kept, asked)  # on another disk
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="images.py", description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, run in (("build", build), ("check", check)):
+        command = commands.add_parser(name, help=(run.__doc__ or "").partition(";")[0])
+        command.set_defaults(run=run)
+        command.add_argument("targets", nargs="*", metavar="TARGET", help="default: both")
+        command.add_argument("--tag", help="default: the version")
+        command.add_argument("--base-image", default="debian:bookworm-slim")
+        command.add_argument("--base", default="auto", choices=("auto", "registry", "debootstrap"))
+        command.add_argument("--archive", type=Path, metavar="FOLDER", help="put archives there")
+        command.add_argument("--rebuild", action="store_true", help="use no layer of before")
+    listing = commands.add_parser("layers", help="digests and sizes of the layers of archives")
+    listing.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
+    listing.set_defaults(run=layers)
+    commands.add_parser("clean", help="remove images and archives").set_defaults(run=clean)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 done, 1 failed or found wrong."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    unknown = set(getattr(options, "targets", ())) - set(TARGETS)
+    if unknown:
+        parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
+    try:
+        code: int = options.run(options)
+    except (IcdcError, tarfile.TarError) as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        return 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Runs inside an image, and prints as JSON what is there: `python - MODULE… < inspect_image.py`.
+
+Needs nothing but Python, and judges nothing.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+PROGRAMS = ("cc", "g++", "gcc", "javac", "make", "mvn", "pip", "pip3")
+LEFT_BEHIND = (
+    "/build",
+    "/root/.cache",
+    "/root/.m2",
+    "/var/cache/apt",
+    "/var/lib/apt/lists",
+    "/var/log",
+)
+NOT_OURS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/etc/hosts", "/etc/resolv.conf")
+PRIVILEGES = stat.S_ISUID | stat.S_ISGID
+
+
+def everything() -> Iterator[Path]:
+    """Each file and folder of the image itself."""
+    for folder, folders, files in os.walk("/"):
+        folders[:] = [name for name in folders if f"{folder.rstrip('/')}/{name}" not in NOT_OURS]
+        yield from (Path(folder, name) for name in (*folders, *files))
+
+
+def imported(name: str) -> str | None:
+    """Why a module cannot be imported; None where it can."""
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        return f"{name}: {error}"
+    return None
+
+
+def dated(bytecode: Path) -> bool:
+    """Whether Python compares it with its source by date, which no layer keeps (PEP 552)."""
+    return bytecode.read_bytes()[4:8] != b"\1\0\0\0"
+
+
+def unmapped() -> list[str]:
+    """What Java says of an archive of Spark's classes that does not fit; nothing where it does."""
+    home = Path("/opt/spark")
+    if not home.exists():
+        return []
+    command = [
+        *(
+            f"{os.environ['JAVA_HOME']}/bin/java",
+            "-Xshare:on",
+            f"-XX:SharedArchiveFile={home}/classes.jsa",
+        ),
+        *("-cp", f"{home}/jars.jar:{home}/conf:{home}/jars/*", "-version"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    return [] if done.returncode == 0 and "sharing" in said else [said]
+
+
+def main() -> None:
+    """Prints what was found."""
+    own = [path for path in everything() if not path.is_symlink() and str(path) not in NOT_OURS]
+    files = [path for path in own if path.is_file()]
+    bytecode = [path for path in files if path.suffix == ".pyc"]
+    packages = {each.name.lower().replace("_", "-"): each for each in metadata.distributions()}
+    found = {
+        "user": [os.getuid(), os.getgid()],
+        "folder": str(Path.cwd()),
+        "programs": [name for name in PROGRAMS if shutil.which(name)],
+        "left": [path for path in files if str(path).startswith(LEFT_BEHIND)],
+        "privileged": [path for path in files if path.lstat().st_mode & PRIVILEGES],
+        "writable": [path for path in own if os.access(path, os.W_OK)],
+        "dated_bytecode": [path for path in bytecode if dated(path)],
+        "packages": {name: each.version for name, each in packages.items()},
+        "jars": sorted(path.name for path in Path("/opt/spark/jars").glob("*.jar")),
+        "scripts": [path for path in Path("/opt").glob("*.sh") if os.access(path, os.X_OK)],
+        "class_data": unmapped(),
+        "imports": [why for why in map(imported, sys.argv[1:]) if why],
+    }
+    sys.stdout.write(json.dumps(found, default=str))
+
+
+main()

@@ -1,0 +1,103 @@
+"""An image as one file that containerd imports: the OCI image layout, in a tar archive.
+
+Layers lie in it as they are: compressing and unpacking them costs more than a disk does, and their
+digests then say what is in them, whatever compresses them later. Knows nothing of buildah but the
+form of its `dir:` transport: a manifest, and blobs named by their digests.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_NAME = "org.opencontainers.image.ref.name"
+_GZIP_LEVEL = 6
+_CHUNK_BYTES = 1 << 20
+
+
+def write(folder: Path, name: str, archive: Path) -> None:
+    """Makes the archive of the image that lies in the folder."""
+    manifest = (folder / "manifest.json").read_bytes()
+    own = _digest(manifest)
+    named = {"mediaType": _MANIFEST, "digest": own, "size": len(manifest)}
+    index = {"schemaVersion": 2, "manifests": [{**named, "annotations": {_NAME: name}}]}
+    described = json.loads(manifest)
+    with tarfile.open(archive, "w") as tar:
+        _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+        _add(tar, "index.json", json.dumps(index).encode())
+        _add(tar, _blob(own), manifest)
+        digests = [each["digest"] for each in (described["config"], *described["layers"])]
+        for digest in dict.fromkeys(digests):
+            tar.add(folder / digest.partition(":")[2], _blob(digest), filter=_plain)
+
+
+def digest(archive: Path) -> str:
+    """The digest of the image."""
+    with tarfile.open(archive) as tar:
+        return str(_json(tar, "index.json")["manifests"][0]["digest"])
+
+
+def layers(archive: Path) -> list[tuple[str, int, int]]:
+    """Digest and bytes of each layer, lowest first, and its bytes as gzip would send them."""
+    with tarfile.open(archive) as tar:
+        manifest = _json(tar, _blob(_json(tar, "index.json")["manifests"][0]["digest"]))
+        return [
+            (layer["digest"], layer["size"], _compressed(tar, layer["digest"]))
+            for layer in manifest["layers"]
+        ]
+
+
+def _compressed(tar: tarfile.TarFile, digest: str) -> int:
+    counted = _Counted()
+    blob = tar.extractfile(_blob(digest))
+    if blob is None:
+        raise tarfile.ReadError(f"{digest} is not a file")
+    with gzip.GzipFile(fileobj=counted, mode="wb", compresslevel=_GZIP_LEVEL, mtime=0) as packed:
+        while chunk := blob.read(_CHUNK_BYTES):
+            packed.write(chunk)
+    return counted.bytes
+
+
+class _Counted(io.RawIOBase):
+    """Keeps nothing of what is written but how much it was."""
+
+    bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.bytes += len(data)
+        return len(data)
+
+
+def _json(tar: tarfile.TarFile, member: str) -> Any:
+    file = tar.extractfile(member)
+    if file is None:
+        raise tarfile.ReadError(f"{member} is not a file")
+    return json.load(file)
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Nothing of the folder's files but what is in them."""
+    plain = tarfile.TarInfo(member.name)
+    plain.size = member.size
+    return plain

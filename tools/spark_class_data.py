@@ -1,0 +1,108 @@
+"""Makes the class-data archive of the Spark image, and what its class path begins with.
+
+    spark_class_data.py jar SPARK_HOME              the jar that names all others
+    spark_class_data.py dump CLASSES SPARK_HOME     the archive of the classes on a packed list
+    spark_class_data.py pack CLASSES LIST...        packs what JVMs wrote as their lists
+
+What the JVMs of driver and executor load at every start lies in the archive as they need it, read
+and checked. They map it only if their class path begins as it did here and the jars are as they
+were; so it begins with one jar without contents, whose manifest names all others in order: a `*`
+would mean the order of a directory, which is another on every file system. The list is kept, not
+made in the build, so that the same build gives the same archive: one that is out of date costs
+time at the start and nothing else. Runs while the image is built, with nothing but Python.
+"""
+
+import ctypes
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+ARCHIVE = "classes.jsa"
+CLASS_PATH = "jars.jar"
+
+_LINE_BYTES = 70
+"""The specification of jars allows 72, with a space before what continues a line."""
+_OPTIONS = (
+    # Threads of compilers and collectors would make the archive another one at each build.
+    "-Xint",
+    "-XX:+UseSerialGC",
+    "-Xms1g",
+    "-Xmx1g",
+    # A list may name more than there is: classes of another processor, or of an older version.
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+)
+_ADDRESSES_NOT_RANDOM = 0x0040000
+"""For personality(2) of Linux: an archive holds addresses. Where a build may not call that, as by
+the usual filters of seccomp, the archive is none the worse, only another one at each build."""
+_GENERATED = re.compile(r"^#|\$Proxy\d|^jdk/(jfr/internal/handlers|internal/reflect/Generated)")
+"""Comments, and classes that no jar has."""
+
+
+def manifest(jars: Sequence[str]) -> bytes:
+    """A manifest whose class path these relative addresses are."""
+    line = f"Class-Path: {' '.join(jars)}"
+    parts = [line[at : at + _LINE_BYTES] for at in range(0, len(line), _LINE_BYTES)]
+    return "\r\n".join(["Manifest-Version: 1.0", "\r\n ".join(parts), "", ""]).encode()
+
+
+def write_class_path(home: Path) -> None:
+    """Writes the jar that names the jars of this Spark, in the order of their names."""
+    shown = sorted(jar.relative_to(home).as_posix() for jar in (home / "jars").glob("*.jar"))
+    with zipfile.ZipFile(home / CLASS_PATH, "w") as made:
+        made.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), manifest(shown))
+
+
+def dump(classes: Path, home: Path) -> None:
+    """Writes the archive; CalledProcessError where Java cannot."""
+    with tempfile.TemporaryDirectory() as scratch:
+        plain = Path(scratch, "classes")
+        plain.write_bytes(gzip.decompress(classes.read_bytes()))
+        command = [
+            *(f"{os.environ['JAVA_HOME']}/bin/java", "-Xshare:dump", *_OPTIONS),
+            *(f"-XX:SharedClassListFile={plain}", f"-XX:SharedArchiveFile={home / ARCHIVE}"),
+            *("-cp", str(home / CLASS_PATH)),
+        ]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=_same_each_time)
+
+
+def _same_each_time() -> None:
+    """Takes chance away from the process to be: an archive has addresses and an order in it."""
+    ctypes.CDLL(None).personality(_ADDRESSES_NOT_RANDOM)
+    # Threads of Java's own, as it starts, would add their names between those of the main thread.
+    # First in, first out on one processor they run where it waits for them, at the same places each
+    # time. That takes CAP_SYS_NICE; without it they run at any time, and the archive may differ.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
+def packed(lists: Iterable[str]) -> bytes:
+    """One list of all that these name (-XX:DumpLoadedClassList), the same whatever their order."""
+    lines = {line for text in lists for line in text.splitlines() if not _GENERATED.search(line)}
+    return gzip.compress("".join(f"{line}\n" for line in sorted(lines)).encode(), mtime=0)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Does what the first argument says."""
+    what, first, *rest = arguments
+    if what == "jar":
+        write_class_path(Path(first))
+    elif what == "dump":
+        dump(Path(first), Path(rest[0]))
+    elif what == "pack":
+        texts = [Path(each).read_text(encoding="utf-8") for each in rest]
+        Path(first).write_bytes(packed(texts))
+    else:
+        raise SystemExit(f"{what}: one of jar, dump, pack")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,64 @@
+"""Takes the dates out of a Java keystore (JKS) of certificates, so that an image repeats.
+
+Debian's ca-certificates-java writes into each entry when it was made, and Java shows that to
+nobody. Runs while an image is built, with nothing but Python: `undated_keystore.py FILE`.
+"""
+
+import hashlib
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PASSWORD = "changeit"
+"""Debian's, and Java's: it protects nothing, since it seals certificates that everybody has."""
+
+_HEADER = struct.Struct(">III")
+_MAGIC = 0xFEEDFEED
+_VERSION = 2
+_CERTIFICATE = 2
+_SHA1_BYTES = 20
+
+
+def undated(store: bytes) -> bytes:
+    """The same store with all its dates at 1970; ValueError for what is no such store."""
+    magic, version, count = _HEADER.unpack_from(store)
+    if (magic, version) != (_MAGIC, _VERSION) or store[-_SHA1_BYTES:] != seal(store[:-_SHA1_BYTES]):
+        raise ValueError("not a JKS keystore of version 2, or sealed with another password")
+    entries = sorted(_entries(store, count))
+    body = store[: _HEADER.size] + b"".join(entries)
+    return body + seal(body)
+
+
+def _entries(store: bytes, count: int) -> Iterator[bytes]:
+    """Each entry without its date: tag, alias, date, kind of certificate, certificate."""
+    at = _HEADER.size
+    for _ in range(count):
+        (tag, alias) = struct.unpack_from(">IH", store, at)
+        if tag != _CERTIFICATE:
+            raise ValueError("the keystore holds a key")
+        date = at + 6 + alias
+        kind = date + 8
+        certificate = kind + 2 + int.from_bytes(store[kind : kind + 2])
+        end = certificate + 4 + int.from_bytes(store[certificate : certificate + 4])
+        yield store[at:date] + bytes(8) + store[kind:end]
+        at = end
+    if at != len(store) - _SHA1_BYTES:
+        raise ValueError("the keystore goes on after its last entry")
+
+
+def seal(body: bytes) -> bytes:
+    """What Java checks a store by; the phrase is part of the format."""
+    return hashlib.sha1(PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body).digest()
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrites the file that is named."""
+    (name,) = arguments
+    path = Path(name)
+    path.write_bytes(undated(path.read_bytes()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
