@@ -29,11 +29,12 @@ from icdc_spark.opensearch.state_store import StateStore
 from icdc_spark.progress import Reporter
 from icdc_spark.steps import StepKind
 from icdc_spark.table_run import TableRun
+from icdc_spark.turns import Turns
 
 LOG = logging.getLogger(__name__)
 
 MAX_TABLES_AT_ONCE = 8
-"""Tables worked on at the same time; more threads cost memory and no longer save time."""
+"""Tables worked on at the same time; more cost memory and no longer save time."""
 STALLED_RECHECK_SECONDS = 30
 """How often a continuous run looks again at a table that waits for a person."""
 
@@ -59,6 +60,7 @@ class Application:
         known = [TableStatus(name=each.name, index=each.index_name) for each in self._tables]
         self._reporter = Reporter(request, known)
         self._failures: list[IcdcError] = []
+        self._turns = Turns(MAX_TABLES_AT_ONCE)
 
     def run(self) -> Answer:
         """Works until done; every failure is in the report, none is raised."""
@@ -113,7 +115,9 @@ class Application:
         store: StateStore,
         tables: Sequence[Table],
     ) -> None:
-        with ThreadPoolExecutor(MAX_TABLES_AT_ONCE) as pool:
+        # A thread that follows a table without end keeps it; what it works in takes turns.
+        threads = len(tables) if self.request.continuous else MAX_TABLES_AT_ONCE
+        with ThreadPoolExecutor(max(1, threads)) as pool:
             futures = [
                 pool.submit(self._guarded, work, self._context(table, connection, store))
                 for table in tables
@@ -176,10 +180,13 @@ class Application:
         failures = 0
         while not self.stop.is_set():
             try:
-                if run is None:
-                    context.store.ensure_index()
-                    run = TableRun(context)
-                step = run.advance()
+                with self._turns:
+                    if self.stop.is_set():
+                        return
+                    if run is None:
+                        context.store.ensure_index()
+                        run = TableRun(context)
+                    step = run.advance()
             except (TableError, PassingError) as error:
                 if not self.request.continuous:
                     raise

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import Bug
+from icdc_api.errors import Bug, DataFileMissing
 from icdc_spark import duplicates, pins
+from icdc_spark.batches import check_plan
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.changes import changed_ids, changes
-from icdc_spark.diff.plan import ChangePlan, plan_appends, plan_changes
+from icdc_spark.diff.plan import ChangePlan, planner
 from icdc_spark.diff.resolve import resolve
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import index_mapping
@@ -72,10 +73,20 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
 
 def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -> Written:
     """Writes the batch of the intent; may be repeated."""
-    context, spec = batch.context, batch.documents
     plan = plan_between(batch, intent)
     if plan.is_empty:
         return NOTHING
+    try:
+        return _written(batch, plan, intent, state, replay=replay)
+    except DataFileMissing as error:
+        check_plan(batch.table, plan, planner(append_only=batch.documents.append_only), error)
+        raise
+
+
+def _written(
+    batch: Batch, plan: ChangePlan, intent: Intent, state: StateDocument, *, replay: bool
+) -> Written:
+    context, spec = batch.context, batch.documents
     with open_reader(batch.session, batch.table, int(intent.to or 0), spec) as reader:
         if spec.append_only:
             lines = changes(reader, plan, spec, version=base_version(intent.ordinal))
@@ -89,7 +100,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
 def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
     """What differs between the intent's snapshots, by files."""
     from_id = int(intent.from_) if intent.from_ else None
-    plan = plan_appends if batch.documents.append_only else plan_changes
+    plan = planner(append_only=batch.documents.append_only)
     return plan(batch.table, from_id, int(intent.to or 0))
 
 

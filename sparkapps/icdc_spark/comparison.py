@@ -29,6 +29,7 @@ from icdc_spark.opensearch.scan import Scan, close_scan, open_scan, read_slice
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import Reader
+from icdc_spark.slots import slots
 from icdc_spark.state import Intent, IntentKind, Totals, base_version
 from icdc_spark.table_run import TableRun
 
@@ -168,8 +169,7 @@ def _digests_of_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 def _index_side(context: TableContext, reader: Reader, index: str) -> DataFrame:
     """Id and digest of each document in the index, read slice by slice."""
-    slices = reader.session.sparkContext.defaultParallelism
-    scan = open_scan(context.client, index, slices)
+    scan = open_scan(context.client, index, slots(reader.session.sparkContext))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
         return _materialised(reader, numbers.mapInArrow(_digests_of_slice(scan), _SIDE))

@@ -24,6 +24,7 @@ from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.opensearch import aliases, dead_letters, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.slots import slots
 from icdc_spark.state import Intent, IntentKind, Phase, StateDocument, Totals, base_version
 from icdc_spark.steps import Step, StepKind
 
@@ -31,8 +32,6 @@ CHUNK_BYTES = 2 * 1024 * 1024
 """Compressed bytes of a chunk, unless one file is larger; the unit that a restart repeats."""
 CHUNK_ROWS = 25_000
 """Rows of a chunk, unless one file has more."""
-CHUNKS_PER_SLOT = 1
-"""Chunks that go into one Spark job, per core: all are busy, and progress is seen."""
 KEPT_INDICES = 1
 """Older physical indices that stay, to go back to by hand."""
 
@@ -110,14 +109,13 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     context = work.context
     rows_total = sum(chunk.group.records for chunk in chunks)
     _report(work, stored, rows_total)
-    slots = max(1, work.session.sparkContext.defaultParallelism) * CHUNKS_PER_SLOT
     intent = _intent(stored.document)
     version = base_version(intent.ordinal)
-    for first in range(intent.chunks_done, len(chunks), slots):
-        if context.stop.is_set():
-            # What is done is recorded: the next run goes on from here.
-            break
-        wave = chunks[first : first + slots]
+    first = intent.chunks_done
+    # What is done is recorded: when it is asked to stop, the next run goes on from here.
+    while first < len(chunks) and not context.stop.is_set():
+        # One chunk for each task: all cores are busy, and progress is seen.
+        wave = chunks[first : first + slots(work.session.sparkContext)]
         to_id = int(intent.to or 0)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
             group = merged(work.table, [each.group for each in wave])
@@ -131,6 +129,7 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
             share = rows if position == len(wave) - 1 else 0
             state = state.chunk_done(each.number, rows=share, now=instant())
         stored = context.store.replace(stored, state)
+        first += len(wave)
         _report(work, stored, rows_total)
     return stored
 

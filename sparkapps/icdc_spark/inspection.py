@@ -9,8 +9,10 @@ from icdc_api.errors import PassingError, TableError
 from icdc_api.job import RunMode
 from icdc_spark import comparison, export, steps
 from icdc_spark.context import TableContext
-from icdc_spark.diff.plan import plan_appends, plan_changes
+from icdc_spark.diff.changes import choose
+from icdc_spark.diff.plan import ChangePlan, planner
 from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.readers.choose import will_tell_lineage
 from icdc_spark.table_run import Look, TableRun
 
 Entry = dict[str, Any]
@@ -21,6 +23,7 @@ _NO_FILES: Entry = {
     "filesWithNewDeletes": 0,
     "rows": 0,
     "bytes": 0,
+    "strategy": None,
 }
 
 
@@ -67,14 +70,24 @@ def _work(look: Look) -> Entry:
         return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_size(groups)}
     if step.kind is steps.StepKind.BEGIN:
         return _NO_FILES
-    planned = plan_appends if look.documents.append_only else plan_changes
-    plan = planned(look.table, int(step.from_id) if step.from_id else None, to_id)
+    plan = planner(append_only=look.documents.append_only)(
+        look.table, int(step.from_id) if step.from_id else None, to_id
+    )
     return {
         "filesAdded": plan.added.files,
         "filesRemoved": plan.removed.files,
         "filesWithNewDeletes": plan.deletes_after.files,
-        **_size([plan.added, plan.removed, plan.deletes_before, plan.deletes_after]),
+        **_size(plan.groups),
+        "strategy": _strategy(look, plan),
     }
+
+
+def _strategy(look: Look, plan: ChangePlan) -> str | None:
+    """How rows would be compared; None where none are."""
+    if plan.is_empty:
+        return None
+    lineage = will_tell_lineage(look.table, plan.to_id, look.documents)
+    return choose(plan, lineage=lineage).value
 
 
 def _size(groups: Iterable[FileGroup]) -> Entry:

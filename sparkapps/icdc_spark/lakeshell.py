@@ -8,14 +8,14 @@ knows no pipeline and no index.
     → {"sql": "drop table lake.shop.x"}  ← {"rows": []}
     a failed statement                   ← {"error": "[TABLE_OR_VIEW_NOT_FOUND] …"}
 
-It ends when its input does.
+It ends when its input does, its JVM before it.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -73,8 +73,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     application.sparkContext.setLogLevel("ERROR")
     spark = sessions.table_session(application, options.catalog, pairs(options.property))
     serve(spark, sys.stdin, sys.stdout)
-    application.stop()
+    stop(application)
     return 0
+
+
+def stop(application: SparkSession) -> None:
+    """Ends Spark and returns when its JVM is gone, which would else outlive this process."""
+    gateway: Any = application.sparkContext._gateway
+    application.stop()
+    gateway.shutdown()
+    # It ends itself at the end of its input.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Keeps the snapshots that a table needs from being expired, by tags.
 
 Two tags: `icdc-<alias>` on the applied snapshot, and `icdc-<alias>-next` on the one a batch goes
-to, because a batch that is repeated after a crash reads both.
+to, because a batch that is repeated after a crash reads both. Whether the applied one is kept is
+said in the report: a pipeline that may only read is followed without that guarantee.
 """
 
 import logging
@@ -15,13 +16,19 @@ LOG = logging.getLogger(__name__)
 
 
 def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
-    """Keeps the applied snapshot."""
-    _set(context, table, context.tag, snapshot_id)
+    """Keeps the applied snapshot, and reports whether that could be done."""
+    if context.pins is PinSnapshots.NEVER or snapshot_id is None:
+        return
+    problem = _set(context, table, context.tag, snapshot_id)
+    context.reporter.set(
+        snapshot_pinned=problem is None, pin_message=problem.message if problem else None
+    )
 
 
 def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
     """Keeps the snapshot that the open batch goes to."""
-    _set(context, table, _next_tag(context), snapshot_id)
+    if context.pins is not PinSnapshots.NEVER and snapshot_id is not None:
+        _set(context, table, _next_tag(context), snapshot_id)
 
 
 def unpin(context: TableContext, table: IcebergTable) -> None:
@@ -34,9 +41,10 @@ def _next_tag(context: TableContext) -> str:
     return f"{context.tag}-next"
 
 
-def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: str | None) -> None:
-    if context.pins is PinSnapshots.NEVER or snapshot_id is None:
-        return
+def _set(
+    context: TableContext, table: IcebergTable, tag: str, snapshot_id: str
+) -> IcdcError | None:
+    """Why there is no such tag; raised instead where there must be one."""
     try:
         table.set_tag(tag, int(snapshot_id))
     except IcdcError as error:
@@ -44,3 +52,5 @@ def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: str 
             raise
         # Auto: a catalog that may only be read is followed all the same, without the guarantee.
         LOG.info("%s: snapshot %s is not pinned: %s", context.table.name, snapshot_id, error)
+        return error
+    return None

@@ -20,6 +20,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Planning would take minutes, and all memory, for a table with nested columns: constraints of
     # whole documents are rewritten under every alias, and none of them is of use here.
     "spark.sql.constraintPropagation.enabled": "false",
+    # A damaged page of a Parquet file fails the read; by default it would give wrong values.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # One table must not wait for another's stages.
     "spark.scheduler.mode": "FAIR",
     # Python workers that start with their modules loaded: see there.

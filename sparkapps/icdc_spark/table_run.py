@@ -4,15 +4,16 @@ The order of a step is fixed: claim the state document, look, decide, act. It kn
 other tables nor how the run was started.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icdc_api.errors import Gap, StateCorrupt
 from icdc_api.status import Duplicates, TableState
-from icdc_api.tables import Position
-from icdc_spark import changelog, export, pins, steps
+from icdc_spark import batches, changelog, export, pins, steps
 from icdc_spark.context import TableContext, instant
+from icdc_spark.diff.plan import planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.state_store import Stored
@@ -21,6 +22,7 @@ from icdc_spark.progress import utc_now
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.state import IntentKind, StateDocument
 from icdc_spark.steps import Step, StepKind, View
+from icdc_spark.stream_start import stream_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class TableRun:
         self.context = context
         self.session = context.open_session()
         self._stored: Stored | None = None
+        self._table = HeldTable(self.session, context.catalog, context.table.name)
 
     def advance(self) -> StepKind:
         """Does the next step and says which it was; raises TableError, PassingError or Fenced."""
@@ -50,6 +53,7 @@ class TableRun:
         self._stored = self._stored or self._claim()
         look = self.look(self._stored)
         self._report(look)
+        look = replace(look, step=self._bounded(look))
         if look.step.kind in (StepKind.IDLE, StepKind.COMPLETE):
             self._settle(look)
             return look.step.kind
@@ -86,7 +90,7 @@ class TableRun:
     def look(self, stored: Stored | None) -> Look:
         """What there is to do, without doing anything."""
         context = self.context
-        table = IcebergTable.load(self.session, context.catalog, context.table.name)
+        table = self._table.now()
         head = table.head(context.table.branch)
         documents = resolve_spec(
             context.table.name, table.schema(head.id if head else None), context.wishes()
@@ -99,7 +103,7 @@ class TableRun:
             table=context.table.name,
             table_uuid=table.uuid,
             head=str(head.id) if head else None,
-            start=self._start(table, head),
+            start=stream_start(table, head, context.table),
             document_spec=documents.hash,
             spec_change=change,
             readable=frozenset(str(number) for number in table.snapshots),
@@ -113,6 +117,21 @@ class TableRun:
             step=steps.next_step(view, context.policies()),
             added_fields=added,
         )
+
+    def _bounded(self, look: Look) -> Step:
+        """The step, or less where it is a batch that would be too large."""
+        step, context = look.step, self.context
+        if step.kind is not StepKind.CHANGELOG or step.to_id is None:
+            return step
+        end = batches.end_of_batch(
+            look.table,
+            int(step.from_id) if step.from_id else None,
+            int(step.to_id),
+            max_bytes=context.spec.changelog.max_bytes_per_batch,
+            plan=planner(append_only=look.documents.append_only),
+            documents_at=lambda number: self.documents_at(look, str(number)),
+        )
+        return replace(step, to_id=str(end))
 
     def documents_at(self, look: Look, snapshot_id: str | None) -> DocumentSpec:
         """The documents in the schema of a snapshot, which may be older than the head's."""
@@ -192,32 +211,6 @@ class TableRun:
         compatibility = documents.compatible_with(meta["documentSpec"])
         return compatibility.reason, compatibility.added
 
-    def _start(self, table: IcebergTable, head: SnapshotInfo | None) -> str | None:
-        """The snapshot that StreamOnly takes as applied; None for the empty table."""
-        start = self.context.table.start_from
-        if head is None:
-            return None
-        if start is None or start.position is Position.LATEST:
-            return str(head.id)
-        chain = _retained(table, head)
-        if start.position is Position.EARLIEST:
-            return str(chain[0].id)
-        if start.snapshot_id is not None:
-            if table.snapshot(start.snapshot_id) is None:
-                raise Gap(
-                    f"Table {self.context.table.name}: startFrom.snapshotId {start.snapshot_id} "
-                    "is not, or no longer, a snapshot of the table."
-                )
-            return str(start.snapshot_id)
-        moment = start.timestamp
-        before = [each for each in chain if moment is not None and each.committed_at <= moment]
-        if not before:
-            raise Gap(
-                f"Table {self.context.table.name}: no retained snapshot is as old as "
-                f"startFrom.timestamp {moment}."
-            )
-        return str(before[-1].id)
-
     def _settle(self, look: Look) -> None:
         """Nothing is to be written: says so, and keeps the applied snapshot from expiring."""
         done = look.step.kind is StepKind.COMPLETE
@@ -246,17 +239,6 @@ class TableRun:
                 applied_sequence_number=applied.sequence_number,
                 applied_at=state.updated_at,
             )
-
-
-def _retained(table: IcebergTable, head: SnapshotInfo) -> list[SnapshotInfo]:
-    """The retained ancestors of the head, oldest first, itself included."""
-    chain = [head]
-    while chain[0].parent_id is not None:
-        parent = table.snapshot(chain[0].parent_id)
-        if parent is None:
-            break
-        chain.insert(0, parent)
-    return chain
 
 
 def _duplicates(state: StateDocument) -> Duplicates | None:

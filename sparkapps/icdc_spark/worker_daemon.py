@@ -13,8 +13,7 @@ import pyarrow  # noqa: F401
 from pyspark import daemon
 
 import icdc_spark.comparison
-import icdc_spark.opensearch.sink
-import icdc_spark.readers.arrow  # noqa: F401
+import icdc_spark.opensearch.sink  # noqa: F401
 
 
 def without_jars() -> None:

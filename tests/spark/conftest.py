@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_opensearch
+from icdc_operator.embedded import class_data
 from icdc_operator.embedded.jars import jar_set
 from icdc_operator.embedded.jdk import find_spark_jdk
 from icdc_operator.embedded.lake import QUICK_START
@@ -70,11 +71,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local Spark whose catalog `lake` keeps its tables in files."""
     os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    class_data.make()
+    os.environ.update(class_data.environment(os.environ))
     folder = tmp_path_factory.mktemp("lake")
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
         **APPLICATION_CONF,
-        "spark.jars": ",".join(str(jar) for jar in jar_set("spark")),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
         "spark.driver.memory": "1500m",
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.driver.host": "127.0.0.1",

@@ -4,11 +4,20 @@ Plans are deterministic: the same snapshots give the same chunks and groups, wha
 between the two plannings, so that a restarted run goes on where the other one stopped.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from icdc_api.errors import Gap, NotAppendOnly
-from icdc_spark.iceberg.planning import FileGroup, PlannedFile, list_appended, list_files
+from icdc_spark.iceberg.changed_files import list_changed
+from icdc_spark.iceberg.compactions import without_compactions
+from icdc_spark.iceberg.planning import (
+    FileGroup,
+    Listing,
+    PlannedFile,
+    list_appended,
+    list_files,
+)
+from icdc_spark.iceberg.row_lineage import row_lineage_since
 from icdc_spark.iceberg.tables import IcebergTable
 
 _APPENDING = frozenset({"append", "replace"})
@@ -28,7 +37,8 @@ class ChangePlan:
 
     `added` are files of the later snapshot only, `removed` of the earlier only. The other two are
     files of both whose deletes differ, as of the earlier and of the later snapshot; a file without
-    deletes at one side is missing there.
+    deletes at one side is missing there. `lineage_since` is the sequence number of the earlier
+    snapshot where rows of `added` say whether they were written after it, else None.
     """
 
     from_id: int | None
@@ -37,18 +47,37 @@ class ChangePlan:
     removed: FileGroup
     deletes_before: FileGroup
     deletes_after: FileGroup
+    lineage_since: int | None = None
+
+    @property
+    def groups(self) -> tuple[FileGroup, ...]:
+        """All that has to be read."""
+        return (self.added, self.removed, self.deletes_before, self.deletes_after)
+
+    @property
+    def bytes(self) -> int:
+        """Of all data files that have to be read, as compressed."""
+        return sum(group.bytes for group in self.groups)
 
     @property
     def is_empty(self) -> bool:
         """Whether no row can differ."""
-        groups = (self.added, self.removed, self.deletes_before, self.deletes_after)
-        return all(group.files == 0 for group in groups)
+        return all(group.files == 0 for group in self.groups)
 
     @property
     def is_append(self) -> bool:
         """Whether rows can only have been added."""
         groups = (self.removed, self.deletes_before, self.deletes_after)
         return all(group.files == 0 for group in groups)
+
+
+Planner = Callable[[IcebergTable, int | None, int], ChangePlan]
+"""Plans what to read for the changes between two snapshots; None as the earlier means empty."""
+
+
+def planner(*, append_only: bool) -> Planner:
+    """How the changes of a table are planned."""
+    return plan_appends if append_only else plan_changes
 
 
 def plan_export(
@@ -84,7 +113,14 @@ def plan_changes(table: IcebergTable, from_id: int | None, to_id: int) -> Change
 
     Neither need descend from the other, and nothing between them need be retained.
     """
-    earlier, later = list_files(table, from_id), list_files(table, to_id)
+    listed = list_changed(table, from_id, to_id)
+    earlier, later = without_compactions(table, from_id, to_id, listed)
+    plan = compare(from_id, to_id, earlier, later)
+    return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
+
+
+def compare(from_id: int | None, to_id: int, earlier: Listing, later: Listing) -> ChangePlan:
+    """The plan from what is listed of two snapshots; files that are the same may be left out."""
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(

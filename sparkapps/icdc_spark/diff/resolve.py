@@ -7,9 +7,9 @@ to have such keys, and for keys whose first write met something unexpected, the 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.changes import winners
 from icdc_spark.diff.lines import DELETED, UPDATED, Lines, to_lines, with_expect
 from icdc_spark.diff.rows import ID, metadata_of, whole
+from icdc_spark.diff.sides import winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.readers.reader import Reader

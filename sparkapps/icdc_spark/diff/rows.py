@@ -32,10 +32,17 @@ def filtered(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
         return rows.where(F.expr(spec.row_filter))
 
 
-def keys(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """The id of each row of the index."""
+def keys(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
+    """The id of each row of the index, and further columns."""
     found = filtered(rows, spec)
-    return found.select(document_id(found, spec).alias(ID))
+    return found.select(document_id(found, spec).alias(ID), *also)
+
+
+def among(rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec) -> DataFrame:
+    """The rows, as read, whose id is in a column of a small frame."""
+    found = filtered(rows, spec)
+    ids = F.broadcast(few.select(column))
+    return found.join(ids, on=document_id(found, spec) == ids[column], how="left_semi")
 
 
 def compared(rows: DataFrame, spec: DocumentSpec) -> DataFrame:

@@ -19,11 +19,13 @@ def fingerprint(cells: Cells) -> Column:
     values: list[Column] = []
     for entry, cell in cells:
         if isinstance(entry.type, Primitive) and entry.type.name != "variant":
-            value = cell
-            if entry.type.name in {"float", "double"}:
-                value = canonical(cell, entry.type).cast("string")
+            is_float = entry.type.name in {"float", "double"}
+            value = canonical(cell, entry.type) if is_float else cell
             flags.append(value.isNull())
             values.append(value)
+            if is_float:
+                # Text is dear, and needed for zeros alone: the hash takes both for one.
+                values.append(F.when(cell == 0, cell.cast("string")))
         else:
             values.append(canonical_json([canonical(cell, entry.type).alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.

@@ -9,7 +9,7 @@ a class of each part's name in every jar, at every use. Here classes are named w
 pyspark itself asks for again and again is remembered.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,9 @@ from icdc_api.errors import Bug
 _SEPARATOR = "\x01"
 _GUAVA = "org.apache.iceberg.relocated.com.google.common."
 _FUNCTION = _GUAVA + "base.Function"
+Argument = tuple[str, Any]
+"""Of a Java method: the name of its declared class, and the value."""
+
 _OBJECT, _STRING, _INTEGER = "java.lang.Object", "java.lang.String", "java.lang.Integer"
 
 _PYSPARK_NAMES = (
@@ -78,6 +81,10 @@ class Bridge:
         """A new object of a class."""
         return JavaClass(class_name, self._gateway._gateway_client)(*arguments)
 
+    def is_a(self, java: Any, class_name: str) -> bool:
+        """Whether an object is of a class, or of one below it."""
+        return bool(self._class(class_name).isInstance(java))
+
     def each(self, java_list: Any) -> list[Any]:
         """The elements of a Java list. Python's own loop over one ends by a Java exception, and
         pyspark asks a dozen questions about each that it meets."""
@@ -87,28 +94,56 @@ class Bridge:
         """A Java array of strings."""
         return self._array(_STRING, values)
 
-    def drain(self, closeable: Any) -> Any:
-        """A Java list of what a closeable iterable holds; closes it."""
+    def drain(self, closeable: Any, only: Any = None) -> Any:
+        """A Java list of what a closeable iterable holds, `only` what a predicate wants; closes it.
+
+        What is not wanted is let go of at once, so that it never is in memory as a whole.
+        """
         try:
+            if only is not None:
+                wanted = self.statics(_GUAVA + "collect.Iterables").filter(closeable, only)
+                return self.lists.newArrayList(wanted)
             return self.lists.newArrayList(closeable)
         finally:
             closeable.close()
+
+    def is_any_of(self, values: Iterable[str], functions: Sequence[Any]) -> Any:
+        """A Java predicate: whether the functions, the last one first, lead to one of the texts."""
+        predicates = self.statics(_GUAVA + "base.Predicates")
+        chosen = self.new("java.util.HashSet", self._split(_SEPARATOR, values))
+        found = predicates.__getattr__("in")(chosen)
+        for function in functions:
+            found = predicates.compose(found, function)
+        return found
 
     def flatten(self, java_list: Any) -> Any:
         """One Java list out of a Java list of lists."""
         iterables = self.statics(_GUAVA + "collect.Iterables")
         return self.lists.newArrayList(iterables.concat(java_list))
 
-    def map(self, java_list: Any, class_name: str, method: str) -> Any:
-        """A Java list of what a method without arguments answers for each element."""
-        return self.lists.transform(java_list, self._function(class_name, method))
+    def map(self, java_list: Any, class_name: str, method: str, *arguments: Argument) -> Any:
+        """A Java list of what a method answers for each element, worked out at each look."""
+        if not arguments:
+            return self.lists.transform(java_list, self.function(class_name, method))
+        return self._map(java_list, class_name, method, [], arguments)
+
+    def map_static(
+        self, java_list: Any, class_name: str, method: str, element: str, *arguments: Argument
+    ) -> Any:
+        """The same of a static method, whose first argument is the element, of that class."""
+        return self._map(java_list, class_name, method, [element], arguments)
+
+    def map_by(self, java_list: Any, owner: Any, class_name: str, method: str, element: str) -> Any:
+        """The same of a method of one object, whose only argument is the element."""
+        handle = self._handle(class_name, method, [self._class(element)])
+        return self.lists.transform(java_list, self._as_function(handle.bindTo(owner)))
 
     def texts(self, java_list: Any) -> list[str]:
         """`String.valueOf` of each element, `"null"` for null."""
         count = int(java_list.size())
         if count == 0:
             return []
-        as_text = self.lists.transform(java_list, self._function(_STRING, "valueOf", _OBJECT))
+        as_text = self.lists.transform(java_list, self.function(_STRING, "valueOf", _OBJECT))
         joined: str = self.statics(_STRING).join(_SEPARATOR, as_text)
         parts = joined.split(_SEPARATOR)
         if len(parts) != count:
@@ -121,15 +156,32 @@ class Bridge:
         """A new Java list of the elements at these positions, in this order."""
         if not positions:
             return self.new("java.util.ArrayList")
-        numbers = (
-            self.statics("java.util.regex.Pattern")
-            .compile(",")
-            .splitAsStream(",".join(map(str, positions)))
-        )
-        texts = numbers.collect(self.statics("java.util.stream.Collectors").toList())
-        indices = self.lists.transform(texts, self._function(_INTEGER, "valueOf", _STRING))
+        texts = self._split(",", map(str, positions))
+        indices = self.lists.transform(texts, self.function(_INTEGER, "valueOf", _STRING))
         element = self._as_function(self._get.bindTo(java_list))
         return self.new("java.util.ArrayList", self.lists.transform(indices, element))
+
+    def _split(self, separator: str, values: Iterable[str]) -> Any:
+        """A Java list of strings, in one call."""
+        pattern = self.statics("java.util.regex.Pattern").compile(separator)
+        stream = pattern.splitAsStream(separator.join(values))
+        return stream.collect(self.statics("java.util.stream.Collectors").toList())
+
+    def _map(
+        self,
+        java_list: Any,
+        class_name: str,
+        method: str,
+        leading: Sequence[str],
+        arguments: Sequence[Argument],
+    ) -> Any:
+        kinds = [self._class(name) for name in (*leading, *(kind for kind, _ in arguments))]
+        handle = self._handle(class_name, method, kinds)
+        if arguments:
+            values = self._array(_OBJECT, [value for _, value in arguments])
+            handles = self.statics("java.lang.invoke.MethodHandles")
+            handle = handles.insertArguments(handle, 1, values)
+        return self.lists.transform(java_list, self._as_function(handle))
 
     @property
     def _get(self) -> Any:
@@ -141,8 +193,8 @@ class Bridge:
 
         return self._once(("java.util.List", "get"), make)
 
-    def _function(self, class_name: str, method: str, *arguments: str) -> Any:
-        """A method as a function object: of its object, or static with its arguments."""
+    def function(self, class_name: str, method: str, *arguments: str) -> Any:
+        """A method as a function object: of its object, or static with its argument."""
 
         def make() -> Any:
             kinds = [self._class(name) for name in arguments]

@@ -7,7 +7,7 @@ names inside messages are looked at.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
@@ -15,6 +15,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from icdc_api.errors import (
     Bug,
+    CatalogInvalid,
     DataFileMissing,
     FilterInvalid,
     IcdcError,
@@ -23,13 +24,23 @@ from icdc_api.errors import (
     TableNotFound,
     Unauthorized,
 )
+from icdc_spark.iceberg import file_words
 
 FOREIGN_ERRORS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What Spark and Iceberg raise in Python; the last two when the JVM does not answer any more."""
 
 _CLASS_NAME = re.compile(r"\b(?:[a-z_][\w]*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
 _PYTHON_ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): .*$", re.MULTILINE)
-_STATUS_DENIED = re.compile(r"Status Code: (?:401|403)\b|Access Denied|AccessDenied")
+_STATUS_DENIED = re.compile(
+    r"Status Code: (?:401|403)\b|Access Denied|AccessDenied"
+    r"|The security token included in the request is (?:invalid|expired)"
+)
+_MISSING_CLASS = re.compile(
+    # A class that is there and cannot be initialised is told of in words, without slashes.
+    r"ClassNotFoundException: (?:Class )?(?P<name>[\w.$]+)"
+    r"|NoClassDefFoundError: (?P<path>[\w$]+(?:/[\w$]+)+)"
+)
+_ANOTHER_IMAGE = "an image with the jar that has it (spec.spark.image); see docs/catalogs.md"
 
 # The first line that matches wins: a refused login can surface as a failed connection too.
 _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
@@ -40,6 +51,8 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
                 "NotAuthorizedException",
                 "AccessDeniedException",
                 "PermissionError",
+                "NessieForbiddenException",
+                "NessieNotAuthorizedException",
             }
         ),
         Unauthorized,
@@ -87,11 +100,28 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
                 "UncheckedIOException",
                 "RESTException",
                 "S3Exception",
+                "AwsServiceException",
+                "TTransportException",
+                "NessieServiceException",
             }
         ),
         SourceUnavailable,
         "the catalog or the table's files cannot be reached",
     ),
+    (
+        frozenset({"RuntimeMetaException", "NessieReferenceNotFoundException"}),
+        CatalogInvalid,
+        "the catalog cannot be used as catalog.properties say",
+    ),
+)
+
+_REFUSALS = frozenset(
+    {
+        "IllegalArgumentException",
+        "NullPointerException",  # of Guava's checks: a property that is not there
+        "UnsupportedOperationException",
+        "ValidationException",
+    }
 )
 
 
@@ -102,6 +132,22 @@ def source_errors(table: str) -> Iterator[None]:
         yield
     except FOREIGN_ERRORS as error:
         raise translated(table, error) from error
+
+
+@contextmanager
+def catalog_errors(table: str) -> Iterator[None]:
+    """Like `source_errors`, for a block that makes a catalog: what Iceberg refuses there is wrong
+    in its properties."""
+    try:
+        yield
+    except FOREIGN_ERRORS as error:
+        known = translated(table, error)
+        if isinstance(known, Bug) and _signs(error).classes & _REFUSALS:
+            detail = _signs(error).detail
+            known = CatalogInvalid(
+                f"{table}: Iceberg makes no catalog of catalog.properties ({detail})"
+            )
+        raise known from error
 
 
 @contextmanager
@@ -119,12 +165,20 @@ def filter_errors(table: str, row_filter: str) -> Iterator[None]:
 
 def translated(table: str, error: Exception) -> IcdcError:
     """The error of the project that stands for a foreign one."""
-    classes, detail = _signs(error)
-    if _STATUS_DENIED.search(str(error)):
+    classes, detail, text = _signs(error)
+    lacking = _lacking(text)
+    if lacking:
+        return CatalogInvalid(f"{table}: {lacking}")
+    if _STATUS_DENIED.search(text):
         classes = classes | {"AccessDeniedException"}
+    told = file_words.told(detail, text)
+    special = file_words.meaning(classes, text)
+    if special:
+        broken, words = special
+        return broken(f"{table}: {words} ({told})")
     for names, kind, words in _MEANINGS:
         if names & classes:
-            return kind(f"{table}: {words} ({detail})")
+            return kind(f"{table}: {words} ({told})")
     if _jvm_is_gone(error):
         return NodeLost(f"{table}: the JVM of the driver is gone ({detail})")
     return Bug(f"{table}: {detail}")
@@ -137,21 +191,56 @@ def _jvm_is_gone(error: Exception) -> bool:
     return type(error) is Py4JError and "Trace:" not in str(error)
 
 
-def _signs(error: Exception) -> tuple[frozenset[str], str]:
-    """Simple names of all Java classes the error speaks of, and the deepest cause in words."""
+def _lacking(text: str) -> str:
+    """What a catalog's properties ask for and Spark or its pods do not have; empty for nothing."""
+    missing = _MISSING_CLASS.search(text)
+    if missing:
+        name = missing["name"] or missing["path"].replace("/", ".")
+        return (
+            f"Spark lacks the class {name}, which catalog.properties ask for: mend type, "
+            f"catalog-impl, io-impl or warehouse, or use {_ANOTHER_IMAGE}"
+        )
+    if "No suitable driver found" in text:
+        # The address that follows may hold a password.
+        return (
+            "Spark lacks a JDBC driver for the uri in catalog.properties: mend it, or use "
+            f"{_ANOTHER_IMAGE}"
+        )
+    if "Unable to load region" in text:
+        return (
+            "catalog.properties name no region: set client.region, or AWS_REGION in the pods of "
+            "driver and executors"
+        )
+    return ""
+
+
+class _Signs(NamedTuple):
+    """What an error shows of itself."""
+
+    classes: frozenset[str]
+    """Simple names of all Java classes that it speaks of."""
+    detail: str
+    """The deepest cause in words."""
+    text: str
+    """All causes, whole."""
+
+
+def _signs(error: Exception) -> _Signs:
     names: set[str] = set()
     details = [f"{type(error).__name__}: {_first_line(str(error))}"]
+    texts = [str(error)]
     cause = _java_cause(error)
     for _ in range(32):
         if cause is None:
             break
-        details.append(_first_line(str(cause.toString())))
+        texts.append(str(cause.toString()))
+        details.append(_first_line(texts[-1]))
         names.update(_lineage(cause))
         names.update(_class_names(str(cause.getMessage() or "")))
         cause = cause.getCause()
     if len(details) == 1:
         names.update(_class_names(str(error)))
-    return frozenset(names), details[-1]
+    return _Signs(frozenset(names), details[-1], "\n".join(texts))
 
 
 def _java_cause(error: Exception) -> Any:

@@ -4,8 +4,8 @@ Asks Iceberg's own planning, so that every kind of delete file is assigned as an
 Nothing here opens a data file.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from icdc_spark.iceberg.errors import source_errors
@@ -32,9 +32,13 @@ class FileGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFile:
-    """One data file of a snapshot; `deletes` names the delete files that apply to it."""
+    """One data file of a snapshot; `deletes` names the delete files that apply to it.
+
+    `sequence` is its data sequence number: deletes of before it do not apply.
+    """
 
     location: str
+    sequence: int
     position: int
     records: int
     bytes: int
@@ -42,7 +46,7 @@ class PlannedFile:
 
 
 class Listing:
-    """The files of one snapshot, in Iceberg's order."""
+    """Files with their deletes, each as of one snapshot, in Iceberg's order."""
 
     def __init__(self, table: IcebergTable, tasks: Any, files: Sequence[PlannedFile]) -> None:
         self._table = table
@@ -58,6 +62,16 @@ class Listing:
             bytes=sum(file.bytes for file in files),
         )
 
+    def without(self, places: Set[str], *others: "Listing") -> "Listing":
+        """Those that are not at one of these locations, and after them those of other listings."""
+        tasks = self._table.bridge.new("java.util.ArrayList", self._tasks)
+        files = [file for file in self.files if file.location not in places]
+        for other in others:
+            first = int(tasks.size())
+            tasks.addAll(other._tasks)
+            files += [replace(file, position=first + file.position) for file in other.files]
+        return Listing(self._table, tasks, files)
+
 
 def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = None) -> Listing:
     """The files of a snapshot, of none for None; `within` is an Iceberg expression that prunes."""
@@ -68,11 +82,22 @@ def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = No
         scan = table.java.newScan().useSnapshot(snapshot_id)
         if within is not None:
             scan = scan.filter(within)
-        tasks = table.bridge.drain(scan.planFiles())
-        has_deletes = (
-            not table.java.snapshot(snapshot_id).deleteManifests(table.java.io()).isEmpty()
-        )
-        return Listing(table, tasks, _planned(table, tasks, has_deletes=has_deletes))
+        snapshot = table.java.snapshot(snapshot_id)
+        has_deletes = not snapshot.deleteManifests(table.java.io()).isEmpty()
+        return listing_of(table, scan.planFiles(), has_deletes=has_deletes)
+
+
+def listing_of(
+    table: IcebergTable, tasks: Any, *, only: Collection[str] | None = None, has_deletes: bool
+) -> Listing:
+    """What a Java closeable iterable of `FileScanTask` holds, `only` files with these locations."""
+    bridge = table.bridge
+    wanted = None
+    if only is not None:
+        path = [bridge.function(_FILE, "location"), bridge.function(_CONTENT_TASK, "file")]
+        wanted = bridge.is_any_of(only, path)
+    found = bridge.drain(tasks, wanted)
+    return Listing(table, found, _planned(table, found, has_deletes=has_deletes))
 
 
 def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
@@ -101,12 +126,14 @@ def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[Plan
     bridge = table.bridge
     files = bridge.map(tasks, _CONTENT_TASK, "file")
     locations = bridge.texts(bridge.map(files, _FILE, "location"))
+    sequences = bridge.texts(bridge.map(files, _FILE, "dataSequenceNumber"))
     records = bridge.texts(bridge.map(files, _FILE, "recordCount"))
     sizes = bridge.texts(bridge.map(files, _FILE, "fileSizeInBytes"))
     deletes = _deletes(table, tasks) if has_deletes else [frozenset[str]()] * len(locations)
     return [
         PlannedFile(
             location=location,
+            sequence=int(sequences[position]),
             position=position,
             records=int(records[position]),
             bytes=int(sizes[position]),

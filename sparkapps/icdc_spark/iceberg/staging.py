@@ -18,8 +18,9 @@ METADATA_TYPES: Mapping[str, T.DataType] = {
     "_file": T.StringType(),
     "_pos": T.LongType(),
     "_deleted": T.BooleanType(),
+    "_last_updated_sequence_number": T.LongType(),
 }
-"""The metadata columns a read may ask for, with their Spark types."""
+"""The metadata columns a read may ask for, with their Spark types; the last in format 3 only."""
 
 _CACHE = "org.apache.iceberg.spark.SparkTableCache"
 _SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"

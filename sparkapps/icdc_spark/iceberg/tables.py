@@ -16,7 +16,8 @@ from icdc_api.errors import BadSpec, BranchNotFound, Gap
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
 from icdc_spark.documents.schema import Schema, parse_schema, walk
 from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.errors import catalog_errors, source_errors
+from icdc_spark.iceberg.widening import widest
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
@@ -44,24 +45,32 @@ class IcebergTable:
         self.name = name
         self.java = java
         self._snapshots: dict[int, SnapshotInfo] | None = None
+        self._snapshots_from: str | None = None
 
     @classmethod
     def load(cls, session: SparkSession, catalog: str, identifier: str) -> "IcebergTable":
         """Loads `namespace.table` (parts with a dot or space in backticks) from a catalog."""
         bridge = Bridge(session)
-        with source_errors(identifier):
-            parts = _parts(bridge, identifier)
+        with catalog_errors(identifier):
             spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
             found = spark3.loadIcebergCatalog(bridge.java_session, catalog)
+        with source_errors(identifier):
+            parts = _parts(bridge, identifier)
             identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
             table_id = identifiers.of(bridge.strings(parts))
             return cls(bridge, identifier, found.loadTable(table_id))
 
     def refresh(self) -> None:
-        """Reads the table's newest metadata."""
+        """Reads the table's newest metadata, if that is in another file than before."""
         with source_errors(self.name):
             self.java.refresh()
-        self._snapshots = None
+            if self.metadata_location != self._snapshots_from:
+                self._snapshots = None
+
+    @property
+    def metadata_location(self) -> str:
+        """The metadata file that holds what this table says."""
+        return str(self._metadata().metadataFileLocation())
 
     @property
     def uuid(self) -> str:
@@ -95,6 +104,7 @@ class IcebergTable:
         """All retained snapshots by id."""
         if self._snapshots is None:
             with source_errors(self.name):
+                self._snapshots_from = self.metadata_location
                 self._snapshots = {info.id: info for info in self._read_snapshots()}
         return self._snapshots
 
@@ -149,7 +159,10 @@ class IcebergTable:
 
     def set_tag(self, tag: str, snapshot_id: int) -> None:
         """Creates the tag or moves it; one metadata commit, none if it is there already."""
-        current = self.tags().get(tag)
+        # Asked at every look at every table, so not of all tags.
+        reference = self.java.refs().get(tag)
+        known = reference is not None and reference.isTag()
+        current = int(reference.snapshotId()) if known else None
         if current == snapshot_id:
             return
         with source_errors(self.name):
@@ -187,8 +200,11 @@ class IcebergTable:
         return self.bridge.new("org.apache.iceberg.BaseTable", operations, self.java.name())
 
     def columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
-        """The Java schema of a snapshot without the columns that hold a type of these names."""
-        schema = self._schema(snapshot_id)
+        """The Java schema of a snapshot without the columns that hold a type of these names.
+
+        Under it the files of all snapshots can be read: see `widening`.
+        """
+        schema = self._widened(self._schema(snapshot_id))
         parsed = parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(schema))
         unwanted = self.bridge.new("java.util.HashSet")
         for column in parsed.fields:
@@ -204,6 +220,14 @@ class IcebergTable:
         if info is None or info.schema_id is None:
             return self.java.schema()
         return self.java.schemas().get(info.schema_id)
+
+    def _widened(self, schema: Any) -> Any:
+        all_schemas = self.bridge.lists.newArrayList(self.java.schemas().values())
+        if all_schemas.size() == 1:
+            return schema
+        parser = self.bridge.statics(SCHEMA_PARSER)
+        texts = [parser.toJson(each) for each in self.bridge.each(all_schemas)]
+        return parser.fromJson(widest(str(parser.toJson(schema)), texts))
 
     def _metadata(self) -> Any:
         return self.java.operations().current()

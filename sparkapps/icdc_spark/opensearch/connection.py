@@ -136,14 +136,8 @@ def _signer(connection: Connection) -> Callable[..., dict[str, str]] | None:
     """SigV4 for Amazon OpenSearch Service; credentials from the usual AWS chain."""
     if connection.aws_region is None:
         return None
-    try:
-        # Only users of AWS need the package, so it is no dependency.
-        session = importlib.import_module("botocore.session").Session()
-    except ImportError as error:
-        raise BadSpec(
-            "Signing requests for AWS (awsRegion in the credentials) needs the package "
-            "'botocore' on the driver and the executors: pip install botocore."
-        ) from error
+    # Loaded only where it is needed: every Python worker would have it otherwise.
+    session = importlib.import_module("botocore.session").Session()
     credentials = session.get_credentials()
     if credentials is None:
         raise Unauthorized("No AWS credentials were found for signing requests to OpenSearch.")

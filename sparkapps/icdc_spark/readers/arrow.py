@@ -37,11 +37,17 @@ class ArrowReader(SnapshotReader):
         super().__init__(session, table, snapshot_id)
         self._shape = shape_of(table, snapshot_id, without=NOT_BY_ARROW)
 
+    @property
+    def tells_lineage(self) -> bool:
+        """See `Reader.tells_lineage`."""
+        return False
+
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
         """See `Reader.read`. Raises UnsupportedType for what only Spark's reader could read."""
         schema = T.StructType(list(self._shape.spark_schema.fields))
         for column in metadata:
             schema = schema.add(column, METADATA_TYPES[column])
+        self._tasks_read.append(group.tasks)
         with source_errors(self._table.name):
             tasks = file_tasks(self._table, group.tasks)
             for task in tasks:

@@ -1,7 +1,7 @@
 """Which reader a table needs: Spark's own wherever it reads all that documents are made of."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -10,7 +10,6 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.forms import READ_AS_TEXT, holds
 from icdc_spark.documents.schema import Field, Schema
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
 from icdc_spark.readers.reader import Reader
 from icdc_spark.readers.staged import StagedReader
 
@@ -20,9 +19,12 @@ def open_reader(
 ) -> Reader:
     """A reader of one snapshot for these documents; raises UnsupportedType where none fits."""
     needed = list(_needed(table.schema(snapshot_id), spec))
-    texts = [column for column in needed if holds(column, READ_AS_TEXT)]
+    texts = _texts(needed)
     if not texts:
         return StagedReader(session, table, snapshot_id)
+    # What it is made of takes as long to load as all the rest of the application, for few tables.
+    from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
+
     for column in needed:
         if holds(column, NOT_BY_ARROW):
             raise UnsupportedType(
@@ -31,6 +33,16 @@ def open_reader(
                 "them out by naming the other columns in `columns`"
             )
     return ArrowReader(session, table, snapshot_id)
+
+
+def will_tell_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
+    """What `Reader.tells_lineage` of the table's reader is going to be, without opening it."""
+    return not _texts(list(_needed(table.schema(snapshot_id), spec)))
+
+
+def _texts(columns: Sequence[Field]) -> list[Field]:
+    """The columns that Spark's own reader refuses."""
+    return [column for column in columns if holds(column, READ_AS_TEXT)]
 
 
 def _needed(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:

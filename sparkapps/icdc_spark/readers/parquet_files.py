@@ -79,7 +79,11 @@ def _batches(
     """The rows of the columns wanted, each batch with the file's own schema of them."""
     with io.new_input(task.location).open() as stream:
         file = pq.ParquetFile(
-            stream, buffer_size=_STREAM_BYTES, pre_buffer=False, coerce_int96_timestamp_unit="us"
+            stream,
+            buffer_size=_STREAM_BYTES,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
         )
         present = _wanted(file.schema_arrow, schema, has_mapping=mapping is not None)
         file_schema = pyarrow_to_schema(

@@ -7,6 +7,9 @@ from typing import Any, Protocol, Self
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
+from icdc_spark.iceberg.damaged_files import damage, suspects
+from icdc_spark.iceberg.errors import FOREIGN_ERRORS, translated
 from icdc_spark.iceberg.planning import FileGroup, list_files
 from icdc_spark.iceberg.tables import IcebergTable
 
@@ -33,12 +36,18 @@ class Reader(Protocol):
         """The session that the frames belong to."""
         ...
 
+    @property
+    def tells_lineage(self) -> bool:
+        """Whether it can read when rows were last written."""
+        ...
+
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
         """The rows of a group, columns by field id and named as in the schema.
 
         Types that Spark has no word for come as the text that documents hold. `metadata` names
-        columns among `_file`, `_pos` and `_deleted`. Deleted rows are left out, unless `_deleted`
-        is asked for: then they are there, marked.
+        columns among `_file`, `_pos`, `_deleted` and, where the reader tells lineage and the table
+        has it, `_last_updated_sequence_number`. Deleted rows are left out, unless `_deleted` is
+        asked for: then they are there, marked.
         """
         ...
 
@@ -64,6 +73,7 @@ class SnapshotReader:
         self._table = table
         self._snapshot_id = snapshot_id
         self._kept: list[DataFrame] = []
+        self._tasks_read: list[Any] = []
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +89,21 @@ class SnapshotReader:
                 self._kept.pop().unpersist()
         finally:
             self._close()
+        explained = self._explained(error)
+        if explained is not None:
+            raise explained from error
+
+    def _explained(self, error: BaseException | None) -> IcdcError | None:
+        """An error that names the damaged file, where one of those read here is the cause."""
+        known = translated(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
+        if not isinstance(known, Bug | FileUnreadable | SourceUnavailable):
+            return None
+        found = damage(self._table, self._tasks_read)
+        if found:
+            return FileUnreadable(f"{self._table.name}: {found}")
+        if isinstance(known, FileUnreadable):
+            return FileUnreadable(f"{known}; {suspects(self._table, self._tasks_read)}")
+        return None
 
     def _close(self) -> None:
         """Gives back what the reader holds besides kept results."""

@@ -19,8 +19,14 @@ class StagedReader(SnapshotReader):
         with source_errors(table.name):
             self._staging = Staging(table.bridge, table.pinned(snapshot_id))
 
+    @property
+    def tells_lineage(self) -> bool:
+        """See `Reader.tells_lineage`."""
+        return True
+
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
         """See `Reader.read`."""
+        self._tasks_read.append(group.tasks)
         with source_errors(self._table.name):
             return self._staging.read(group.tasks, metadata)
 

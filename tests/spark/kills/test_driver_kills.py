@@ -209,8 +209,8 @@ class Chain:
             assert outcome.failure_class is FailureClass.NODE_LOST, f"{outcome}\n{run.log[-4000:]}"
             return
         run.wait_dead()
-        failure = run.seen().failure
-        assert failure is not None
+        failure = run.seen_ended().failure
+        assert failure is not None, run.log[-4000:]
         assert failure.failure_class is FailureClass.NODE_LOST, failure
 
 

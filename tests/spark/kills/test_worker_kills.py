@@ -25,7 +25,7 @@ from support_kills import (
     let_go,
     plot,
 )
-from support_runs import connected_to, kill, python_workers
+from support_processes import connected_to, kill, python_workers
 from support_seeds import seeded
 
 pytestmark = pytest.mark.spark

@@ -72,12 +72,31 @@ def test_an_authority_that_is_no_certificate_is_refused() -> None:
         client(Connection(hosts=("https://search:9200",), ca_pem="nonsense"))
 
 
-def test_signing_for_aws_names_the_missing_package(tmp_path: Path) -> None:
+@pytest.fixture
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """A connection that signs, on a host without credentials or a cloud to ask for them."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
     keys = secret(tmp_path, "aws", awsRegion="eu-west-1", awsService="aoss")
     connection = from_spec(spec(credentialsFrom=keys), tmp_path)
     assert (connection.aws_region, connection.aws_service) == ("eu-west-1", "aoss")
-    with pytest.raises(BadSpec, match="pip install botocore"):
-        client(connection)
+    return connection
+
+
+def test_signing_for_aws_without_credentials_is_refused(aws: Connection) -> None:
+    with pytest.raises(Unauthorized, match="No AWS credentials"):
+        client(aws)
+
+
+def test_signing_for_aws_takes_credentials_from_the_usual_places(
+    aws: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    client(aws).close()
 
 
 def test_basic_authentication_over_tls(clean_indices: str, tmp_path: Path) -> None:

@@ -85,6 +85,14 @@ MISSING_NAMES = [
         create=False,
     ),
     refused(
+        "no_catalog",
+        "CatalogInvalid",
+        "{n}: Iceberg makes no catalog of catalog.properties (java.lang."
+        "UnsupportedOperationException: Unknown catalog type: gluee)",
+        create=False,
+        entry={"catalog": {"name": "nowhere", "properties": {"type": "gluee"}}},
+    ),
+    refused(
         "no_column",
         "ColumnNotFound",
         f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",

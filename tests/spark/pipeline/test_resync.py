@@ -14,12 +14,12 @@ from icdc_api.spark import Spark
 from icdc_api.status import PipelineStatus
 from icdc_operator.cli import exits
 from icdc_operator.cli.exits import Exit
+from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.local import resource
 from icdc_operator.local.application import Application as Launched
 from icdc_operator.local.runner import LocalRunner, Update
 from icdc_operator.local.runs import LocalRuns
 from icdc_operator.local.state_dir import StateDir
-from icdc_operator.observed import RunPhase, RunSeen
 from icdc_spark.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness

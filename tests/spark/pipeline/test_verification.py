@@ -128,6 +128,7 @@ NOTHING_TO_DO: dict[str, Any] = {
     "filesRemoved": 0,
     "filesWithNewDeletes": 0,
     "rows": 0,
+    "strategy": None,
 }
 
 
@@ -181,6 +182,7 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
         "mappingChanges": ["age"],
         "filesAdded": 1,
         "rows": 1,
+        "strategy": "Append",
     }
     harness.sync()
     assert planned() == nothing

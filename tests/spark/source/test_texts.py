@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from icdc_api.errors import DataFileMissing, UnsupportedType
+from icdc_api.errors import DataFileMissing, FileUnreadable, UnsupportedType
 from icdc_spark.diff.changes import Strategy
 from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.staged import StagedReader
+from support_damage import local
 from support_generics import JavaWriter, Row
 from support_lake import CATALOG, Lake, Op
 from support_schemas import create_from_json, fields_json
@@ -270,12 +271,18 @@ def test_equality_deletes_are_refused_by_name(lake: Lake) -> None:
     assert exported.short == [("c", "2")]
 
 
-def test_a_missing_data_file_is_named(lake: Lake) -> None:
+@pytest.mark.parametrize(("left", "error"), [(None, DataFileMissing), (9, FileUnreadable)])
+def test_a_broken_data_file_is_named(lake: Lake, left: int | None, error: type[Exception]) -> None:
     name = create(lake, {"t": "time"})
     file = writer(lake, name).append([{"id": 1}])
-    lake.table(name).java.io().deleteFile(file.location())
+    path = local(file.location())
+    path.with_name(f".{path.name}.crc").unlink()
+    content = path.read_bytes()
+    path.unlink()
+    if left is not None:
+        path.write_bytes(content[:left])
 
-    with pytest.raises(DataFileMissing, match=file.location()):
+    with pytest.raises(error, match=file.location()):
         lake.export(name)
 
 

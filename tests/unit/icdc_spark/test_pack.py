@@ -23,7 +23,9 @@ def test_files_are_cut_into_runs_that_pass_a_target_only_alone(
     sizes: list[int], target_bytes: int, target_rows: int, expected: list[list[int]]
 ) -> None:
     files = [
-        PlannedFile(location=f"f{at}", position=at, records=1, bytes=size, deletes=frozenset())
+        PlannedFile(
+            location=f"f{at}", sequence=1, position=at, records=1, bytes=size, deletes=frozenset()
+        )
         for at, size in enumerate(sizes)
     ]
     runs = pack(files, target_bytes, target_rows)

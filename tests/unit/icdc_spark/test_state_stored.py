@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icdc_api.errors import StateCorrupt
@@ -58,7 +58,6 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
     }
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) -> None:
     source = exported().to_source()

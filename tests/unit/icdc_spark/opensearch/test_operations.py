@@ -34,7 +34,7 @@ def entries(made: list[Operations]) -> list[tuple[bytes, str]]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     batches=st.lists(rows, max_size=5),
     max_bytes=st.integers(1, 120),
@@ -62,7 +62,6 @@ def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
     assert list(assembler.rest()) == []
 
 
-@settings(deadline=None)
 @given(lines=rows.filter(lambda lines: len(lines) > 1), start=st.integers(0, 39))
 def test_parts_halves_and_picks_are_the_rows_they_name(
     lines: list[tuple[bytes, str]], start: int

@@ -1,0 +1,93 @@
+"""The step for tables of format 3, whose rows say themselves when they were last written.
+
+A row of an added file that was not written since the earlier snapshot was only carried over: no
+fingerprint is needed, and only ids travel. Rows are never told apart by `_row_id`, because released
+writers give rows other ones. Whether rows can be believed is decided where the batch is planned.
+"""
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
+from icdc_spark.diff.rows import ID, keys, whole
+from icdc_spark.diff.sides import OLD_ID, Sides, observed, union, winners
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.readers.reader import Reader
+
+LAST_UPDATED = "_last_updated_sequence_number"
+
+_UNKNOWN = (1 << 63) - 1
+"""In place of a sequence number: younger than all."""
+
+_LONG_AGO = -1
+"""Likewise, older than all: of rows newly deleted in place only keys are read."""
+
+BROADCAST_IDS = 200_000
+"""Changed ids up to which the rows are fetched without a shuffle of the added files."""
+
+
+def by_lineage(
+    reader: Reader, sides: Sides, spec: DocumentSpec, *, since: int, seen: Observation
+) -> DataFrame | None:
+    """The operations; `since` is the sequence number of the earlier snapshot.
+
+    None when more rows than BROADCAST_IDS call themselves new: rows that were rewritten by an
+    overwrite do so, and to send them all again costs more than to compare them.
+    """
+    ids = reader.keep(_touched(sides, spec, since, seen))
+    told = ids.where("fresh > 0").agg(
+        F.count(F.lit(1)).alias("upserts"), F.count_if(~_is_plain(since)).alias("odd")
+    )
+    found = told.first()
+    upserts, odd = (found["upserts"], found["odd"]) if found else (0, 0)
+    if upserts > BROADCAST_IDS:
+        return None
+    wanted = ids.where("fresh > 0").select(
+        F.col(ID).alias(OLD_ID),
+        F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
+    )
+    # Of an id with several rows any may be the document, also one that was carried over.
+    added = sides.added if odd else sides.added.where(_written_since(since))
+    rows = whole(added, spec).unionByName(whole(sides.undone, spec))
+    if not upserts:
+        rows = rows.where(F.lit(False))  # the files are then not read again
+    fetched = rows.join(F.broadcast(wanted), on=F.col(ID) == F.col(OLD_ID), how="inner")
+    deletes = with_expect(ids.where("fresh = 0").select(ID), DELETED)
+    chosen = winners(fetched) if odd else fetched
+    return chosen.unionByName(deletes, allowMissingColumns=True)
+
+
+def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) -> DataFrame:
+    """By id how many rows it has now (`fresh`) and had (`old`) among those looked at, and when the
+    oldest and the youngest of them were written; ids whose only row was carried over are left out.
+    """
+    now, was = F.lit(True).alias("now"), F.lit(False).alias("now")
+    known = F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN)).alias("last")
+    looked_at = union(
+        [
+            keys(sides.added, spec, now, known),
+            keys(sides.undone, spec, now, F.lit(_UNKNOWN).alias("last")),
+            keys(sides.removed, spec, was, known),
+            keys(sides.gone, spec, was, F.lit(_LONG_AGO).cast("long").alias("last")),
+        ]
+    )
+    grouped = looked_at.groupBy(ID).agg(
+        F.count_if("now").alias("fresh"),
+        F.count_if(~F.col("now")).alias("old"),
+        F.min("last").alias("first"),
+        F.max("last").alias("last"),
+    )
+    one_each = (F.col("fresh") == 1) & (F.col("old") == 1)
+    # Not older than S alone: an old file that was put back has old rows, but others than S had.
+    carried_over = one_each & (F.col("first") == F.col("last")) & (F.col("last") <= since)
+    return observed(grouped, F.col("fresh") > 1, seen).where(~carried_over)
+
+
+def _is_plain(since: int) -> Column:
+    """Whether an id that lives has one row, which was written since, and had one row at most."""
+    return (F.col("fresh") == 1) & (F.col("old") <= 1) & (F.col("last") > since)
+
+
+def _written_since(since: int) -> Column:
+    """Whether a row was written after a snapshot; one of unknown age counts as written."""
+    return F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN)) > since

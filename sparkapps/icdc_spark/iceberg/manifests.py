@@ -1,0 +1,192 @@
+"""The manifests of a snapshot and what stands in them, without a scan.
+
+A manifest never changes, so one that two snapshots share says the same of both and needs no look.
+It must not know what the files are read for, nor which deletes apply to which of them: that is
+for Iceberg to say (`partial_scan`).
+"""
+
+from collections.abc import Collection, Container, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from icdc_spark.iceberg.tables import IcebergTable
+
+FILE = "org.apache.iceberg.ContentFile"
+_DELETE = "org.apache.iceberg.DeleteFile"
+_MANIFEST = "org.apache.iceberg.ManifestFile"
+_READER = "org.apache.iceberg.ManifestReader"
+
+_PATH = ("file_path",)
+_PATH_AND_TARGET = (
+    "file_path",
+    "content",
+    "file_format",
+    "content_offset",
+    "referenced_data_file",
+    # Of these only the path's are there; a delete file for one data file may say so by them alone.
+    "lower_bounds",
+    "upper_bounds",
+)
+
+
+class ManifestKey(NamedTuple):
+    """What tells a manifest from others; `sequence` is the number that its new entries inherit."""
+
+    path: str
+    sequence: int
+
+
+class Manifests:
+    """Some manifests of one snapshot and of one kind, those of data or those of delete files."""
+
+    def __init__(self, table: IcebergTable, java: Any, keys: list[ManifestKey]) -> None:
+        self._table = table
+        self.java = java
+        self.keys = keys
+
+    @classmethod
+    def of(cls, table: IcebergTable, java: Any) -> "Manifests":
+        """From a Java list of `ManifestFile`."""
+        bridge = table.bridge
+        paths = bridge.texts(bridge.map(java, _MANIFEST, "path"))
+        sequences = bridge.texts(bridge.map(java, _MANIFEST, "sequenceNumber"))
+        pairs = zip(paths, sequences, strict=True)
+        return cls(table, java, [ManifestKey(path, int(number)) for path, number in pairs])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def live_files(self) -> int:
+        """How many live files they hold, as far as their list says so."""
+        bridge = self._table.bridge
+        counts = [
+            *bridge.texts(bridge.map(self.java, _MANIFEST, "addedFilesCount")),
+            *bridge.texts(bridge.map(self.java, _MANIFEST, "existingFilesCount")),
+        ]
+        return sum(int(count) for count in counts if count != "null")
+
+    def without(self, other: Container[ManifestKey]) -> "Manifests":
+        """Those that are not among the others."""
+        return self._pick(at for at, key in enumerate(self.keys) if key not in other)
+
+    def within(self, other: Container[ManifestKey]) -> "Manifests":
+        """Those that are among the others."""
+        return self._pick(at for at, key in enumerate(self.keys) if key in other)
+
+    def at(self, paths: Container[str]) -> "Manifests":
+        """Those with these paths."""
+        return self._pick(at for at, key in enumerate(self.keys) if key.path in paths)
+
+    def since(self, sequence: int) -> "Manifests":
+        """Those that may hold an entry of this sequence number or a later one."""
+        return self._pick(at for at, key in enumerate(self.keys) if key.sequence >= sequence)
+
+    def _pick(self, positions: Iterable[int]) -> "Manifests":
+        chosen = list(positions)
+        java = self._table.bridge.pick(self.java, chosen)
+        return Manifests(self._table, java, [self.keys[at] for at in chosen])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotManifests:
+    """All manifests of one snapshot."""
+
+    data: Manifests
+    deletes: Manifests
+
+
+class DataEntry(NamedTuple):
+    """A live data file in a manifest; `sequence` decides which deletes are later than its rows."""
+
+    sequence: int
+    manifest: str
+
+
+class DeleteEntry(NamedTuple):
+    """A live delete file in a manifest; `target` is None where it may concern many data files."""
+
+    name: str
+    sequence: int
+    target: str | None
+
+
+def manifests_of(table: IcebergTable, snapshot_id: int) -> SnapshotManifests:
+    """Reads the list of a snapshot's manifests, and none of them."""
+    snapshot, io = table.java.snapshot(snapshot_id), table.java.io()
+    return SnapshotManifests(
+        data=Manifests.of(table, snapshot.dataManifests(io)),
+        deletes=Manifests.of(table, snapshot.deleteManifests(io)),
+    )
+
+
+def data_entries(
+    table: IcebergTable, manifests: Manifests, only: Collection[str] | None = None
+) -> dict[str, DataEntry]:
+    """The live data files in these manifests by location, `only` those with these locations."""
+    if not manifests or (only is not None and not only):
+        return {}
+    bridge = table.bridge
+    wanted = None
+    if only is not None:
+        wanted = bridge.is_any_of(only, [bridge.function(FILE, "location")])
+    files = _read(table, manifests, "read", _PATH, wanted)
+    columns = zip(
+        bridge.texts(bridge.map(files, FILE, "location")),
+        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        strict=True,
+    )
+    return {
+        location: DataEntry(sequence=int(sequence), manifest=manifest)
+        for location, sequence, manifest in columns
+    }
+
+
+def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:
+    """The live delete files in these manifests, each with its manifest's path."""
+    if not manifests:
+        return []
+    bridge = table.bridge
+    files = _read(table, manifests, "readDeleteManifest", _PATH_AND_TARGET, None)
+    targets = bridge.map_static(
+        files, "org.apache.iceberg.util.ContentFileUtil", "referencedDataFileLocation", _DELETE
+    )
+    columns = zip(
+        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        bridge.texts(bridge.map(files, FILE, "location")),
+        bridge.texts(bridge.map(files, _DELETE, "contentOffset")),
+        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.texts(targets),
+        strict=True,
+    )
+    return [
+        (
+            manifest,
+            # Many deletion vectors share one file, so the offset counts.
+            DeleteEntry(f"{place}@{at}", int(sequence), None if target == "null" else target),
+        )
+        for manifest, place, at, sequence, target in columns
+    ]
+
+
+def _read(
+    table: IcebergTable, manifests: Manifests, method: str, columns: Collection[str], wanted: Any
+) -> Any:
+    """A Java list of the live files; several manifests are read at a time, as by Iceberg."""
+    bridge = table.bridge
+    readers = bridge.map_static(
+        manifests.java,
+        "org.apache.iceberg.ManifestFiles",
+        method,
+        _MANIFEST,
+        ("org.apache.iceberg.io.FileIO", table.java.io()),
+        ("java.util.Map", table.java.specs()),
+    )
+    selected = bridge.new("java.util.ArrayList")
+    for column in columns:
+        selected.add(column)
+    readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
+    pool = bridge.statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
+    parallel = bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)
+    return bridge.drain(parallel, wanted)

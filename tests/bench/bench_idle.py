@@ -1,0 +1,140 @@
+"""What a look at tables costs that nobody has changed. `make bench-idle`.
+
+Prints one JSON object, or with `--table` Markdown. Both that look are measured in turn, round after
+round, in this process: the operator's reader of heads (threads of its own, one catalog), and the
+tables of an application that goes on (one after the other, so that the times add up). CPU is that
+of this process and its JVM; OpenSearch is not counted. The first look, which reads each file, is
+told apart; then one that does not count, then the rounds. Opened metadata files are counted by
+inotify, requests as the client logs them. Code 1 where an idle look opened a metadata file.
+"""
+
+import argparse
+import asyncio
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from support_bench_spark import bench_session
+from support_file_opens import FileOpens
+from support_idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
+from support_process_cpu import cpu_seconds
+
+
+def main() -> int:
+    """Measures and prints; 1 where a metadata file was read for nothing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=100)
+    parser.add_argument("--commits", type=int, default=50, help="of each table")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--table", action="store_true", help="print Markdown")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
+        result = asyncio.run(_measured(Path(folder), options))
+    text = _markdown(result) if options.table else json.dumps(result, indent=1)
+    sys.stdout.write(text + "\n")
+    idle = [each["idle"]["metadata_files_opened"] for each in result["looks"].values()]
+    return 1 if any(idle) else 0
+
+
+async def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    tables = IdleTables(folder, count=options.tables, commits=options.commits)
+    session = bench_session("bench-idle", folder)
+    with OpenSearchNode(folder / "opensearch") as node, FileOpens([tables.folder]) as opens:
+        pipeline = tables.pipeline(node.url)
+        operator = OperatorLooks(pipeline)
+        application = ApplicationLooks(session, pipeline, folder)
+        application.settle()
+        measure = _Measure(opens, lambda: cpu_seconds() - cpu_seconds(node.pid))
+        try:
+            first = {"operator": await measure.operator(operator)}
+            await measure.operator(operator)
+            measure.application(application)
+            rounds: dict[str, list[dict[str, float]]] = {"operator": [], "application": []}
+            for _ in range(options.rounds):
+                rounds["operator"].append(await measure.operator(operator))
+                rounds["application"].append(measure.application(application))
+            with Requests() as asked:
+                application.poll()
+        finally:
+            application.close()
+            operator.close()
+            session.stop()
+    looks = {who: {"idle": _median(each)} for who, each in rounds.items()}
+    looks["operator"]["first"] = first["operator"]
+    looks["operator"]["idle"]["opensearch_requests"] = 0
+    looks["application"]["idle"]["opensearch_requests"] = len(asked)
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "pyspark": importlib.metadata.version("pyspark"),
+        "pyiceberg": importlib.metadata.version("pyiceberg"),
+        "tables": options.tables,
+        "metadata_bytes": tables.bytes,
+        "rounds": options.rounds,
+        "looks": looks,
+    }
+
+
+class _Measure:
+    """Seconds of the clock and of processors, and opened files, of one look at all tables."""
+
+    def __init__(self, opens: FileOpens, cpu: Callable[[], float]) -> None:
+        self._opens = opens
+        self._cpu = cpu
+
+    async def operator(self, looks: OperatorLooks) -> dict[str, float]:
+        since = self._begin()
+        await looks.poll()
+        return self._end(since)
+
+    def application(self, looks: ApplicationLooks) -> dict[str, float]:
+        since = self._begin()
+        looks.poll()
+        return self._end(since)
+
+    def _begin(self) -> tuple[float, float]:
+        self._opens.take()
+        return self._cpu(), time.monotonic()
+
+    def _end(self, since: tuple[float, float]) -> dict[str, float]:
+        seconds, cpu = time.monotonic() - since[1], self._cpu() - since[0]
+        opened = self._opens.take()
+        files = sum(n for name, n in opened.items() if name.endswith(".metadata.json"))
+        return {"seconds": seconds, "cpu_seconds": cpu, "metadata_files_opened": files}
+
+
+def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Of each figure; of opened files the most."""
+    found = {
+        key: round(statistics.median(each[key] for each in rounds), 3)
+        for key in ("seconds", "cpu_seconds")
+    }
+    return {**found, "metadata_files_opened": max(e["metadata_files_opened"] for e in rounds)}
+
+
+def _markdown(result: dict[str, Any]) -> str:
+    lines = [
+        "| who looks | s | CPU s | metadata files opened | requests to OpenSearch |",
+        "|---|---|---|---|---|",
+    ]
+    for who, looks in result["looks"].items():
+        for which, each in looks.items():
+            lines.append(
+                f"| {who}, {which} | {each['seconds']:.2f} | {each['cpu_seconds']:.2f} "
+                f"| {each['metadata_files_opened']} | {each.get('opensearch_requests', '')} |"
+            )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""What planning costs in tables of many files. `make bench-planning`.
+
+Prints one JSON object. Every case is planned by what is shipped and by its peer, Iceberg's own
+listing of both snapshots, in turn, after a warm-up of each; of each the median, in seconds of the
+clock and of the processor (JVM and Python together). The table is loaded anew before each, so that
+no list of manifests is remembered. Tables are made of metadata alone: unpartitioned, so that
+nothing but manifests can be passed over. `shipped_first_seconds` is of the first time, when no
+manifest of the table has been looked into. Code 1 where a goal is missed.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg.planning import list_files
+from icdc_spark.iceberg.tables import IcebergTable
+from support_bench_spark import bench_session
+from support_planning_tables import Case, ManyFiles
+from support_process_cpu import cpu_seconds
+
+MANIFESTS = 400
+GOAL_SMALL_SECONDS = 0.3
+GOAL_REWRITTEN_SECONDS = 3.0
+GOAL_FILES = 10_000
+"""The number of files that the goals are for."""
+
+WARM_UP = 2
+
+Plan = Callable[[IcebergTable, int, int], ChangePlan]
+
+
+def main() -> int:
+    """Measures and prints; 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, nargs="+", default=[1000, GOAL_FILES, 50_000])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
+        session = bench_session("bench-planning", Path(folder))
+        try:
+            results = [
+                _measured(case, options.rounds)
+                for files in options.files
+                for case in ManyFiles(session, Path(folder), files, MANIFESTS).cases(
+                    growth_only=files != GOAL_FILES
+                )
+            ]
+        finally:
+            session.stop()
+    sys.stdout.write(json.dumps({**_machine(), "cases": results}, indent=1) + "\n")
+    return 0 if all(result["within"] for result in results) else 1
+
+
+def _by_listing(table: IcebergTable, since: int, until: int) -> ChangePlan:
+    return compare(since, until, list_files(table, since), list_files(table, until))
+
+
+def _measured(case: Case, rounds: int) -> dict[str, Any]:
+    planners: Mapping[str, Plan] = {"shipped": plan_changes, "listing": _by_listing}
+    wall: dict[str, list[float]] = {name: [] for name in planners}
+    cpu: dict[str, list[float]] = {name: [] for name in planners}
+    sizes, first = set(), 0.0
+    for number in range(WARM_UP + rounds):
+        for name, planner in planners.items():
+            table = case.load()
+            before, started = cpu_seconds(), time.monotonic()
+            plan = planner(table, case.since, case.until)
+            took = time.monotonic() - started
+            used = cpu_seconds() - before
+            sizes.add(_size(plan))
+            first = first or took
+            if number >= WARM_UP:
+                wall[name].append(took)
+                cpu[name].append(used)
+    if len(sizes) != 1:
+        raise SystemExit(f"{case.name}: the planners do not agree: {sizes}")
+    seconds = {name: round(statistics.median(each), 3) for name, each in wall.items()}
+    goal = GOAL_REWRITTEN_SECONDS if case.rewrites_all else GOAL_SMALL_SECONDS
+    return {
+        "case": case.name,
+        "files": case.files,
+        "manifests": case.manifests,
+        "plan": dict(zip(("added", "removed", "before", "after"), sizes.pop(), strict=True)),
+        "seconds": seconds,
+        "shipped_first_seconds": round(first, 3),
+        "seconds_spread": {name: [round(min(e), 3), round(max(e), 3)] for name, e in wall.items()},
+        "cpu_seconds": {name: round(statistics.median(each), 2) for name, each in cpu.items()},
+        "within": case.files > 1.1 * GOAL_FILES or seconds["shipped"] <= goal,
+    }
+
+
+def _size(plan: ChangePlan) -> tuple[int, int, int, int]:
+    return (
+        plan.added.files,
+        plan.removed.files,
+        plan.deletes_before.files,
+        plan.deletes_after.files,
+    )
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "pyspark": importlib.metadata.version("pyspark"),
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

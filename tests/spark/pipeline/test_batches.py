@@ -1,0 +1,90 @@
+"""A backlog larger than `maxBytesPerBatch` is applied in parts, oldest first."""
+
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_stories import document_writes
+
+pytestmark = pytest.mark.spark
+
+APPENDS = 5
+
+
+@pytest.mark.parametrize(
+    ("files_per_batch", "expected"),
+    [
+        pytest.param(0.5, [["1"], ["2"], ["3"], ["4"], ["5"]], id="each commit larger than that"),
+        pytest.param(2.5, [["1", "2"], ["3", "4"], ["5"]], id="two commits at once"),
+        pytest.param(9, [["1", "2", "3", "4", "5"]], id="all at once"),
+    ],
+)
+def test_batches_end_at_snapshots_so_that_none_reads_more_than_it_may(
+    spark: SparkSession,
+    lake: Lake,
+    proxy: FaultProxy,
+    clean_indices: str,
+    tmp_path: Path,
+    files_per_batch: float,
+    expected: list[list[str]],
+) -> None:
+    name = lake.create("id int, name string")
+    harness = harness_of(spark, proxy, tmp_path, name, insert(lake, name, 0), files_per_batch)
+    harness.sync()
+    for number in range(1, APPENDS + 1):
+        insert(lake, name, number)
+    proxy.clear()
+
+    status = harness.sync()
+    assert status.applied_snapshot_id == str(lake.head(name))
+    assert batches(proxy) == expected
+
+
+def test_no_batch_ends_where_documents_look_otherwise_than_at_the_end(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    name = lake.create("id int, name string")
+    harness = harness_of(spark, proxy, tmp_path, name, insert(lake, name, 0), 0.5)
+    harness.sync()
+    insert(lake, name, 1)
+    lake.sql(f"alter table lake.{name} add column more string")
+    lake.sql(f"insert into lake.{name} values (2, 'n2', 'm2')")
+    lake.sql(f"alter table lake.{name} rename column more to renamed")
+    lake.sql(f"insert into lake.{name} values (3, 'n3', 'm3')")
+    lake.sql(f"alter table lake.{name} rename column renamed to more")
+    lake.sql(f"insert into lake.{name} values (4, 'n4', 'm4')")
+    proxy.clear()
+
+    assert harness.sync().applied_snapshot_id == str(lake.head(name))
+    assert batches(proxy) == [["1", "2"], ["3", "4"]]
+
+
+def harness_of(
+    spark: SparkSession,
+    proxy: FaultProxy,
+    folder: Path,
+    name: str,
+    file_bytes: int,
+    files_per_batch: float,
+) -> Harness:
+    entry = {"name": name, "index": "some", "identifierColumns": ["id"]}
+    most = {"maxBytesPerBatch": int(file_bytes * files_per_batch)}
+    return Harness(spark, proxy.url, folder, [entry], changelog=most)
+
+
+def insert(lake: Lake, name: str, number: int) -> int:
+    """Appends a row and returns the bytes of a data file, which all have about as many."""
+    lake.sql(f"insert into lake.{name} values ({number}, 'n{number}')")
+    return int(lake.sql(f"select max(file_size_in_bytes) from lake.{name}.files")[0][0])
+
+
+def batches(proxy: FaultProxy) -> list[list[str]]:
+    """The ids written, by batch."""
+    writes = sorted(document_writes(proxy.writes(), "some"), key=lambda write: write.version or 0)
+    by_version = groupby(writes, key=lambda write: write.version)
+    return [sorted(write.id for write in batch) for _, batch in by_version]

@@ -1,0 +1,187 @@
+"""Tables with damaged files: each says which file and why, and the others go on.
+
+One pipeline with all of them. A damaged table changes neither its index nor what its state
+document says is applied; once the file is put back, the next run comes through.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from icdc_api.job import RunMode
+from support_damage import (
+    ADDED,
+    DELETES,
+    LIST,
+    MANIFEST,
+    METADATA,
+    OLD_MANIFEST,
+    REMOVED,
+    Damage,
+    Find,
+    How,
+    cut,
+    garbage,
+    lost,
+    newer,
+    other_byte,
+    version_hint,
+)
+from support_harness import Harness
+from support_stories import COW2, MOR2, MOR3, Format, Op, Stage, Step, Story, gone, put, rows
+from support_telling import Told, assert_told
+
+pytestmark = pytest.mark.spark
+
+FILL = "insert into {t} " + rows("(1,'needle',1), (2,'b',2), (3,'c',3)")
+FILLED = [put(str(n), id=n, name=name, age=n) for n, name in ((1, "needle"), (2, "b"), (3, "c"))]
+INSERT = "insert into {t} values (4,'needles',4)", put("4", id=4, name="needles", age=4)
+UPDATE = "update {t} set name = 'bb' where id = 2", put("2", id=2, name="bb", age=2)
+DELETE = "delete from {t} where id = 2", gone("2")
+PLAIN = "alter table {t} set tblproperties ('write.parquet.compression-codec'='uncompressed')"
+
+MISSING = (
+    "{n}: a file that the snapshot refers to is gone (java.io.FileNotFoundException: File {file} "
+    "does not exist)"
+)
+SHORT = "{n}: the file {file} is damaged: it has {left} bytes, and by its manifest {whole}"
+ENDS = "{n}: the file {file} is damaged: it does not begin and end as a file of the format %s does"
+EARLY = "{n}: a file of the table ends too early ({file}: java.io.EOFException)"
+PAGE = (
+    "{n}: a file of the table is damaged (org.apache.iceberg.shaded.org.apache.parquet.io."
+    "ParquetDecodingException: could not verify page integrity, CRC checksum verification failed); "
+    "it is {file}"
+)
+NO_METADATA = (
+    "{n}: the table's metadata file is gone (org.apache.iceberg.exceptions.ValidationException: "
+    "Metadata file for version {number} is missing under {folder})"
+)
+HALF_METADATA = (
+    "{n}: the table's metadata file is damaged ({file}: org.apache.iceberg.shaded.com.fasterxml."
+    "jackson.core.io.JsonEOFException: Unexpected end-of-input in VALUE_STRING)"
+)
+NEWER = (
+    "{n}: the table's metadata is of a format version that is newer than this Iceberg reads; use "
+    "an image with a newer one (spec.spark.image) (java.lang.IllegalArgumentException: Cannot read "
+    "unsupported version 9)"
+)
+NO_AVRO = (
+    "{n}: a file of the table is damaged ({file}: "
+    "org.apache.iceberg.shaded.org.apache.avro.InvalidAvroMagicException: Not an Avro data file)"
+)
+
+
+def written_as(kind: str) -> str:
+    return f"alter table {{t}} set tblproperties ('write.format.default'='{kind}')"
+
+
+def damaged(
+    name: str,
+    find: Find,
+    how: How,
+    reason: str,
+    message: str,
+    *,
+    change: tuple[str, Op] = INSERT,
+    table: Format = COW2,
+    before: Sequence[str] = (),
+    asked: RunMode | None = None,
+) -> Story:
+    """A table whose second batch meets a damaged file; `asked` meets it too."""
+    damage = Damage(find, how)
+    statement, write = change
+
+    def check(stage: Stage) -> None:
+        first_is_applied(stage)
+        if asked is not None:
+            answer = answered(stage, asked)
+            assert (answer["reason"], answer["message"]) == (reason, stage.told(message))
+
+    return Story(
+        name=name,
+        format=table,
+        steps=[
+            Step(do=[*before, FILL], writes=FILLED),
+            Step(do=[statement, damage.do], reason=reason, message=message, check=check),
+            Step(do=[damage.undo], writes=[write]),
+        ],
+    )
+
+
+def first_is_applied(stage: Stage) -> None:
+    """The state is as the first batch left it, but for an intent of the second."""
+    path = f"icdc-state/_doc/{stage.story.alias}"
+    state: dict[str, Any] = stage.call("GET", path)["_source"]
+    intent = state["intent"] or {"ordinal": 2, "from": state["applied"]["snapshotId"]}
+    assert state["applied"]["ordinal"] == 1
+    assert intent["ordinal"] == 2
+    assert intent["from"] == state["applied"]["snapshotId"]
+
+
+def answered(stage: Stage, mode: RunMode) -> dict[str, Any]:
+    """What plan or verify answers for the table alone."""
+    with TemporaryDirectory() as folder:
+        harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")
+        return harness.inspect(mode)
+
+
+def never_exported(name: str, how: How, reason: str, message: str) -> Story:
+    """A table whose export meets a damaged file."""
+    damage = Damage(ADDED, how)
+    step = Step(do=[FILL, damage.do], reason=reason, message=message, documents={})
+    return Story(name=name, steps=[step, Step(do=[damage.undo], writes=FILLED)])
+
+
+def without_hint() -> Story:
+    """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
+    damage = Damage(version_hint, lost)
+    second = Step(do=[INSERT[0], damage.do], writes=[INSERT[1]])
+    return Story(name="hint_missing", steps=[Step(do=[FILL], writes=FILLED), second])
+
+
+HEALTHY = Story(
+    name="healthy",
+    steps=[
+        Step(do=[FILL], writes=FILLED),
+        Step(do=[UPDATE[0]], writes=[UPDATE[1]]),
+        Step(do=[DELETE[0]], writes=[DELETE[1]]),
+    ],
+)
+GONE, BAD = "DataFileMissing", "FileUnreadable"
+PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
+STORIES = [
+    HEALTHY,
+    without_hint(),
+    damaged("added_missing", ADDED, lost, GONE, MISSING),
+    damaged("added_cut", ADDED, cut, BAD, SHORT),
+    damaged("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
+    damaged("avro_cut", ADDED, cut, BAD, SHORT, before=[written_as("avro")]),
+    damaged(
+        "removed_garbage", REMOVED, garbage, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
+    ),
+    damaged("deletes_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR2),
+    damaged("vector_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR3),
+    damaged("vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3),
+    damaged("manifest_missing", MANIFEST, lost, GONE, MISSING, asked=PLAN),
+    damaged("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
+    damaged("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
+    damaged("list_missing", LIST, lost, GONE, MISSING, asked=PLAN),
+    damaged("metadata_missing", METADATA, lost, GONE, NO_METADATA, asked=PLAN),
+    damaged("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
+    damaged("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
+    never_exported("export_missing", lost, GONE, MISSING),
+    never_exported("export_garbage", garbage, BAD, ENDS % "PARQUET"),
+]
+
+
+@pytest.fixture(scope="module")
+def told(teller: Callable[..., Told]) -> Told:
+    return teller(STORIES)
+
+
+@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+def test_a_damaged_table_names_its_file_and_the_others_go_on(told: Told, alias: str) -> None:
+    assert_told(told[alias])

@@ -1,0 +1,76 @@
+"""A run that goes on: every table is followed, and one that nobody changes costs no reading."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunReport
+from icdc_api.status import TableState
+from icdc_spark.application import MAX_TABLES_AT_ONCE, Application
+from support_faultproxy import FaultProxy
+from support_file_reads import bytes_read
+from support_harness import Harness
+from support_lake import Lake
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "idle"
+IDENTITY = f"/{ALIAS}-000001/_settings/index.uuid"
+"""What is asked at each look: whether the index is still the one that was written."""
+POLLS = 3
+
+
+def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    # It comes after as many as are worked on at a time, and those are never done.
+    missing: list[dict[str, object]] = [
+        {"name": f"db.missing{number}"} for number in range(MAX_TABLES_AT_ONCE)
+    ]
+    entries: list[dict[str, object]] = [
+        *missing,
+        {"name": name, "index": ALIAS, "identifierColumns": ["id"]},
+    ]
+    pipeline = Harness(spark, proxy.url, tmp_path, entries)
+    request, stop = pipeline.request(continuous=True), threading.Event()
+
+    def status() -> TableState | None:
+        return RunReport.read(Path(request.report_path)).tables[-1].state
+
+    def polls() -> int:
+        return len(proxy.requests(IDENTITY))
+
+    def until_polled(times: int) -> None:
+        wanted = polls() + times
+        until(lambda: polls() >= wanted, f"{times} more polls", seconds=60)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Application(request, spark, stop).run)
+        try:
+            until(lambda: ALIAS in oracle_aliases(clean_indices), "it is exported", seconds=120)
+            until(lambda: status() is TableState.STREAMING, "it is followed")
+            # A catalog of numbered files is sure of what it read after the second look.
+            until_polled(POLLS)
+            read, asked = bytes_read(spark), len(proxy.requests())
+            until_polled(POLLS)
+            assert bytes_read(spark) == read
+            about = [each.target for each in proxy.requests()[asked:]]
+            assert {target for target in about if ALIAS in target} == {IDENTITY}
+            lake.sql(f"insert into lake.{name} values (2, 'b')")
+            until(lambda: len(oracle.indexed(clean_indices, ALIAS)) == 2, "the commit is seen")
+            assert bytes_read(spark) > read
+        finally:
+            stop.set()
+        assert running.result(60).outcome is None
+
+
+def oracle_aliases(url: str) -> str:
+    """The names of all aliases."""
+    return str(oracle.request(f"{url}/_alias", "GET", None))

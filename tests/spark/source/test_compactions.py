@@ -1,0 +1,241 @@
+"""Compactions between two snapshots: what need not be read, and that it was right not to."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import DataFileMissing, SourceUnavailable
+from icdc_spark.batches import check_plan
+from icdc_spark.diff.changes import changes
+from icdc_spark.diff.plan import ChangePlan, plan_changes
+from icdc_spark.readers.choose import open_reader
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parsed
+from support_metadata_table import MetadataTable
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id bigint not null, country string, name string"
+FIRST = "values (1, 'NL', 'a'), (2, 'NL', 'b'), (3, 'DE', 'c'), (4, 'DE', null)"
+SECOND = "values (5, 'NL', 'e'), (6, 'DE', 'f')"
+
+COMPACT = "compact"
+APPEND = "insert into {t} values (7, 'NL', 'g')"
+UPDATE_DE = "update {t} set name = 'x' where id = 3"
+DELETE_NL = "delete from {t} where id = 1"
+DELETE_DE = "delete from {t} where id = 6"
+DROP_NL = "delete from {t} where country = 'NL'"
+APPEND_DE = "insert into {t} select /*+ coalesce(1) */ * from values (7, 'DE', 'g'), (8, 'DE', 'h')"
+DELETE_LATE = "delete from {t} where id = 7"
+EVOLVE = "alter table {t} add partition field bucket(2, id)"
+
+
+class Read(NamedTuple):
+    """How many rows a plan reads of each kind; of files with deletes all rows."""
+
+    added: int = 0
+    removed: int = 0
+    with_deletes: int = 0
+
+
+TABLES = {
+    "cow": (COPY_ON_WRITE, 2),
+    "cow-v3": (COPY_ON_WRITE, 3),
+    "mor": (MERGE_ON_READ, 2),
+    "mor-v3": (MERGE_ON_READ, 3),
+}
+
+
+class Case(NamedTuple):
+    """Statements before and after the earlier snapshot, and what is to be read then."""
+
+    name: str
+    tables: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    expected: Read
+
+
+ANY = "cow mor-v3"
+CASES = [
+    Case("compaction alone", ANY, (), (COMPACT,), Read()),
+    Case("compaction that applies deletes", "mor", (DELETE_NL,), (COMPACT,), Read()),
+    Case("compaction of what a compaction wrote", ANY, (), (COMPACT, COMPACT), Read()),
+    Case("rows appended after it", ANY, (), (COMPACT, APPEND), Read(added=1)),
+    Case("rows appended before it", ANY, (), (APPEND, COMPACT), Read(added=1)),
+    Case("twice, with rows in between", ANY, (), (COMPACT, APPEND, COMPACT), Read(added=1)),
+    Case("rows updated after it elsewhere", "cow", (), (COMPACT, UPDATE_DE), Read(3, 3)),
+    Case("rows updated before it elsewhere", "cow-v3", (), (UPDATE_DE, COMPACT), Read(2, 2)),
+    Case("rows deleted before it", "mor", (), (DELETE_NL, COMPACT), Read(with_deletes=2)),
+    Case("rows deleted after it", "mor", (), (COMPACT, DELETE_NL), Read(3, 3)),
+    Case(
+        "deleted before it of a file of other partition spec",
+        "mor-v3",
+        (EVOLVE,),
+        (DELETE_NL, COMPACT),
+        Read(with_deletes=2),
+    ),
+    Case("spec changed by it", ANY, (EVOLVE,), (COMPACT,), Read()),
+    Case("all rows of a partition deleted first", "mor-v3", (), (DROP_NL, COMPACT), Read(0, 3)),
+    Case(
+        "late rows deleted before it",
+        "mor-v3",
+        (),
+        (APPEND_DE, DELETE_LATE, COMPACT),
+        Read(added=2),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        pytest.param(case, kind, id=f"{case.name}-{kind}")
+        for case in CASES
+        for kind in case.tables.split()
+    ],
+)
+def test_of_a_compaction_is_read_only_what_may_differ(lake: Lake, case: Case, kind: str) -> None:
+    name = filled(lake, *TABLES[kind])
+    play(lake, name, case.before)
+    since = lake.head(name)
+    documents = applied({}, lake.changes(name, None))
+    play(lake, name, case.after)
+
+    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == case.expected
+    assert applied(documents, lake.changes(name, since)) == applied({}, lake.changes(name, None))
+
+
+def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
+    name = filled(lake, COPY_ON_WRITE, 2)
+    since = lake.head(name)
+    lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
+    play(lake, name, (APPEND, COMPACT))
+    expire(lake, name)
+
+    assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == Read(7, 6)
+    assert lake.changes(name, since).short == [("c", "7")]
+
+
+def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> None:
+    name = filled(lake, COPY_ON_WRITE, 2)
+    since = lake.head(name)
+    lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
+    play(lake, name, (APPEND, COMPACT))
+    until, table = lake.head(name), lake.table(name)
+    plan = plan_changes(table, since, until)
+    gone = DataFileMissing("no such file")
+
+    check_plan(table, plan, plan_changes, gone)
+    expire(lake, name)
+    with (
+        pytest.raises(DataFileMissing),
+        open_reader(lake.session, table, until, spec := lake.spec(name)) as reader,
+    ):
+        parsed(changes(reader, plan, spec, version=VERSION))
+    with pytest.raises(SourceUnavailable, match="the batch is planned anew"):
+        check_plan(table, plan, plan_changes, gone)
+    assert read_of(plan_changes(table, since, until)) == Read(7, 6)
+
+
+def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
+    name = filled(lake, COPY_ON_WRITE, 2)
+    first = lake.head(name)
+    play(lake, name, (COMPACT, APPEND))
+    since = lake.head(name)
+    lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
+
+    assert read_of(plan_changes(lake.table(name), since, first)) == Read(6, 7)
+    assert lake.changes(name, since).short == [("d", "7")]
+
+
+class TestDoubtful:
+    """Snapshots that call themselves a replacement and cannot be one, or are not known to be."""
+
+    def test_one_that_lost_rows_is_compared(self, spark: SparkSession) -> None:
+        assert replaced(spark, rows=2, by=1) == Read(1, 2)
+
+    def test_one_that_kept_their_number_is_not(self, spark: SparkSession) -> None:
+        assert replaced(spark, rows=2, by=2) == Read()
+
+    def test_one_whose_old_file_was_put_back_counts_as_added(self, spark: SparkSession) -> None:
+        table = table_of(spark, 2)
+        old, new = of_rows(table, 2), of_rows(table, 2)
+        table.java.newFastAppend().appendFile(old).commit()
+        since = head(table)
+        rewrite(table, old, new)
+        table.java.newFastAppend().appendFile(old).commit()
+
+        assert read_of(plan_changes(table.loaded(), since, head(table))) == Read(2, 0)
+
+    def test_one_with_equality_deletes_that_came_since_is_compared(
+        self, spark: SparkSession
+    ) -> None:
+        table = table_of(spark, 2)
+        old, new = of_rows(table, 2), of_rows(table, 2)
+        table.java.newFastAppend().appendFile(old).commit()
+        since = head(table)
+        rewrite(table, old, new)
+        table.java.newRowDelta().addDeletes(table.equality_deletes(new)).commit()
+
+        assert read_of(plan_changes(table.loaded(), since, head(table))) == Read(2, 2)
+
+
+def filled(lake: Lake, mode: str, version: int) -> str:
+    """A table of six rows in two commits, partitioned by country."""
+    name = lake.create(COLUMNS, mode=mode, version=version, partitioned="country")
+    for rows in (FIRST, SECOND):
+        lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({rows})")
+    return name
+
+
+def expire(lake: Lake, name: str) -> None:
+    """Of all snapshots but the current and those with a name."""
+    lake.sql(
+        f"call lake.system.expire_snapshots(table => '{name}', retain_last => 1, "
+        "older_than => timestamp '2999-01-01 00:00:00')"
+    )
+
+
+def play(lake: Lake, name: str, statements: Sequence[str]) -> None:
+    for each in statements:
+        if each == COMPACT:
+            lake.compact(name)
+        else:
+            lake.sql(each.format(t=f"lake.{name}"))
+
+
+def read_of(plan: ChangePlan) -> Read:
+    deletes = max(plan.deletes_before.records, plan.deletes_after.records)
+    return Read(plan.added.records, plan.removed.records, deletes)
+
+
+def replaced(spark: SparkSession, *, rows: int, by: int) -> Read:
+    """What is read where one file replaced another, by the count of their rows."""
+    table = table_of(spark, 2)
+    old, new = of_rows(table, rows), of_rows(table, by)
+    table.java.newFastAppend().appendFile(old).commit()
+    since = head(table)
+    rewrite(table, old, new)
+    return read_of(plan_changes(table.loaded(), since, head(table)))
+
+
+def table_of(spark: SparkSession, version: int) -> MetadataTable:
+    return MetadataTable(spark, **{"format-version": str(version)})
+
+
+def of_rows(table: MetadataTable, rows: int) -> Any:
+    """A data file that says it has so many rows."""
+    file = table.data_file()
+    builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(table.java.spec())
+    return builder.copy(file).withRecordCount(rows).build()
+
+
+def rewrite(table: MetadataTable, old: Any, new: Any) -> None:
+    table.java.newRewrite().deleteFile(old).addFile(new).commit()
+
+
+def head(table: MetadataTable) -> int:
+    table.java.refresh()
+    return int(table.java.currentSnapshot().snapshotId())

@@ -1,0 +1,90 @@
+"""Random histories: after any commits, the batch between two snapshots makes one the other.
+
+The oracle is independent of the diff: a model in Python of what every operation does, which a read
+by Iceberg's own reader confirms. `make soak` plays thousands.
+"""
+
+import itertools
+import os
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from histories.checking import Pair, check_alone, check_model, check_together, pair
+from histories.columns import EVERY, PLAIN
+from histories.history import History, Kind
+from histories.playing import play
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
+
+pytestmark = pytest.mark.spark
+
+TOGETHER = {"plain": (PLAIN, 15), "all-types": (EVERY, 5)}
+"""How many histories are evaluated together, by the columns that they have."""
+HISTORIES = int(os.environ.get("ICDC_HISTORIES") or 20)
+"""How many are played about; ICDC_HISTORIES says another number."""
+SYNCS = 2
+"""How many syncs of a history are looked at, beside one between any two snapshots."""
+STATEMENTS = 0.01
+"""The share of statements on Spark among the operations."""
+
+KINDS = (
+    Kind(mode=COPY_ON_WRITE, version=1),
+    Kind(mode=MERGE_ON_READ, version=1, upgrades=True),
+    Kind(mode=COPY_ON_WRITE, version=2),
+    Kind(mode=MERGE_ON_READ, version=2, upgrades=True),
+    Kind(mode=MERGE_ON_READ, version=3),
+)
+ROUNDS = range(-(-HISTORIES // sum(count for _, count in TOGETHER.values())))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", ROUNDS)
+@pytest.mark.parametrize("columns", TOGETHER)
+def test_any_history_leads_from_one_snapshot_to_the_other(
+    lake: Lake,
+    rng: random.Random,
+    record_property: Callable[[str, object], None],
+    columns: str,
+    number: int,
+) -> None:
+    types, count = TOGETHER[columns]
+    histories, operations = [], 0
+    for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
+        own = random.Random(rng.getrandbits(64))
+        history = History(lake.session, lake.new_name(), kind, types, own, position)
+        wanted = own.randint(10, 40)
+        play(history, operations=wanted, statements=STATEMENTS)
+        operations += wanted
+        histories.append(history)
+    starts = rng.sample(range(1, 30), k=10)
+    pairs = [each for history in histories for each in some_pairs(history, starts)]
+    for history in histories:
+        mine = [each for each in pairs if each.history is history]
+        ends = {end for each in mine for end in (each.since, each.until) if end is not None}
+        check_model(history, sorted(ends))
+    checked = check_together(pairs)
+    check_alone(rng.choice(pairs))
+    for history in histories:
+        shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
+    record_property(
+        "tried",
+        f"{count} histories with {columns} of {operations} operations: {len(pairs)} pairs of "
+        f"snapshots, {checked} batches",
+    )
+
+
+def some_pairs(history: History, starts: Sequence[int]) -> list[Pair]:
+    """A few syncs one after another up to the head, and one from anywhere to anywhere.
+
+    Syncs start at these sequence numbers where they can: what hangs on one is then evaluated
+    together too.
+    """
+    known = [each for each in history.states if each != history.head]
+    liked = [each for each in known if history.sequence_number(each) in starts] or known
+    chosen = set(history.rng.sample(liked, k=min(SYNCS, len(liked))))
+    syncs = [each for each in known if each in chosen] + [history.head]
+    anywhere = history.rng.choice([None, *liked]), history.rng.choice([*known, history.head])
+    return [pair(history, since, until) for since, until in [*itertools.pairwise(syncs), anywhere]]

@@ -1,0 +1,219 @@
+"""The plan between two snapshots is the one that listing both of them whole would give.
+
+The oracle lists all files of both sides by Iceberg's own planning.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import DataFileMissing
+from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg.changed_files import list_changed
+from icdc_spark.iceberg.manifest_index import ManifestIndex
+from icdc_spark.iceberg.manifests import data_entries, manifests_of
+from icdc_spark.iceberg.planning import FileGroup, list_files
+from icdc_spark.iceberg.tables import IcebergTable
+from support_metadata_history import MetadataHistory
+from support_metadata_table import MetadataTable
+
+pytestmark = pytest.mark.spark
+
+STEPS = 25
+PAIRS = 10
+HISTORIES_PER_TABLE = 2
+
+
+@pytest.mark.parametrize(
+    ("version", "upgrades"),
+    [
+        pytest.param(1, False, id="v1"),
+        pytest.param(2, False, id="v2"),
+        pytest.param(3, False, id="v3"),
+        pytest.param(1, True, id="upgraded"),
+    ],
+)
+@pytest.mark.parametrize("number", range(HISTORIES_PER_TABLE))
+def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
+    spark: SparkSession, rng: random.Random, version: int, upgrades: bool, number: int
+) -> None:
+    table = new_table(spark, version, merge_at=rng.choice([2, 3, 100]))
+    history = MetadataHistory(table, rng, upgrades=upgrades)
+    for _ in range(STEPS):
+        history.step()
+    loaded = table.loaded()
+    for _ in range(PAIRS):
+        since, until = history.pair()
+        index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
+        sides = list_changed(loaded, since, until, index=index)
+        assert told(loaded, compare(since, until, *sides)) == told(
+            loaded, plan_by_listing(loaded, since, until)
+        ), f"{history.log} from {since} to {until}"
+
+
+class TestDeletes:
+    """What random histories meet seldom."""
+
+    @pytest.mark.parametrize("kind", ["equality", "position"])
+    def test_deletes_for_more_than_one_file_concern_those_in_manifests_of_both_snapshots(
+        self, spark: SparkSession, kind: str
+    ) -> None:
+        table = new_table(spark, 2)
+        files = [commit_append(table) for _ in range(3)]
+        since = head(table)
+        if kind == "equality":
+            made = table.equality_deletes(files[0])
+        else:
+            made = table.position_deletes(files[0], target=False)
+        table.java.newRowDelta().addDeletes(made).commit()
+
+        assert counted(table, since) == (0, 0, 0, 3)
+
+    def test_deletes_of_the_commit_that_added_their_file_apply(self, spark: SparkSession) -> None:
+        table = new_table(spark, 2)
+        commit_append(table)
+        since, file = head(table), table.data_file()
+        deletes = table.position_deletes(file, target=True)
+        table.java.newRowDelta().addRows(file).addDeletes(deletes).commit()
+
+        assert counted(table, since) == (1, 0, 0, 0)
+
+    def test_a_file_that_was_put_in_again_is_later_than_its_deletes(
+        self, spark: SparkSession
+    ) -> None:
+        table = new_table(spark, 2)
+        file = commit_append(table)
+        commit_deletes(table, file)
+        since = head(table)
+        table.java.newDelete().deleteFile(file).commit()
+        table.java.newFastAppend().appendFile(file).commit()
+
+        assert counted(table, since) == (0, 0, 1, 0)
+
+
+class TestWhatIsRead:
+    """Manifests that planning must not read are taken away."""
+
+    def test_manifests_that_both_snapshots_have_are_not_read(self, spark: SparkSession) -> None:
+        table = new_table(spark, 2)
+        files = [commit_append(table) for _ in range(4)]
+        since = head(table)
+        table.java.newOverwrite().deleteFile(files[0]).addFile(table.data_file()).commit()
+        take_away(table, [manifest_of(table, file) for file in files[1:]])
+
+        plan = plan_changes(table.loaded(), since, head(table))
+        assert (plan.added.files, plan.removed.files) == (1, 1)
+
+    @pytest.mark.parametrize("version", [2, 3])
+    def test_manifests_are_searched_for_the_files_of_deletes_only_once(
+        self, spark: SparkSession, version: int
+    ) -> None:
+        table, index = new_table(spark, version), ManifestIndex()
+        first, second, *others = [commit_append(table) for _ in range(4)]
+        since = head(table)
+        commit_deletes(table, first)
+        assert changed(table, since, index) == [first.location()]
+
+        since = head(table)
+        commit_deletes(table, second)
+        take_away(table, [manifest_of(table, file) for file in (first, *others)])
+        assert changed(table, since, index) == [second.location()]
+        with pytest.raises(DataFileMissing):
+            changed(table, since, ManifestIndex())
+
+    def test_a_changed_manifest_that_is_gone_is_named(self, spark: SparkSession) -> None:
+        table = new_table(spark, 2)
+        commit_append(table)
+        since = head(table)
+        gone = manifest_of(table, commit_append(table))
+        take_away(table, [gone])
+
+        with pytest.raises(DataFileMissing, match=re.escape(gone)):
+            plan_changes(table.loaded(), since, head(table))
+
+
+def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
+    """Files of the plan up to the present snapshot by group; it is the oracle's."""
+    loaded, until = table.loaded(), head(table)
+    plan = plan_changes(loaded, since, until)
+    assert told(loaded, plan) == told(loaded, plan_by_listing(loaded, since, until))
+    groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
+    added, removed, before, after = (group.files for group in groups)
+    return added, removed, before, after
+
+
+def commit_append(table: MetadataTable) -> Any:
+    """A data file in a manifest of its own."""
+    file = table.data_file()
+    table.java.newFastAppend().appendFile(file).commit()
+    return file
+
+
+def commit_deletes(table: MetadataTable, file: Any) -> None:
+    """Deletes for a data file alone."""
+    vectors = table.java.operations().current().formatVersion() >= 3
+    made = table.vector(file) if vectors else table.position_deletes(file, target=True)
+    table.java.newRowDelta().addDeletes(made).commit()
+
+
+def head(table: MetadataTable) -> int:
+    found = table.loaded().head()
+    assert found is not None
+    return found.id
+
+
+def manifest_of(table: MetadataTable, file: Any) -> str:
+    loaded = table.loaded()
+    entries = data_entries(loaded, manifests_of(loaded, head(table)).data)
+    return entries[file.location()].manifest
+
+
+def changed(table: MetadataTable, since: int, index: ManifestIndex) -> list[str]:
+    """The files that are listed of the present snapshot, by location."""
+    sides = list_changed(table.loaded(), since, head(table), index=index)
+    return [file.location for file in sides.later.files]
+
+
+def take_away(table: MetadataTable, paths: Sequence[str]) -> None:
+    for path in paths:
+        table.java.io().deleteFile(path)
+
+
+def new_table(spark: SparkSession, version: int, merge_at: int = 100) -> MetadataTable:
+    return MetadataTable(
+        spark,
+        **{"format-version": str(version), "commit.manifest.min-count-to-merge": str(merge_at)},
+    )
+
+
+def plan_by_listing(table: IcebergTable, since: int | None, until: int) -> ChangePlan:
+    return compare(since, until, list_files(table, since), list_files(table, until))
+
+
+def told(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
+    """All that a plan says, its tasks in their order and whole."""
+    groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
+    names = ("added", "removed", "deletes_before", "deletes_after")
+    return {name: told_group(table, group) for name, group in zip(names, groups, strict=True)}
+
+
+def told_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:
+    tasks = [told_task(table, task) for task in table.bridge.each(group.tasks)]
+    return {"tasks": tasks, "files": group.files, "records": group.records, "bytes": group.bytes}
+
+
+def told_task(table: IcebergTable, task: Any) -> dict[str, Any]:
+    deletes = table.bridge.each(task.deletes())
+    return {
+        "file": str(task.file().toString()),
+        "sequence": task.file().dataSequenceNumber(),
+        "first_row_id": task.file().firstRowId(),
+        "spec": str(task.spec().toString()),
+        "schema": str(task.schema().toString()),
+        "range": (task.start(), task.length()),
+        "deletes": sorted(f"{each.dataSequenceNumber()} {each.toString()}" for each in deletes),
+    }

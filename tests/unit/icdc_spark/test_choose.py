@@ -1,0 +1,56 @@
+"""Which strategy a plan gets, by its counts and by what can be asked of its rows."""
+
+import pytest
+
+from icdc_spark.diff.changes import ONE_READ_BYTES, Strategy, choose
+from icdc_spark.diff.plan import ChangePlan
+from icdc_spark.iceberg.planning import FileGroup
+
+pytestmark = pytest.mark.unit
+
+SMALL, LARGE = ONE_READ_BYTES, ONE_READ_BYTES + 1
+
+
+def group(size: int) -> FileGroup:
+    """A file of so many bytes, none for 0."""
+    return FileGroup(tasks=None, files=1 if size else 0, records=size, bytes=size)
+
+
+def plan(
+    *, added: int = 0, removed: int = 0, before: int = 0, after: int = 0, since: int | None = None
+) -> ChangePlan:
+    return ChangePlan(
+        from_id=1,
+        to_id=2,
+        added=group(added),
+        removed=group(removed),
+        deletes_before=group(before),
+        deletes_after=group(after),
+        lineage_since=since,
+    )
+
+
+@pytest.mark.parametrize(
+    ("planned", "expected"),
+    [
+        (plan(added=LARGE), Strategy.APPEND),
+        (plan(added=LARGE, since=7), Strategy.APPEND),
+        (plan(added=SMALL, removed=1), Strategy.ONE_READ),
+        (plan(added=LARGE, removed=1), Strategy.TWO_READS),
+        (plan(added=LARGE, after=1), Strategy.STREAM),
+        (plan(added=LARGE, removed=1, after=1), Strategy.TWO_READS),
+        (plan(added=SMALL, removed=1, since=7), Strategy.LINEAGE),
+        (plan(added=LARGE, removed=1, since=7), Strategy.LINEAGE),
+        (plan(added=LARGE, after=1, since=0), Strategy.LINEAGE),
+        (plan(before=1, since=7), Strategy.LINEAGE),
+    ],
+)
+def test_the_cheapest_strategy_that_is_allowed_is_chosen(
+    planned: ChangePlan, expected: Strategy
+) -> None:
+    assert choose(planned) is expected
+
+
+def test_a_reader_that_cannot_ask_rows_gets_what_a_table_without_lineage_gets() -> None:
+    assert choose(plan(added=SMALL, removed=1, since=7), lineage=False) is Strategy.ONE_READ
+    assert choose(plan(added=LARGE, after=1, since=7), lineage=False) is Strategy.STREAM

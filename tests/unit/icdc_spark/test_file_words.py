@@ -1,0 +1,64 @@
+"""What Iceberg's words about a broken file mean."""
+
+import pytest
+
+from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
+from icdc_spark.iceberg.file_words import meaning, told
+
+LIST = "s3://lake/t/metadata/snap-1.avro"
+AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file: {LIST}\n"
+
+
+@pytest.mark.parametrize(
+    ("classes", "text", "expected"),
+    [
+        ({"IllegalArgumentException"}, "Cannot read unsupported version 9", FileUnreadable),
+        (
+            {"ValidationException"},
+            "Metadata file for version 5 is missing under s3://lake/t/metadata",
+            DataFileMissing,
+        ),
+        (
+            {"RuntimeIOException", "JsonEOFException", "JsonProcessingException"},
+            "Failed to read file: s3://lake/t/metadata/v5.metadata.json",
+            FileUnreadable,
+        ),
+        # A REST catalog behind a proxy that answers with a page.
+        ({"RESTException", "JsonProcessingException"}, "failed to parse response body", None),
+        ({"RuntimeIOException", "EOFException"}, f"{AROUND}java.io.EOFException", FileUnreadable),
+        ({"EOFException"}, "java.io.EOFException", None),
+        (
+            {"RuntimeIOException", "EOFException"},
+            f"{AROUND}java.io.EOFException: End of File Exception between local host is: a; "
+            "destination host is: b",
+            None,
+        ),
+        ({"AvroRuntimeException"}, "Malformed data. Length is negative: -7", FileUnreadable),
+        ({"AvroRuntimeException", "IOException"}, "java.io.IOException: reset", None),
+        ({"AvroRuntimeException", "IOException"}, "IOException: Invalid sync!", FileUnreadable),
+        ({"ParquetDecodingException"}, "CRC checksum verification failed", FileUnreadable),
+        ({"AvroRuntimeException", "NotFoundException"}, "no such key", None),
+        ({"ParquetDecodingException", "SocketException"}, "could not read page", None),
+        ({"RuntimeIOException", "IOException"}, f"{AROUND}java.io.IOException: reset", None),
+    ],
+)
+def test_a_broken_file_is_told_from_a_broken_connection(
+    classes: set[str], text: str, expected: type[TableError] | None
+) -> None:
+    found = meaning(classes, text)
+    assert (found[0] if found else None) is expected
+
+
+@pytest.mark.parametrize(
+    ("detail", "text", "expected"),
+    [
+        ("java.io.EOFException", AROUND, f"{LIST}: java.io.EOFException"),
+        (f"File {LIST} does not exist", AROUND, f"File {LIST} does not exist"),
+        ("reset", "Failed to open Parquet file: /a b/c.parquet\nreset", "/a b/c.parquet: reset"),
+        ("reset", "Failed to connect to host: a/b", "reset"),
+    ],
+)
+def test_the_file_is_named_where_only_another_cause_names_it(
+    detail: str, text: str, expected: str
+) -> None:
+    assert told(detail, text) == expected

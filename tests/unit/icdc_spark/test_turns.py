@@ -1,0 +1,59 @@
+"""Threads work a few at a time, and none that asks again goes before one that waits."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from icdc_spark.turns import Turns
+from support_wait import until
+
+pytestmark = pytest.mark.unit
+
+SECONDS = 30.0
+
+
+def test_no_more_threads_than_there_are_turns_are_inside() -> None:
+    turns, inside, most = Turns(2), 0, 0
+    lock, both = threading.Lock(), threading.Barrier(2)
+
+    def work() -> None:
+        nonlocal inside, most
+        with turns:
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            both.wait(SECONDS)  # never alone either
+            with lock:
+                inside -= 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(work) for _ in range(4)]:
+            future.result(SECONDS)
+    assert most == 2
+
+
+def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
+    turns, order = Turns(1), []
+
+    def work(name: str) -> None:
+        with turns:
+            order.append(name)
+
+    with ThreadPoolExecutor(2) as pool:
+        with turns:
+            waiting = []
+            for number, name in enumerate(("first", "second"), start=1):
+                waiting.append(pool.submit(work, name))
+                until(lambda n=number: turns.waiting == n, f"{name} waits")  # type: ignore[misc]
+        work("again")
+        for future in waiting:
+            future.result(SECONDS)
+    assert order == ["first", "second", "again"]
+
+
+def test_a_turn_is_given_back_by_an_error() -> None:
+    turns = Turns(1)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="x"), turns:
+            raise ValueError("x")

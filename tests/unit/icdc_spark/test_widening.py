@@ -1,0 +1,48 @@
+"""Files of all snapshots can be read under the widest types of one document form."""
+
+import json
+
+import pytest
+
+from icdc_spark.iceberg.widening import widest
+from support_schemas import fields_json
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "expected"),
+    [
+        ("int", "long", "long"),
+        ("long", "int", "long"),
+        ("decimal(9, 2)", "decimal(11, 2)", "decimal(11, 2)"),
+        ("decimal(11, 2)", "decimal(9, 2)", "decimal(11, 2)"),
+        ("decimal(9, 2)", "decimal(11, 3)", "decimal(9, 2)"),
+        ("float", "double", "float"),  # other documents: such a table is exported again
+        ("int", "string", "int"),
+        ("string", "string", "string"),
+    ],
+)
+def test_a_column_has_the_widest_type_that_gives_the_same_documents(
+    own: str, other: str, expected: str
+) -> None:
+    found = json.loads(widest(fields_json({"a": own}), [fields_json({"a": other})]))
+
+    assert found["fields"][0]["type"] == expected
+
+
+def test_types_inside_of_others_are_widened_by_their_field_ids() -> None:
+    def nested(number: str) -> str:
+        pairs = {"type": "map", "key-id": 12, "key": number, "value-id": 13, "value": number}
+        inner = {"type": "list", "element-id": 11, "element": number, "element-required": False}
+        field = {"id": 14, "name": "x", "type": number, "required": False}
+        struct = {"type": "struct", "fields": [field]}
+        return fields_json({"a": inner, "b": {**pairs, "value-required": False}, "c": struct})
+
+    assert json.loads(widest(nested("int"), [nested("long")])) == json.loads(nested("long"))
+
+
+def test_another_column_of_the_same_name_changes_nothing() -> None:
+    own, other = fields_json({"a": "int"}), fields_json({"z": "string", "a": "long"})
+
+    assert json.loads(widest(own, [other])) == json.loads(own)
