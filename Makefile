@@ -9,21 +9,34 @@ PYTEST := $(BIN)/python -m pytest
 # Test processes side by side, each with a Spark and an OpenSearch node of its own (about 4 GB). A
 # file stays in one process, for what its tests share; files start in their order, slow ones first.
 WORKERS ?= 2
+# The parts of the lock, one for each image and one for building them, have the versions of the whole.
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-header --no-annotate
 # All ways in which these stories can go wrong by ICDC_SOAK; without it a fortieth of them.
 SOAK := tests/api/stories
+# Random histories that `make soak` plays.
+HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A chart is packed without what lies outside of it, so it has a copy of the definition.
+CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
+
+# ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
+ARCHIVES := .icdc/images
+CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types layers sizes crds crds-check docs-check lock \
-        test test-unit test-api test-spark soak-operator bench-operator demo clean
+.PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock \
+        images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        soak soak-operator bench-operator bench-planning bench-idle bench-changelog demo cluster-demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Use
-setup: $(STAMP) ## make .venv with icdc and fetch the jars (later starts are offline)
+setup: $(STAMP) ## make .venv with icdc and fetch what Spark needs (later starts are offline)
 	@$(BIN)/python -m icdc_operator.embedded.jars fetch $(JAR_SETS)
+	@$(BIN)/python -m icdc_operator.embedded.class_data
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
@@ -35,8 +48,12 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## run the main job: three tables, changes, a crash, and the proof of equality
 	@$(BIN)/icdc demo $(ARGS)
 
+cluster-demo: setup ## the same on a cluster of one node, made for it (root); ARGS=--keep leaves it
+	@[ -n "$$ICDC_TEST_CLUSTER$$ICDC_TEST_KUBECONFIG" ] || $(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@PYTHONPATH=tests/support $(BIN)/python -m real_cluster.demo --images $(ARCHIVES) $(ARGS)
+
 ##@ Check and test
-check: setup lint types layers sizes crds-check docs-check ## lint, types, layer contracts, sizes, CRD drift, links
+check: setup lint types layers sizes crds-check charts-check docs-check ## lint, types, layer contracts, sizes, drift of CRD and charts, links
 
 lint:
 	$(BIN)/ruff check .
@@ -54,36 +71,84 @@ sizes:
 crds-check:
 	$(BIN)/python -m icdc_api.crd --check
 
+charts-check:
+	$(BIN)/python -m icdc_api.crd --check $(CHART_CRD)
+	$(BIN)/python tools/chart_schema.py --check
+	$(BIN)/python tools/chart_readme.py --check
+
 docs-check:
 	$(BIN)/python tools/check_links.py
 
-test: setup ## every test that CI runs, all levels
-	$(PYTEST) $(PARALLEL) tests
+test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
+	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
+	@if [ -n "$$ICDC_TEST_KUBECONFIG" ] || [ "$$(uname) $$(id -u)" = "Linux 0" ]; \
+	then $(MAKE) --no-print-directory test-cluster; \
+	else echo "LEFT OUT: the level cluster (tests/cluster), which needs root on Linux, or another" \
+	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; fi
 
 test-unit: setup ## the pure level: seconds
 	$(PYTEST) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@$(BIN)/python tests/support/support_kube_binaries.py
+	@$(BIN)/python tests/support/support_kube_binaries.py helm gitops
 	$(PYTEST) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
 
+test-cluster: setup ## a cluster of one node, made for it; as root, the first time half an hour
+	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(PARALLEL) tests/cluster
+
+cluster-up: setup ## bring up such a cluster that stays, and print what to export
+	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@$(CLUSTER) up --images $(ARCHIVES)
+
+cluster-down: setup ## take it down
+	@$(CLUSTER) down
+
 soak-operator: setup ## all that can go wrong in the operator's stories, on a real API server: half an hour
-	ICDC_SOAK=1 $(PYTEST) $(PARALLEL) --timeout 1800 $(SOAK)
+	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 $(SOAK)
+
+soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
+	ICDC_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 \
+	  tests/spark/source/test_long_histories.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
 
+bench-planning: setup ## planning in tables of up to 50,000 files, beside Iceberg's own: ten minutes
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_planning.py $(ARGS)
+
+bench-idle: setup ## a look at 100 tables that nobody has changed: two minutes; ARGS='--table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_idle.py $(ARGS)
+
+bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py $(ARGS)
+
+##@ Images
+images: setup ## build both images as OCI archives; ARGS='--tag T --archive FOLDER'
+	@$(BIN)/python tools/images.py build $(ARGS)
+
+images-check: setup ## look into the images: user, rights, versions, what must not be there
+	@$(BIN)/python tools/images.py check $(ARGS)
+
 ##@ Maintain
-crds: setup ## regenerate the CRD from the models
+crds: setup ## regenerate the CRD from the models, and what the charts have of it
 	$(BIN)/python -m icdc_api.crd --write
+	@$(MAKE) --no-print-directory charts
+
+charts: setup ## regenerate what the charts have from the models, and their tables of values
+	$(BIN)/python -m icdc_api.crd --write $(CHART_CRD)
+	$(BIN)/python tools/chart_schema.py --write
+	$(BIN)/python tools/chart_readme.py --write
 
 lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python part)
-	uv pip compile pyproject.toml --extra operator --extra spark --group dev --universal \
-	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	  --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml --extra operator --extra spark --group dev --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml --extra operator -c requirements.lock -o requirements.operator.lock
+	$(COMPILE) pyproject.toml --extra spark -c requirements.lock -o requirements.spark.lock
+	$(COMPILE) --group build -c requirements.lock -o requirements.build.lock
 	$(BIN)/python -m icdc_operator.embedded.jars lock
 
 clean: ## remove what setup and tests made in the checkout

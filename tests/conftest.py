@@ -13,18 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from support_children import children
 from support_seeds import seeded
 
 _GRACE_SECONDS = 5.0
 
 
-def _children() -> set[str]:
-    """Process ids of our children; empty where the kernel does not list them."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {pid for children in lists for pid in children.read_text().split()}
-
-
-def _command(pid: str) -> str:
+def _command(pid: int) -> str:
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -38,11 +33,11 @@ def nothing_left_running() -> Iterator[None]:
 
     What fixtures of a wider scope started is there before the test, so it is not counted.
     """
-    children, threads = _children(), set(threading.enumerate())
+    before, threads = children(), set(threading.enumerate())
     yield
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
-        left = _children() - children
+        left = children() - before
         alive = {t for t in threading.enumerate() if not t.daemon} - threads
         if not left and not alive:
             return
@@ -77,7 +72,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints every kill, what was tried by the hundred, and the seeds of random tests."""
+    """Prints kills, what was tried by the hundred, what was measured, and seeds."""
     kills, seeds = _properties(terminalreporter, "kill"), _properties(terminalreporter, "seed")
     if kills:
         terminalreporter.section(f"{len(kills)} kills")
@@ -85,6 +80,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{number:3} {kill}")
     for tried in _properties(terminalreporter, "tried"):
         terminalreporter.write_line(f"tried {tried}")
+    for measured in _properties(terminalreporter, "measured"):
+        terminalreporter.write_line(f"measured {measured}")
     for seed, count in Counter(seeds).items():
         terminalreporter.write_line(f"seed {seed}: {count} random tests (ICDC_TEST_SEED={seed})")
 

@@ -19,7 +19,7 @@ from icdc_api.status import (
     TableState,
     TableStatus,
 )
-from icdc_operator.observed import RunPhase, RunSeen
+from icdc_operator.core.observed import RunPhase, RunSeen
 from support_decide_world import TABLES
 from support_pipelines import NOW
 

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from icdc_api import naming, report_text
 from icdc_api.job import RunReport
 from icdc_api.runs import RunStatus
-from icdc_operator import decide
 from icdc_operator.cluster.kube import connect
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.core import decide
+from icdc_operator.core.observed import Decision
 from icdc_operator.manifests.launch import Settings
-from icdc_operator.observed import Decision
 from support_kube_pipelines import Pipelines, Resource
 
 SETTINGS = Settings(image="iceberg-cdc-operator-spark:test")

@@ -11,8 +11,8 @@ from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import Observation
-from icdc_operator.events import Event
-from icdc_operator.observed import Action, CreateRun, ForgetRun, Observed, RunPhase, RunSeen
+from icdc_operator.core.events import Event
+from icdc_operator.core.observed import Action, CreateRun, ForgetRun, Observed, RunPhase, RunSeen
 from support_pipelines import NOW
 
 SHOP = Key("default", "shop")

@@ -6,9 +6,9 @@ from typing import Any
 from icdc_api import naming, report_text
 from icdc_api.job import RunReport
 from icdc_operator.cluster.runs import seen
+from icdc_operator.core.observed import RunSeen
 from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID, LABEL_MANAGED_BY
-from icdc_operator.observed import RunSeen
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUN = "shop-e1-1"
@@ -92,6 +92,15 @@ def driver_pod(
 def condition(kind: str, status: str, reason: str, message: str = "") -> Resource:
     """A part of a pod's status."""
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
+
+
+NODE_SILENT: Resource = {
+    "conditions": [
+        {"type": "Ready", "status": "False"},
+        {"type": "ContainersReady", "status": "True"},
+    ]
+}
+"""What controllers leave of a pod's status when they hear nothing of its node any more."""
 
 
 def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:

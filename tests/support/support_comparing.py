@@ -9,9 +9,9 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableState, TableStatus, Verification, parse_status
-from icdc_operator import events
-from icdc_operator.decide import decide
-from icdc_operator.observed import CreateRun, Decision, Observed, RunPhase, RunSeen, StopRun
+from icdc_operator.core import events
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import CreateRun, Decision, Observed, RunPhase, RunSeen, StopRun
 from support_pipelines import NOW, caught_up, make_spec
 
 ORDERS, ITEMS = "shop.orders", "shop.items"

@@ -10,9 +10,9 @@ from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
-from icdc_operator import run_log
-from icdc_operator.decide import decide
-from icdc_operator.observed import (
+from icdc_operator.core import run_log
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import (
     AddFinalizer,
     CreateRun,
     Decision,

@@ -9,9 +9,9 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_api.spec import DeletionPolicy
 from icdc_api.status import PipelineStatus, parse_status
-from icdc_operator import deletion, events
-from icdc_operator.decide import decide
-from icdc_operator.observed import (
+from icdc_operator.core import deletion, events
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import (
     Action,
     AddFinalizer,
     CreateRun,

@@ -4,11 +4,11 @@ import asyncio
 
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator import decide
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.core import decide
+from icdc_operator.core.observed import CreateRun, Decision, RunSeen, StopRun
 from icdc_operator.manifests.launch import Settings
-from icdc_operator.observed import CreateRun, Decision, RunSeen, StopRun
 from support_cluster_objects import NOW, OWNER, RUN
 from support_fake_api import FakeServer
 from support_kube_pipelines import minimal

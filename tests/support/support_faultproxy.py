@@ -45,7 +45,7 @@ class FaultProxy:
     """A context manager; `start` and `stop` by hand make the target unreachable for a while.
 
     `credentials` (user, password) are asked for when set, and may be changed while it runs;
-    `tls` serves https.
+    `tls` serves https; `host` is the address of this host that clients reach.
     """
 
     def __init__(
@@ -54,9 +54,11 @@ class FaultProxy:
         *,
         credentials: tuple[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.upstream = upstream
         self.credentials = credentials
+        self.host = host
         self.port = 0
         self._tls = tls
         self._lock = threading.Lock()
@@ -70,7 +72,7 @@ class FaultProxy:
     @property
     def url(self) -> str:
         """Where clients connect; the same after another `start`."""
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{self.host}:{self.port}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -156,7 +158,7 @@ class FaultProxy:
             task.add_done_callback(tasks.discard)
 
         server = await asyncio.start_server(
-            accept, "127.0.0.1", self.port, limit=1 << 20, ssl=self._tls
+            accept, self.host, self.port, limit=1 << 20, ssl=self._tls
         )
         self.port = server.sockets[0].getsockname()[1]
         listening.set()

@@ -41,6 +41,10 @@ class HeadLake:
         assert found is not None
         return str(found.snapshot_id)
 
+    def register(self, name: str, metadata: Path) -> None:
+        """A table whose newest metadata is that file."""
+        self._catalog.register_table(name, f"file://{metadata}")
+
     def branch(self, branch: str, name: str = "shop.orders") -> None:
         """A branch that begins at the newest snapshot of `main`."""
         table = self._catalog.load_table(name)

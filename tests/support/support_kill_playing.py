@@ -3,11 +3,12 @@
 Many at a time, each in a thread and with a clock of its own: what they wait for is the API server.
 """
 
+import itertools
 import os
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ class Place:
     namespace: str
     admin: Path
     operator: Path
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    """Of the pipelines that play it, so that no two have the same name."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,13 @@ Play = Callable[[Site, str, Each], Coroutine[Any, Any, None]]
 
 def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None:
     """Plays the story with each; raises what the first of them raises."""
-    left = list(enumerate(everything))
+    left = list(everything)
 
     async def one_by_one(clock: Clock) -> None:
         async with client(place.admin) as admin, client(place.operator) as operator:
             site = Site(clock, place.namespace, admin, operator)
             while left:
-                number, each = left.pop()
-                await play(site, f"kill{number}y", each)
+                await play(site, f"kill{next(place.numbers)}y", left.pop())
 
     def work() -> None:
         try:

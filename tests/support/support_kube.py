@@ -21,7 +21,7 @@ import support_kube_binaries
 import support_kube_flags
 import support_wait
 from support_kube_process import HeldPort, Probe, Program
-from support_kubectl import Kubectl, write_kubeconfig, write_private
+from support_kubectl import Kubectl, new_namespace, write_kubeconfig, write_private
 from support_rules import Right
 from support_tls import make_certificates
 
@@ -37,11 +37,13 @@ class KubeApi:
 
     A context manager. `kubeconfig` and `kubectl` are those of an administrator. The definitions
     in `crds` are applied before the controllers start: the garbage collector would else need up
-    to half a minute to notice a new kind.
+    to half a minute to notice a new kind. With `own` a cluster that is named is not used: for tests
+    of what is not in a namespace.
     """
 
-    def __init__(self, crds: Sequence[Path] = ()) -> None:
+    def __init__(self, crds: Sequence[Path] = (), *, own: bool = False) -> None:
         self._crds = crds
+        self._own = own
         self._exit = ExitStack()
         self._audit: Path | None = None
 
@@ -52,7 +54,7 @@ class KubeApi:
                 undo.enter_context(tempfile.TemporaryDirectory(prefix="icdc-kube-"))
             )
             given = os.environ.get(GIVEN)
-            if given:
+            if given and not self._own:
                 self.kubeconfig = Path(given).expanduser().absolute()
                 self._become_ready()
             else:
@@ -72,12 +74,8 @@ class KubeApi:
     @contextmanager
     def namespace(self) -> Iterator[str]:
         """A new namespace; its end deletes it and does not wait until it is gone."""
-        name = f"icdc-{secrets.token_hex(4)}"
-        self.kubectl.ok("create", "namespace", name)
-        try:
+        with new_namespace(self.kubectl) as name:
             yield name
-        finally:
-            self.kubectl.ok("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
     def kubectl_as(self, namespace: str, service_account: str) -> Kubectl:
         """kubectl as a ServiceAccount: what it may do is what its roles grant."""

@@ -10,6 +10,7 @@ from support_kube_process import LOOPBACK, HeldPort
 from support_tls import Certificates
 
 _CONTROLLERS = (
+    "clusterrole-aggregation-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "serviceaccount-controller",

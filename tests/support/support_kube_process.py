@@ -1,15 +1,16 @@
-"""Starts and ends one program of a control plane, and holds the ports that it listens on.
+"""Starts and ends one program of a cluster, and holds the ports that it listens on.
 
 Knows nothing of what the programs do.
 """
 
 import http.client
+import os
 import shutil
 import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -45,23 +46,36 @@ class HeldPort:
 
 
 @dataclass(frozen=True)
+class FixedPort:
+    """A port of an address that nobody else uses."""
+
+    host: str
+    number: int
+
+    @property
+    def address(self) -> str:
+        """Host and port, as in a URL."""
+        return f"{self.host}:{self.number}"
+
+
+@dataclass(frozen=True)
 class Probe:
     """A GET that tells whether a server is there; with a certificate authority it is HTTPS."""
 
-    port: HeldPort
+    port: HeldPort | FixedPort
     path: str
     token: str = ""
     ca: Path | None = None
 
     def answers(self) -> bool:
         """Whether the answer is 200."""
-        where = (LOOPBACK, self.port.number)
+        where = self.port.address
         connection = (
             http.client.HTTPSConnection(
-                *where, timeout=10, context=ssl.create_default_context(cafile=self.ca)
+                where, timeout=10, context=ssl.create_default_context(cafile=self.ca)
             )
             if self.ca
-            else http.client.HTTPConnection(*where, timeout=10)
+            else http.client.HTTPConnection(where, timeout=10)
         )
         try:
             connection.request("GET", self.path, headers={"authorization": f"Bearer {self.token}"})
@@ -81,23 +95,43 @@ class Program:
         self._process = process
 
     @classmethod
-    def start(cls, path: Path, arguments: Sequence[str], folder: Path) -> Self:
-        """Starts it; its log is in the folder. Submission where it cannot be started."""
-        log = folder / f"{path.name}.log"
+    def start(
+        cls,
+        path: Path,
+        arguments: Sequence[str],
+        folder: Path,
+        *,
+        name: str = "",
+        environment: Mapping[str, str] | None = None,
+        outlives: bool = False,
+    ) -> Self:
+        """Starts it; its log is in the folder. Submission where it cannot be started.
+
+        `name` is that of the file unless given; `environment` is added to ours. It ends with this
+        process, even when that is killed, unless it `outlives` it.
+        """
+        name = name or path.name
+        log = folder / f"{name}.log"
         with log.open("wb") as output:
             try:
                 # In a process group of its own: Ctrl-C reaches the tests, which then end it.
                 process = subprocess.Popen(
-                    [*_with_parent(), str(path), *arguments],
+                    [*([] if outlives else with_parent()), str(path), *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     cwd=folder,
+                    env={**os.environ, **(environment or {})},
                     start_new_session=True,
                 )
             except OSError as exc:
                 raise Submission(f"{path} could not be started: {exc.strerror}") from exc
-        return cls(path.name, log, process)
+        return cls(name, log, process)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def wait_until(self, reached: Callable[[], bool], what: str, *, seconds: float) -> None:
         """Returns once `reached` is true. Submission: the program ended; StartTimeout: too late.
@@ -124,7 +158,7 @@ class Program:
         return f"{self.name} {what}; the end of its log:\n" + "\n".join(lines[-_SHOWN_LINES:])
 
 
-def _with_parent() -> list[str]:
-    """What makes the kernel end the program when the tests are killed; nothing where it cannot."""
+def with_parent(signal_name: str = "KILL") -> list[str]:
+    """What makes the kernel end a command when we are killed; nothing where it cannot."""
     setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+    return [setpriv, "--pdeathsig", signal_name, "--"] if setpriv else []

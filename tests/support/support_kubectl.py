@@ -2,7 +2,10 @@
 
 import json
 import os
+import secrets
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,17 @@ class Kubectl:
         """The object or list that it printed."""
         found: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
         return found
+
+
+@contextmanager
+def new_namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A new namespace; its end deletes it and does not wait until it is gone."""
+    name = f"icdc-{secrets.token_hex(4)}"
+    kubectl.ok("create", "namespace", name)
+    try:
+        yield name
+    finally:
+        kubectl.ok("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 def write_kubeconfig(path: Path, cluster: dict[str, Any], token: str, namespace: str) -> Path:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icdc_spark.diff.changes import Strategy, changes, choose, export_lines
 from icdc_spark.diff.lines import LineCounts, Lines
-from icdc_spark.diff.plan import ChangePlan, plan_appends, plan_changes, plan_export
+from icdc_spark.diff.plan import ChangePlan, plan_export, planner
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
@@ -77,6 +77,13 @@ class Lake:
         self.sql(f"create namespace if not exists {CATALOG}.db")
         return f"db.t{next(self._numbers)}"
 
+    def compact(self, name: str) -> None:
+        """Rewrites all data files, those of a partition into one."""
+        self.sql(
+            f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
+            "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
+        )
+
     def table(self, name: str) -> IcebergTable:
         """The table as the application loads it."""
         return IcebergTable.load(self.session, CATALOG, name)
@@ -113,8 +120,7 @@ class Lake:
         """The batch from one snapshot to another, to the current one unless said otherwise."""
         at, table = until or self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
-        planned = plan_appends if spec.append_only else plan_changes
-        plan = planned(table, since, at)
+        plan = planner(append_only=spec.append_only)(table, since, at)
         with open_reader(self.session, table, at, spec) as reader:
             return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
 
@@ -124,6 +130,8 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     usable = {Strategy.ONE_READ, Strategy.TWO_READS}
     if plan.removed.files == 0:
         usable.add(Strategy.STREAM)
+    if plan.lineage_since is not None:
+        usable.add(Strategy.LINEAGE)
     return sorted(usable - {choose(plan)})
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _TIMEOUT_SECONDS = 60.0
+_PAGE = 10_000
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,20 @@ def call(
 
 
 def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
-    """Every document of a small index (at most 10,000): id -> (version, source)."""
+    """Every document of an index that fits into memory: id -> (version, source)."""
     call(url, "POST", f"/{index}/_refresh")
-    query = {"size": 10_000, "version": True, "query": {"match_all": {}}}
-    found = json.loads(call(url, "POST", f"/{index}/_search", query).body)
-    return {hit["_id"]: (hit["_version"], hit["_source"]) for hit in found["hits"]["hits"]}
+    query = {"size": _PAGE, "version": True, "query": {"match_all": {}}}
+    found = call(url, "POST", f"/{index}/_search?scroll=1m", query)
+    result: dict[str, tuple[int, object]] = {}
+    while True:
+        page = json.loads(found.body)
+        hits = page["hits"]["hits"]
+        result |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in hits}
+        more = {"scroll_id": page["_scroll_id"]}
+        if len(hits) < _PAGE:
+            call(url, "DELETE", "/_search/scroll", more)
+            return result
+        found = call(url, "POST", "/_search/scroll", {**more, "scroll": "1m"})
 
 
 def clean_indices(url: str) -> None:

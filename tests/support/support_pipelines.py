@@ -8,8 +8,8 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableReason, TableState, TableStatus
-from icdc_operator.decide import decide
-from icdc_operator.observed import Decision, Observed, RunPhase, RunSeen
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Decision, Observed, RunPhase, RunSeen
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -1,5 +1,6 @@
 """A REST catalog that answers as it is told to: the border at which pyiceberg is tested."""
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ class RestCatalog:
         self.answers: dict[str, Answer] = {"/v1/config": (200, {"defaults": {}, "overrides": {}})}
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.port = 0
+        self.etags = False
+        """Whether answers have an ETag, and a request that names it gets a 304."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -47,7 +50,12 @@ def running() -> Iterator[RestCatalog]:
             path = self.path.partition("?")[0]
             status, document = catalog.answers.get(path, (404, missing))
             body = json.dumps(document).encode()
+            etag = f'W/"{hashlib.sha256(body).hexdigest()}"'
+            if catalog.etags and self.headers.get("If-None-Match") == etag:
+                status, body = 304, b""
             self.send_response(status)
+            if catalog.etags:
+                self.send_header("ETag", etag)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

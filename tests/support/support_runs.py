@@ -4,13 +4,11 @@ Started by the very adapter that `icdc run` uses, so that what is killed is what
 which process of a run is which; what a run does, and when to kill it, is the test's business.
 """
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -18,15 +16,14 @@ from typing import Self
 
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.spark import Spark
+from icdc_operator.core.observed import RunSeen
 from icdc_operator.embedded.lake import QUICK_START
 from icdc_operator.local import processes
 from icdc_operator.local.application import installed
 from icdc_operator.local.runs import LocalRuns
-from icdc_operator.observed import RunSeen
-from icdc_spark.session import APPLICATION_CONF
+from support_processes import command, kill, name_of
 from support_wait import until
 
-PROC = Path("/proc")
 END_SECONDS = 120.0
 """How long a run may take to its end on a busy machine."""
 ORPHAN_SECONDS = 30.0
@@ -148,8 +145,16 @@ class ChildRun:
         assert last.finished, f"the run did not say how it ended:\n{self.log[-4000:]}"
         return last
 
-    def seen(self) -> RunSeen:
-        """The run as the reconcile core sees it."""
+    def seen_ended(self) -> RunSeen:
+        """The run as the reconcile core sees it once it knows that the run has ended.
+
+        A killed process loses its memory, by which `wait_dead` knows it, a moment before its
+        parent is told.
+        """
+        until(lambda: not self._seen().live, "the end is seen", seconds=ORPHAN_SECONDS)
+        return self._seen()
+
+    def _seen(self) -> RunSeen:
         return next(each for each in self._runs.observe() if each.name == self.request.run_id)
 
 
@@ -200,88 +205,6 @@ class ChildRuns:
         run = ChildRun(self._runs, request.model_copy(update=fields), self._folder)
         self._started.append(run)
         return run
-
-
-def command(pid: int) -> list[str]:
-    """The command line of a process; one empty word when it has ended."""
-    try:
-        return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
-    except OSError:
-        return [""]
-
-
-def name_of(pid: int) -> str:
-    """The name of the program of a process; empty when it is gone."""
-    try:
-        return (PROC / str(pid) / "comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def kill(pid: int) -> None:
-    """SIGKILL; a process that has just ended is as good as killed."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
-def python_workers(root: int | None = None) -> list[int]:
-    """Python workers below a process (this one unless given), or the daemon that forks them."""
-    daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
-    workers = {pid for pid in daemons if _parent(pid) in daemons}
-    return sorted(workers or daemons)
-
-
-def connected_to(pids: list[int], port: int) -> list[int]:
-    """Those of the processes that have a connection to a local port: they are at work there."""
-    sockets = set(_sockets_to(port))
-    return [pid for pid in pids if sockets & set(_open_sockets(pid))]
-
-
-def _is_pyspark_daemon(pid: int) -> bool:
-    return APPLICATION_CONF["spark.python.daemon.module"] in command(pid)
-
-
-def _descendants(root: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in PROC.iterdir():
-        if entry.name.isdigit():
-            children.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
-    found, waiting = [], [root]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
-
-
-def _parent(pid: int) -> int:
-    try:
-        # The name in brackets may hold blanks: what follows it is state and parent.
-        after_name = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(after_name[1])
-
-
-def _sockets_to(port: int) -> Iterator[str]:
-    """Inodes of the sockets whose peer is that port."""
-    for table in ("tcp", "tcp6"):
-        for line in (PROC / "net" / table).read_text().splitlines()[1:]:
-            words = line.split()
-            if int(words[2].rpartition(":")[2], 16) == port:
-                yield words[9]
-
-
-def _open_sockets(pid: int) -> Iterator[str]:
-    try:
-        entries = list((PROC / str(pid) / "fd").iterdir())
-    except OSError:
-        return
-    for entry in entries:
-        with contextlib.suppress(OSError):
-            target = str(entry.readlink())
-            if target.startswith("socket:["):
-                yield target.removeprefix("socket:[").removesuffix("]")
 
 
 _STARTED = "started\n"

@@ -12,7 +12,7 @@ from typing import Any
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunStatus
 from icdc_api.status import PipelineStatus
-from icdc_operator.observed import CreateRun, Decision
+from icdc_operator.core.observed import CreateRun, Decision
 from support_cluster_objects import NOW, RUN, Resource, ago
 from support_fake_api import FakeAnswer, FakeServer
 from support_fake_world import APPLICATION, PLANNED, POD, World

@@ -10,7 +10,7 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import Key
-from icdc_operator.observed import Decision, Queued
+from icdc_operator.core.observed import Decision, Queued
 from support_pipelines import NOW, make_spec, observed, run_record
 
 HOST = "https://search:9200"

@@ -124,6 +124,7 @@ class Stage:
         self.outcomes: list[Outcome] = []
         self.writes: list[Write] = []
         self.noted = 0
+        self.names: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -140,7 +141,10 @@ class Stage:
     def told(self, text: str) -> str:
         """A text with the names of this story."""
         noted = str(self.noted)
-        return text.replace("{t}", self.table).replace("{n}", self.name).replace("{noted}", noted)
+        names = {"t": self.table, "n": self.name, "noted": noted, **self.names}
+        for name, told in names.items():
+            text = text.replace(f"{{{name}}}", told)
+        return text
 
     def snapshots(self) -> list[int]:
         """Ids of the retained snapshots, oldest first."""

@@ -2,8 +2,12 @@
 
 import ssl
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 @dataclass(frozen=True)
@@ -21,24 +25,49 @@ class Certificates:
         return context
 
 
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority that lives for one run of the tests."""
+
+    folder: Path
+    ca: Path
+    key: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> Self:
+        """A new one, whose files are in the folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        made = cls.found(folder)
+        _openssl(
+            *("req", "-x509", *_NEW_KEY, "-keyout", made.key, "-out", made.ca, "-days", "2"),
+            *("-subj", "/CN=test authority", "-addext", "keyUsage=critical,keyCertSign"),
+        )
+        return made
+
+    @classmethod
+    def found(cls, folder: Path) -> Self:
+        """The one that was made in the folder before."""
+        return cls(folder, folder / "ca.pem", folder / "ca.key")
+
+    def issue(
+        self, name: str, *, subject: str = "/CN=localhost", names: Sequence[str] = ()
+    ) -> Certificates:
+        """A certificate that it signs; `names` are of the form IP:127.0.0.1 and DNS:localhost."""
+        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.txt"
+        text = f"subjectAltName={','.join(names)}\n" if names else "basicConstraints=CA:FALSE\n"
+        extensions.write_text(text, encoding="utf-8")
+        _openssl("req", *_NEW_KEY, "-keyout", key, "-out", request, "-subj", subject)
+        _openssl(
+            *("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key),
+            *("-CAcreateserial", "-out", certificate, "-days", "2", "-extfile", extensions),
+        )
+        return Certificates(self.ca, certificate, key)
+
+
 def make_certificates(folder: Path) -> Certificates:
     """A new authority and a certificate for 127.0.0.1 and localhost that it signed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ca, ca_key = folder / "ca.pem", folder / "ca.key"
-    certificate, key, request = folder / "server.pem", folder / "server.key", folder / "server.csr"
-    names = folder / "names.txt"
-    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n", encoding="utf-8")
-    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    _openssl(
-        *("req", "-x509", *new_key, "-keyout", ca_key, "-out", ca, "-days", "2"),
-        *("-subj", "/CN=test authority", "-addext", "keyUsage=critical,keyCertSign"),
-    )
-    _openssl("req", *new_key, "-keyout", key, "-out", request, "-subj", "/CN=localhost")
-    _openssl(
-        *("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial"),
-        *("-out", certificate, "-days", "2", "-extfile", names),
-    )
-    return Certificates(ca, certificate, key)
+    return Authority.make(folder).issue("server", names=["IP:127.0.0.1", "DNS:localhost"])
 
 
 def _openssl(*arguments: object) -> None:

@@ -1,0 +1,178 @@
+"""What the tables of random histories hold: columns, and random values of every type.
+
+Values are Python's own (structs as rows of pyspark), as the oracle takes them. There are few of
+each type, so that a change often gives a row what it has, or what another row has.
+"""
+
+import datetime as dt
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pyspark.sql import Row
+
+Cells = Mapping[int, Any]
+"""One row: values by field id. A row lacks the columns that were added after it was written."""
+
+HISTORY, KEY, PART, TEXT = "h", "id", "p", "s"
+"""Columns that every table has and that are never dropped: number of the history and key, which
+together are the identifier, a partition source, and a text."""
+
+PLAIN: Mapping[str, Any] = {
+    HISTORY: "int", KEY: "int", PART: "int", TEXT: "string", "i": "int", "d": "double"
+}  # fmt: skip
+
+EVERY: Mapping[str, Any] = {
+    **PLAIN,
+    "flag": "boolean",
+    "n": "long",
+    "f": "float",
+    "dec": "decimal(9, 2)",
+    "day": "date",
+    "at": "timestamptz",
+    "local": "timestamp",
+    "bin": "binary",
+    "fix": "fixed[2]",
+    "uid": "uuid",
+    "st": {
+        "type": "struct",
+        "fields": [
+            {"id": 101, "name": "x", "type": "int", "required": False},
+            {"id": 102, "name": "y", "type": "binary", "required": False},
+        ],
+    },
+    "li": {"type": "list", "element-id": 103, "element": "double", "element-required": False},
+    "ma": {
+        "type": "map",
+        "key-id": 104,
+        "key": "string",
+        "value-id": 105,
+        "value": "decimal(5, 1)",
+        "value-required": False,
+    },
+}
+
+_NAN, _ZERO = float("nan"), -0.0
+_DAYS = (dt.date(1, 1, 1), dt.date(2024, 3, 15), dt.date(9999, 12, 31))
+_TIMES = (dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2024, 3, 15, 14, 30))
+_UUIDS = (UUID(int=1), UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"))
+
+_CHOICES: Mapping[str, Sequence[Any]] = {
+    "boolean": (True, False),
+    "int": (0, 1, 2),
+    "long": (0, 2**63 - 1, -1),
+    "float": (0.0, 0.5, _ZERO, _NAN),
+    "double": (0.0, _ZERO, 1.5, 1e20, _NAN, float("inf")),
+    "decimal": (Decimal("0.0"), Decimal("-1.5"), Decimal("22.5")),
+    "date": _DAYS,
+    "timestamp": _TIMES,
+    "timestamptz": tuple(each.replace(tzinfo=dt.UTC) for each in _TIMES),
+    "string": ("x", "y", "", 'q"\\\n'),
+    "binary": (b"", b"\x00\xff", b"x"),
+    "fixed": (b"\x00\x01", b"xy"),
+    "uuid": _UUIDS,
+}
+_NULLS = 0.15
+
+_PARSED: Mapping[str, Callable[[Any], Any]] = {
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "timestamptz": dt.datetime.fromisoformat,
+    "binary": bytes.fromhex,
+    "fixed": bytes.fromhex,
+    "uuid": UUID,
+}
+"""How a value is made of Iceberg's JSON of it, where that is not the value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column as it is now; `type` and `default` as Iceberg's JSON has them."""
+
+    id: int
+    name: str
+    type: Any
+    default: Any
+
+
+def columns(schema: str) -> tuple[Column, ...]:
+    """The columns of a schema in Iceberg's JSON."""
+    return tuple(
+        Column(id=raw["id"], name=raw["name"], type=raw["type"], default=raw.get("initial-default"))
+        for raw in json.loads(schema)["fields"]
+    )
+
+
+def random_value(rng: random.Random, kind: Any) -> Any:
+    """A value of a type in Iceberg's JSON, now and then null."""
+    if rng.random() < _NULLS:
+        return None
+    match kind:
+        case {"type": "struct"}:
+            return Row(**{each["name"]: random_value(rng, each["type"]) for each in kind["fields"]})
+        case {"type": "list"}:
+            return [random_value(rng, kind["element"]) for _ in range(rng.randrange(3))]
+        case {"type": "map"}:
+            keys = rng.sample(_CHOICES["string"], rng.randrange(3))
+            return {key: random_value(rng, kind["value"]) for key in keys}
+        case _:
+            return _scaled(rng.choice(_CHOICES[_word(kind)]), kind)
+
+
+def shown(cells: Cells, of: Sequence[Column]) -> dict[str, Any]:
+    """A row as a reader sees it under these columns, values by name."""
+    return {each.name: cells.get(each.id, each.default) for each in of}
+
+
+def for_arrow(value: Any) -> Any:
+    """A value as pyarrow takes it."""
+    match value:
+        case UUID():
+            return value.bytes
+        case Row():
+            return {name: for_arrow(each) for name, each in value.asDict().items()}
+        case dict():
+            return [(key, for_arrow(each)) for key, each in value.items()]
+        case list():
+            return [for_arrow(each) for each in value]
+        case _:
+            return value
+
+
+def from_json(kind: Any, raw: Any) -> Any:
+    """A value out of Iceberg's JSON form of single values."""
+    if raw is None:
+        return None
+    match kind:
+        case {"type": "struct"}:
+            found = {
+                each["name"]: from_json(each["type"], raw.get(str(each["id"])))
+                for each in kind["fields"]
+            }
+            return Row(**found)
+        case {"type": "list"}:
+            return [from_json(kind["element"], each) for each in raw]
+        case {"type": "map"}:
+            values = [from_json(kind["value"], each) for each in raw["values"]]
+            return dict(zip(raw["keys"], values, strict=True))
+    return _PARSED.get(_word(kind), lambda plain: plain)(raw)
+
+
+def _word(kind: str) -> str:
+    """The name of a primitive type without its parameters."""
+    return kind.partition("(")[0].partition("[")[0]
+
+
+def _scaled(value: Any, kind: str) -> Any:
+    """Decimals with all the digits of their type's scale, as readers give them."""
+    if not isinstance(value, Decimal):
+        return value
+    scale = int(kind.rstrip(")").split(",")[1])
+    return value.quantize(Decimal(1).scaleb(-scale))

@@ -1,0 +1,237 @@
+"""Writes data files and delete files of Iceberg tables, and knows nothing of commits.
+
+Data files and position deletes are written by pyarrow in a millisecond and described to Iceberg as
+another engine would; deletion vectors and equality deletes are written by Iceberg's own writers.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import parse_transform
+
+from histories.columns import Cells, Column, for_arrow
+from icdc_spark.iceberg.tables import IcebergTable
+
+ROW_ID, UPDATED_AT = "_row_id", "_last_updated_sequence_number"
+Lineage = tuple[int | None, int | None]
+"""Row id and last updated sequence number as written in a file; None where they are inherited."""
+
+_NO_LINEAGE: Lineage = (None, None)
+_RESERVED = {"file_path": 2147483546, "pos": 2147483545, ROW_ID: 2147483540, UPDATED_AT: 2147483539}
+_DEFAULT_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A live data file: `dead` are the positions that no reader shows, `marked` those among them
+    that position deletes or a deletion vector name."""
+
+    java: Any = field(repr=False)
+    location: str
+    spec_id: int
+    partition: str
+    rows: Sequence[Cells]
+    lineage: Sequence[Lineage]
+    dead: frozenset[int] = frozenset()
+    marked: frozenset[int] = frozenset()
+    own_deletes: tuple[Any, ...] = ()
+    """Java delete files that belong to this data file alone."""
+
+    @property
+    def live(self) -> list[int]:
+        """The positions that readers show."""
+        return [at for at in range(len(self.rows)) if at not in self.dead]
+
+
+class Files:
+    """Writes into one table's folder. Everything is described under the spec it is given."""
+
+    def __init__(self, table: IcebergTable) -> None:
+        self._table = table
+        self._bridge = table.bridge
+        self._numbers = itertools.count()
+        self._arrow: dict[str, pa.Schema] = {}
+
+    def data(
+        self,
+        rows: Iterable[tuple[Cells, Lineage]],
+        columns: Sequence[Column],
+        *,
+        keep_lineage: bool = False,
+    ) -> list[Stored]:
+        """The rows as one file for each partition of the current spec that they fall into."""
+        parts: dict[str, list[tuple[Cells, Lineage]]] = {}
+        spec = self.spec()
+        for row in rows:
+            parts.setdefault(_partition(spec, columns, row[0]), []).append(row)
+        return [
+            self._data_file(part, mine, columns, spec, keep_lineage=keep_lineage)
+            for part, mine in sorted(parts.items())
+        ]
+
+    def spec(self) -> dict[str, Any]:
+        """The current partition spec in Iceberg's JSON."""
+        parser = self._bridge.statics("org.apache.iceberg.PartitionSpecParser")
+        found: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
+        return found
+
+    def position_deletes(self, of: Sequence[Stored], positions: Sequence[Sequence[int]]) -> Any:
+        """One delete file for positions in data files of one partition; the Java delete file."""
+        pairs = [
+            {"file_path": stored.location, "pos": position}
+            for stored, mine in zip(of, positions, strict=True)
+            for position in mine
+        ]
+        pairs.sort(key=lambda pair: (pair["file_path"], pair["pos"]))
+        schema = pa.schema(
+            [_reserved("file_path", pa.string(), False), _reserved("pos", pa.int64(), False)]
+        )
+        file = self._write(pa.Table.from_pylist(pairs, schema=schema))
+        config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
+        metadata = self._bridge.statics("org.apache.iceberg.FileMetadata")
+        builder = metadata.deleteFileBuilder(self._spec_of(of[0])).ofPositionDeletes()
+        return self._described(builder.withPartition(of[0].java.partition()), file, config)
+
+    def vectors(self, wanted: Mapping[str, tuple[Stored, Sequence[int]]]) -> dict[str, Any]:
+        """Deletion vectors, all in one file, by the location of their data file."""
+        factory = self._bridge.statics("org.apache.iceberg.io.OutputFileFactory")
+        number = next(self._numbers)
+        builder = factory.builderFor(self._table.java, 1, number).operationId("dv")
+        puffin = self._bridge.statics("org.apache.iceberg.FileFormat").fromString("puffin")
+        writer = self._bridge.new(
+            "org.apache.iceberg.deletes.BaseDVFileWriter",
+            builder.format(puffin).build(),
+            self.always(None),  # no older deletes to be merged
+        )
+        for stored, positions in wanted.values():
+            spec, partition = self._spec_of(stored), stored.java.partition()
+            for position in positions:
+                writer.delete(stored.location, position, spec, partition)
+        writer.close()
+        made = self._bridge.each(writer.result().deleteFiles())
+        return {str(each.referencedDataFile()): each for each in made}
+
+    def equality_deletes(self, like: Stored, by: Sequence[Column], values: Sequence[Cells]) -> Any:
+        """A delete file, by Iceberg's writer, for rows with these values in the columns `by`, in
+        the partition of the data file `like`; the Java delete file."""
+        bridge, java = self._bridge, self._table.java
+        ids = bridge._gateway.new_array(bridge.jvm.int, len(by))
+        for at, column in enumerate(by):
+            ids[at] = column.id
+        schema = java.schema().select(bridge.strings([column.name for column in by]))
+        builder = bridge.new("org.apache.iceberg.data.GenericFileWriterFactory$Builder", java)
+        factory = builder.equalityFieldIds(ids).equalityDeleteRowSchema(schema).build()
+        output = java.io().newOutputFile(self._new_location())
+        plain = bridge.statics("org.apache.iceberg.encryption.EncryptedFiles")
+        writer = factory.newEqualityDeleteWriter(
+            plain.plainAsEncryptedOutput(output), self._spec_of(like), like.java.partition()
+        )
+        for row in values:
+            record = bridge.statics("org.apache.iceberg.data.GenericRecord").create(schema)
+            for column in by:
+                record.setField(column.name, row.get(column.id))
+            writer.write(record)
+        writer.close()
+        return writer.toDeleteFile()
+
+    def _data_file(
+        self,
+        partition: str,
+        rows: Sequence[tuple[Cells, Lineage]],
+        columns: Sequence[Column],
+        spec: Mapping[str, Any],
+        *,
+        keep_lineage: bool,
+    ) -> Stored:
+        schema = self._arrow_schema()
+        values = [
+            {c.name: for_arrow(cells.get(c.id, c.default)) for c in columns} for cells, _ in rows
+        ]
+        if keep_lineage:
+            schema = schema.append(_reserved(ROW_ID, pa.int64(), True))
+            schema = schema.append(_reserved(UPDATED_AT, pa.int64(), True))
+            for value, (_, lineage) in zip(values, rows, strict=True):
+                value[ROW_ID], value[UPDATED_AT] = lineage
+        file = self._write(pa.Table.from_pylist(values, schema=schema))
+        config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forTable(self._table.java)
+        files = self._bridge.statics("org.apache.iceberg.DataFiles")
+        builder = files.builder(self._table.java.spec())
+        if self._table.java.spec().isPartitioned():
+            builder = builder.withPartitionPath(partition)
+        java = self._described(builder, file, config)
+        return Stored(
+            java=java,
+            # As Iceberg has it, with the scheme: deletes name their data file by it.
+            location=str(java.location()),
+            spec_id=spec["spec-id"],
+            partition=str(self._table.java.spec().partitionToPath(java.partition())),
+            # As written: columns that came later and had no default are null from here on.
+            rows=[{c.id: cells.get(c.id, c.default) for c in columns} for cells, _ in rows],
+            lineage=[lineage if keep_lineage else _NO_LINEAGE for _, lineage in rows],
+        )
+
+    def _described(self, builder: Any, location: str, config: Any) -> Any:
+        file = self._table.java.io().newInputFile(location)
+        metrics = self._bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
+        found = builder.withInputFile(file).withFormat("parquet")
+        return found.withMetrics(metrics.fileMetrics(file, config)).build()
+
+    def _write(self, rows: pa.Table) -> str:
+        location = self._new_location()
+        path = Path(location.removeprefix("file:"))
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(rows, path, compression="none", store_decimal_as_integer=True)
+        return location
+
+    def _new_location(self) -> str:
+        return f"{self._table.java.location()}/data/{next(self._numbers):05d}.parquet"
+
+    def _arrow_schema(self) -> pa.Schema:
+        parser = self._bridge.statics("org.apache.iceberg.SchemaParser")
+        text = str(parser.toJson(self._table.java.schema()))
+        if text not in self._arrow:
+            self._arrow[text] = schema_to_pyarrow(Schema.model_validate_json(text))
+        return self._arrow[text]
+
+    def _spec_of(self, stored: Stored) -> Any:
+        return self._table.java.specs().get(stored.spec_id)
+
+    def always(self, answer: str | None) -> Any:
+        """A Java function that answers this, whatever it is given."""
+        bridge, handles = self._bridge, self._bridge.statics("java.lang.invoke.MethodHandles")
+        constant = handles.constant(bridge._class("java.lang.Object"), answer)
+        anything = bridge._array("java.lang.Class", [bridge._class("java.lang.Object")])
+        return bridge._as_function(handles.dropArguments(constant, 0, anything))
+
+
+def _reserved(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
+    return pa.field(name, kind, nullable, {"PARQUET:field_id": str(_RESERVED[name])})
+
+
+def _partition(spec: Mapping[str, Any], columns: Sequence[Column], cells: Cells) -> str:
+    """The partition of a row as a path, empty where the table is not partitioned."""
+    kinds = {column.id: column for column in columns}
+    parts = []
+    for part in spec["fields"]:
+        column = kinds[part["source-id"]]
+        value = cells.get(column.id, column.default)
+        if part["transform"] not in ("identity", "void") and value is not None:
+            value = _transformed(part["transform"], column.type, value)
+        is_null = value is None or part["transform"] == "void"
+        parts.append(f"{part['name']}={_DEFAULT_NULL if is_null else value}")
+    return "/".join(parts)
+
+
+def _transformed(transform: str, kind: str, value: Any) -> Any:
+    source = Schema.model_validate(
+        {"type": "struct", "fields": [{"id": 1, "name": "x", "type": kind, "required": False}]}
+    )
+    return parse_transform(transform).transform(source.fields[0].field_type)(value)

@@ -1,0 +1,59 @@
+"""Plays a history: random operations one after another, with the chances that each has."""
+
+from collections.abc import Callable, Mapping
+
+from histories import rows, shapes, sql, upkeep
+from histories.history import History
+from histories.rows import Said
+
+Operation = Callable[[History], Said]
+
+CHANCES: Mapping[Operation, int] = {
+    rows.insert: 12,
+    rows.copy_on_write: 12,
+    rows.merge_on_read: 16,
+    rows.equality_delete: 6,
+    rows.replace_partitions: 3,
+    rows.overwrite: 2,
+    rows.drop_files: 3,
+    upkeep.compact: 6,
+    upkeep.rewrite_deletes: 4,
+    upkeep.rewrite_manifests: 3,
+    upkeep.rollback: 4,
+    upkeep.branch: 4,
+    upkeep.expire: 3,
+    shapes.evolve_schema: 2,
+    shapes.evolve_partitions: 3,
+    shapes.upgrade: 3,
+    shapes.replace_table: 1,
+}
+"""How often each operation is tried, in relation to the others."""
+
+STATEMENTS: tuple[Operation, ...] = (sql.update, sql.delete, sql.merge)
+
+
+def play(history: History, *, operations: int, statements: float) -> None:
+    """Plays so many operations; those that cannot be done at the moment do not count.
+
+    `statements` is the chance of a statement on Spark, which takes as long as twenty others.
+    """
+    done = 0
+    while done < operations:
+        if history.states and _runs_statements(history) and history.rng.random() < statements:
+            chosen = history.rng.choice(STATEMENTS)
+        else:
+            (chosen,) = history.rng.choices(list(CHANCES), weights=list(CHANCES.values()))
+        done += _step(history, chosen if history.states else rows.insert)
+
+
+def _runs_statements(history: History) -> bool:
+    """Spark refuses to merge on read in a table of the first version."""
+    return history.version >= 2 or not history.kind.merges_on_read
+
+
+def _step(history: History, operation: Operation) -> bool:
+    history.begin()
+    said = operation(history)
+    if said is not None:
+        history.log.append(said)
+    return said is not None

@@ -1,0 +1,107 @@
+"""Changes of what a table is: its columns, partitions, format version, all of it at once."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from histories.columns import KEY, PART, TEXT
+from histories.history import History, rows_of
+from histories.rows import Said
+from support_schemas import fields_json
+
+_TYPES = fields_json({"int": "int", "long": "long", "double": "double", "string": "string"})
+
+Step = Callable[[Any, "Donor"], Any]
+"""One change of the schema, given an `UpdateSchema` and what it may need."""
+
+
+class Donor:
+    """Java types and literals."""
+
+    def __init__(self, history: History) -> None:
+        bridge = history.table.bridge
+        self._types = bridge.statics("org.apache.iceberg.SchemaParser").fromJson(_TYPES)
+        self._literals = bridge.statics("org.apache.iceberg.expressions.Expressions")
+
+    def type(self, name: str) -> Any:
+        """A primitive type."""
+        return self._types.findType(name)
+
+    def literal(self, value: object) -> Any:
+        """A literal."""
+        return self._literals.lit(value)
+
+
+EVOLUTION: tuple[tuple[str, int, Step], ...] = (
+    ("add a column", 1, lambda it, of: it.addColumn("extra", of.type("int"))),
+    ("widen int to long", 1, lambda it, of: it.updateColumn("i", of.type("long"))),
+    ("rename", 1, lambda it, _: it.renameColumn("d", "renamed")),
+    (
+        "add a column with a default",
+        3,
+        lambda it, of: it.addColumn("given", of.type("string"), of.literal("x")),
+    ),
+    ("drop", 1, lambda it, _: it.deleteColumn("i")),
+    ("add another of that name", 1, lambda it, of: it.addColumn("i", of.type("double"))),
+    ("put another first", 1, lambda it, _: it.moveFirst(TEXT)),
+)
+"""The changes in their order, with the format version that each needs: all histories take the same
+steps, each at times of its own, so that columns that are alike have ids that are alike."""
+
+
+def evolve_schema(history: History) -> Said:
+    """The next change of the columns. It makes no snapshot: it takes effect with the next one."""
+    steps = [each for each in EVOLUTION if each[1] <= history.kind.version]
+    if history.evolved == len(steps):
+        return None
+    said, _, step = steps[history.evolved]
+    step(history.java.updateSchema(), Donor(history)).commit()
+    history.evolved += 1
+    return f"schema: {said}"
+
+
+def evolve_partitions(history: History) -> Said:
+    """Adds or removes one partition field; files that are there keep theirs."""
+    terms = history.table.bridge.statics("org.apache.iceberg.expressions.Expressions")
+    present: Mapping[str, str] = {
+        part["transform"]: part["name"] for part in history.files.spec()["fields"]
+    }
+    wanted = {
+        "identity": terms.ref(PART),
+        "bucket[2]": terms.bucket(KEY, 2),
+        "truncate[1]": terms.truncate(TEXT, 1),
+    }
+    chosen = history.rng.choice(list(wanted))
+    update = history.java.updateSpec()
+    if chosen in present:
+        update.removeField(present[chosen]).commit()
+        return f"no longer partitioned by {chosen}"
+    update.addField(wanted[chosen]).commit()
+    return f"partitioned by {chosen} too"
+
+
+def upgrade(history: History) -> Said:
+    """The next format version; what is there stays as it is."""
+    if not history.kind.upgrades or history.version == 3:
+        return None
+    to = history.version + 1
+    history.java.updateProperties().set("format-version", str(to)).commit()
+    return f"upgrade to v{to}"
+
+
+def replace_table(history: History) -> Said:
+    """CREATE OR REPLACE from some of the table's own rows: a new beginning with the old columns."""
+    schema = history.java.schema()
+    builder = history.catalog.buildTable(history.identifier, schema)
+    bridge = history.table.bridge
+    builder = builder.withPartitionSpec(history.random_spec(bridge, schema))
+    transaction = builder.replaceTransaction()
+    kept = [row for row in rows_of(history.live) if history.rng.random() < 0.7]
+    transaction.commitTransaction()
+    history.java.refresh()
+    history.live = {}
+    new = history.files.data([(row, (None, None)) for row in kept], history.columns)
+    update = history.java.newAppend()
+    for stored in new:
+        update = update.appendFile(stored.java)
+    history.commit(update, new=new)
+    return f"replace table, {len(kept)} rows"

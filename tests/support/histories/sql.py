@@ -1,0 +1,129 @@
+"""Statements as users run them on Spark; the model works out what they mean by itself.
+
+Where Spark put the rows is asked afterwards, by key alone, so that later operations can go on.
+"""
+
+from typing import Any
+
+from histories.columns import HISTORY, KEY, PART, TEXT, Cells
+from histories.files import Lineage, Stored
+from histories.history import History, rows_of
+from histories.rows import Said
+from support_lake import CATALOG
+
+
+def update(history: History) -> Said:
+    """UPDATE of one column, or of the key."""
+    wanted = history.rng.choice([0, 1, 2])
+    column, value, text = history.rng.choice(
+        [(TEXT, "z", "'z'"), (PART, 9, "9"), (PART, None, "null")]
+    )
+    rows = [
+        _with(history, row, column, value) if _at(history, row, PART) == wanted else row
+        for row in rows_of(history.live)
+    ]
+    return _run(history, f"update {{}} set {column} = {text} where {PART} = {wanted}", rows)
+
+
+def delete(history: History) -> Said:
+    """DELETE by key or by another column."""
+    column = history.rng.choice([KEY, PART])
+    values = [_at(history, row, column) for row in rows_of(history.live)]
+    wanted = history.rng.choice([each for each in values if each is not None] or [0])
+    rows = [row for row in rows_of(history.live) if _at(history, row, column) != wanted]
+    return _run(history, f"delete from {{}} where {column} = {wanted}", rows)
+
+
+def merge(history: History) -> Said:
+    """MERGE with deletes, updates and inserts."""
+    known = [key for row in rows_of(history.live) if (key := _at(history, row, KEY)) is not None]
+    keys = sorted(history.rng.sample(known, k=min(3, len(known))))
+    fresh = history.new_row()
+    new_key = _at(history, fresh, KEY)
+    if new_key is None or any(each.default is not None for each in history.columns):
+        return None
+    rows = []
+    for row in rows_of(history.live):
+        key = _at(history, row, KEY)
+        if key not in keys:
+            rows.append(row)
+        elif key % 3:
+            rows.append(_with(history, row, TEXT, "merged"))
+    bare: dict[int, Any] = {each.id: None for each in history.columns}
+    rows.append({**bare, _id(history, HISTORY): history.number, _id(history, KEY): new_key})
+    source = ", ".join(f"({key})" for key in [*keys, new_key])
+    return _run(
+        history,
+        f"merge into {{}} t using (select * from values {source} as v(k)) s on t.{KEY} = s.k "
+        "when matched and s.k % 3 = 0 then delete "
+        f"when matched then update set t.{TEXT} = 'merged' "
+        f"when not matched then insert ({HISTORY}, {KEY}) values ({history.number}, s.k)",
+        rows,
+    )
+
+
+def _run(history: History, statement: str, rows: list[Cells]) -> Said:
+    text = statement.format(f"{CATALOG}.{history.name}")
+    before = history.head
+    history.session.sql(text).collect()
+    history.java.refresh()
+    if history.head != before:
+        history.landed(_found(history, rows))
+    return text
+
+
+def _found(history: History, rows: list[Cells]) -> dict[str, Stored]:
+    """The files that are live now, with the rows that the model says are in the table."""
+    lineage = ["_row_id", "_last_updated_sequence_number"] if history.version >= 3 else []
+    names = ", ".join(["_file", "_pos", KEY, *lineage])
+    places: dict[Any, tuple[str, int, Lineage]] = {
+        row[KEY]: (row["_file"], row["_pos"], (row[3], row[4]) if lineage else (None, None))
+        for row in history.session.sql(f"select {names} from {CATALOG}.{history.name}").collect()
+    }
+    assert len(places) == len(rows), f"Spark shows {sorted(map(str, places))}: {history.log}"
+    by_file: dict[str, dict[int, tuple[Cells, Lineage]]] = {}
+    for row in rows:
+        file, position, line = places[_at(history, row, KEY)]
+        by_file.setdefault(file, {})[position] = row, line
+    tasks = history.table.bridge.drain(history.java.newScan().planFiles())
+    found = [_stored(history, task, by_file) for task in history.table.bridge.each(tasks)]
+    return {each.location: each for each in found}
+
+
+def _stored(
+    history: History, task: Any, by_file: dict[str, dict[int, tuple[Cells, Lineage]]]
+) -> Stored:
+    file = task.file()
+    location, spec_id = str(file.location()), int(file.specId())
+    spec = history.java.specs().get(spec_id)
+    mine = by_file.get(location, {})
+    rows = [mine.get(at, ({}, (None, None))) for at in range(int(file.recordCount()))]
+    dead = frozenset(at for at in range(len(rows)) if at not in mine)
+    deletes = history.table.bridge.each(task.deletes())
+    own = [each for each in deletes if each.referencedDataFile() is not None]
+    old = history.live.get(location)
+    return Stored(
+        java=file,
+        location=location,
+        spec_id=spec_id,
+        partition=str(spec.partitionToPath(file.partition())),
+        rows=old.rows if old else [cells for cells, _ in rows],
+        lineage=old.lineage if old else [line for _, line in rows],
+        dead=dead,
+        # Positions that an equality delete took may be marked too: they are dead all the same.
+        marked=dead if deletes else frozenset(),
+        own_deletes=tuple(own),
+    )
+
+
+def _with(history: History, row: Cells, column: str, value: Any) -> Cells:
+    made = {each.id: row.get(each.id, each.default) for each in history.columns}
+    return {**made, _id(history, column): value}
+
+
+def _at(history: History, row: Cells, column: str) -> Any:
+    return row.get(_id(history, column))
+
+
+def _id(history: History, column: str) -> int:
+    return next(each.id for each in history.columns if each.name == column)

@@ -1,0 +1,34 @@
+"""The Spark of benchmarks."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from icdc_operator.embedded.jars import jar_set
+from icdc_operator.embedded.jdk import find_spark_jdk
+
+
+def bench_session(
+    name: str, folder: Path, *, memory: str = "1500m", conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A Spark of two cores that keeps what it scratches in the folder, with further properties."""
+    os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    chosen = {
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
+        "spark.driver.memory": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.ui.enabled": "false",
+        **(conf or {}),
+    }
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session

@@ -1,0 +1,16 @@
+"""The child processes of a process, as the kernel lists them."""
+
+from pathlib import Path
+
+
+def children(pid: int | str = "self") -> set[int]:
+    """Their ids; empty for a process that has ended, and where the kernel does not list them."""
+    process = Path(f"/proc/{pid}")
+    while True:
+        lists = (process / "task").glob("*/children")
+        try:
+            return {int(child) for listed in lists for child in listed.read_text().split()}
+        except OSError:
+            # A thread that ends hands its children to another one: all are looked at anew.
+            if not process.exists():
+                return set()

@@ -1,0 +1,12 @@
+"""How much a JVM has read from files through Hadoop, as Iceberg does for local tables."""
+
+from pyspark.sql import SparkSession
+
+from icdc_spark.iceberg.bridge import Bridge
+
+
+def bytes_read(session: SparkSession) -> int:
+    """From local files, since the JVM began; asking whether a file is there is no reading."""
+    files = Bridge(session).statics("org.apache.hadoop.fs.FileSystem")
+    of_local = files.getGlobalStorageStatistics().get("file")
+    return int(of_local.getLong("bytesRead"))

@@ -1,0 +1,96 @@
+"""Live processes of this host, as /proc shows them: what they are, and what they talk to.
+
+Knows how Spark's Python workers are forked; which run a process belongs to is not known here.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from icdc_spark.session import APPLICATION_CONF
+
+PROC = Path("/proc")
+
+
+def command(pid: int) -> list[str]:
+    """The command line of a process; one empty word when it has ended."""
+    try:
+        return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return [""]
+
+
+def name_of(pid: int) -> str:
+    """The name of the program of a process; empty when it is gone."""
+    try:
+        return (PROC / str(pid) / "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def kill(pid: int) -> None:
+    """SIGKILL; a process that has just ended is as good as killed."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def python_workers(root: int | None = None) -> list[int]:
+    """Python workers below a process (this one unless given), or the daemon that forks them."""
+    daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
+    workers = {pid for pid in daemons if _parent(pid) in daemons}
+    return sorted(workers or daemons)
+
+
+def connected_to(pids: list[int], port: int) -> list[int]:
+    """Those of the processes that have a connection to a local port: they are at work there."""
+    sockets = set(_sockets_to(port))
+    return [pid for pid in pids if sockets & set(_open_sockets(pid))]
+
+
+def _is_pyspark_daemon(pid: int) -> bool:
+    return APPLICATION_CONF["spark.python.daemon.module"] in command(pid)
+
+
+def _descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            children.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
+    found, waiting = [], [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _parent(pid: int) -> int:
+    try:
+        # The name in brackets may hold blanks: what follows it is state and parent.
+        after_name = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(after_name[1])
+
+
+def _sockets_to(port: int) -> Iterator[str]:
+    """Inodes of the sockets whose peer is that port."""
+    for table in ("tcp", "tcp6"):
+        for line in (PROC / "net" / table).read_text().splitlines()[1:]:
+            words = line.split()
+            if int(words[2].rpartition(":")[2], 16) == port:
+                yield words[9]
+
+
+def _open_sockets(pid: int) -> Iterator[str]:
+    try:
+        entries = list((PROC / str(pid) / "fd").iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        with contextlib.suppress(OSError):
+            target = str(entry.readlink())
+            if target.startswith("socket:["):
+                yield target.removeprefix("socket:[").removesuffix("]")
