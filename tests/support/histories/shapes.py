@@ -66,17 +66,30 @@ def evolve_partitions(history: History) -> Said:
         part["transform"]: part["name"] for part in history.files.spec()["fields"]
     }
     wanted = {
-        "identity": terms.ref(PART),
-        "bucket[2]": terms.bucket(KEY, 2),
-        "truncate[1]": terms.truncate(TEXT, 1),
+        "identity": (PART, terms.ref(PART)),
+        "bucket[2]": (KEY, terms.bucket(KEY, 2)),
+        "truncate[1]": (TEXT, terms.truncate(TEXT, 1)),
     }
     chosen = history.rng.choice(list(wanted))
+    column, term = wanted[chosen]
     update = history.java.updateSpec()
     if chosen in present:
         update.removeField(present[chosen]).commit()
         return f"no longer partitioned by {chosen}"
-    update.addField(wanted[chosen]).commit()
+    if history.version >= 2 and _removed_in_v1(history, column):
+        return None
+    update.addField(term).commit()
     return f"partitioned by {chosen} too"
+
+
+def _removed_in_v1(history: History, column: str) -> bool:
+    """Whether a field of this column was removed before an upgrade: its id stays in the spec, with
+    the transform void. Iceberg would give it a second time, and could then read no manifest."""
+    source = next(each.id for each in history.columns if each.name == column)
+    return any(
+        part["transform"] == "void" and part["source-id"] == source
+        for part in history.files.spec()["fields"]
+    )
 
 
 def upgrade(history: History) -> Said:
