@@ -24,6 +24,9 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     # One table must not wait for another's stages.
     "spark.scheduler.mode": "FAIR",
+    # Spark's note of which line of Python made an expression: it costs a third of all calls to the
+    # JVM, and no message of ours shows it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Python workers that start with their modules loaded: see there.
     "spark.python.daemon.module": "icdc_spark.worker_daemon",
     # A speculative twin of a sink task could still write after its batch was advanced.

@@ -1,34 +1,66 @@
 """The parent of Spark's Python workers, in place of pyspark's own: it only starts them cheaper.
 
 Workers are forked from this process, so what every task imports is imported here, once. And Spark
-puts its core jar on Python's path, whose directory of some thousand entries each task would read
-anew; no Python lies in it. Must not know what tasks do, nor open anything that a fork would share.
+puts archives on Python's path, whose directories each task would read anew: its core jar, in which
+no Python lies, and pyspark itself, which is loaded from its folder where there is one. Must not
+know what tasks do, nor open anything that a fork would share.
 """
 
 import gc
+import importlib
 import sys
-from collections.abc import Callable
-
-import pyarrow  # noqa: F401
-from pyspark import daemon
-
-import icdc_spark.comparison
-import icdc_spark.opensearch.sink  # noqa: F401
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 
-def without_jars() -> None:
-    """Takes jars off the path on which Python looks for modules."""
-    sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
-    for entry in [each for each in sys.path_importer_cache if each.endswith(".jar")]:
-        del sys.path_importer_cache[entry]
+def without_archives(path: Sequence[str]) -> list[str]:
+    """The path without jars, and without archives of pyspark and py4j of which it has the folder.
+
+    A folder counts where it belongs to the very archive: versions must not be mixed.
+    """
+    plain = [entry for entry in path if not entry.endswith((".jar", ".zip"))]
+    kept = []
+    for entry in path:
+        archive = Path(entry)
+        needless = archive.suffix == ".jar" or (
+            archive.name == "pyspark.zip"
+            and _folder("pyspark", plain) == archive.resolve().parents[2]
+            or archive.name == f"py4j-{_version('py4j', plain)}-src.zip"
+        )
+        if not needless:
+            kept.append(entry)
+    return kept
+
+
+def _folder(package: str, path: Sequence[str]) -> Path | None:
+    found = PathFinder.find_spec(package, path)
+    return Path(found.origin).resolve().parent if found and found.origin else None
+
+
+def _version(package: str, path: Sequence[str]) -> str | None:
+    found = next(iter(metadata.distributions(name=package, path=list(path))), None)
+    return found.version if found else None
+
+
+def shorten_path() -> None:
+    """Lets this process and its workers look for modules where there are any."""
+    sys.path[:] = without_archives(sys.path)
+    for entry in sys.path_importer_cache.keys() - set(sys.path):
+        if entry.endswith((".jar", ".zip")):
+            del sys.path_importer_cache[entry]
 
 
 def main() -> None:
     """Forks workers until Spark ends it."""
-    without_jars()
+    shorten_path()
+    # Imported by now, and not above: pyspark would be loaded from its archive.
+    for module in ("pyarrow", "icdc_spark.comparison", "icdc_spark.opensearch.sink"):
+        importlib.import_module(module)
+    manager: Callable[[], None] = importlib.import_module("pyspark.daemon").manager
     # What is loaded by now is for ever: workers need neither copy nor search it.
     gc.freeze()
-    manager: Callable[[], None] = daemon.manager
     manager()
 
 

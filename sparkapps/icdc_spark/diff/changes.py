@@ -24,6 +24,10 @@ from icdc_spark.readers.reader import Reader
 ONE_READ_BYTES = 64 * 1024 * 1024
 """Compressed bytes of added files up to which whole rows go through the join at once."""
 
+FEW_ROWS = 500_000
+"""Rows of changed files up to which comparing them is cheaper than asking them when they were
+written: that takes a pass more. It also writes nothing for rows that were written as they were."""
+
 _OLD_FINGERPRINT, _OLD_UNKNOWN = "old_fp", "old_unknown"
 
 
@@ -39,16 +43,19 @@ class Strategy(StrEnum):
     STREAM = "Stream"
     """Every row of added files is new, as merge-on-read writes them: only old ids travel."""
     LINEAGE = "Lineage"
-    """Rows say when they were last written: only ids travel. May write rows that are as before."""
+    """Rows say when they were last written: only ids travel, in two passes. May write rows that are
+    as before."""
 
 
 def choose(plan: ChangePlan, *, lineage: bool = True) -> Strategy:
     """The cheapest strategy by the plan's counts; `lineage` is `Reader.tells_lineage`."""
     if plan.is_append:
         return Strategy.APPEND
-    if lineage and plan.lineage_since is not None:
+    is_small = plan.added.bytes <= ONE_READ_BYTES
+    few_rows = plan.added.records + plan.removed.records <= FEW_ROWS
+    if lineage and plan.lineage_since is not None and not (is_small and few_rows):
         return Strategy.LINEAGE
-    if plan.added.bytes <= ONE_READ_BYTES:
+    if is_small:
         return Strategy.ONE_READ
     return Strategy.STREAM if plan.removed.files == 0 else Strategy.TWO_READS
 

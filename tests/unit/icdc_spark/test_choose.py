@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.diff.changes import ONE_READ_BYTES, Strategy, choose
+from icdc_spark.diff.changes import FEW_ROWS, ONE_READ_BYTES, Strategy, choose
 from icdc_spark.diff.plan import ChangePlan
 from icdc_spark.iceberg.planning import FileGroup
 
@@ -11,21 +11,28 @@ pytestmark = pytest.mark.unit
 SMALL, LARGE = ONE_READ_BYTES, ONE_READ_BYTES + 1
 
 
-def group(size: int) -> FileGroup:
+def group(size: int, records: int = 1) -> FileGroup:
     """A file of so many bytes, none for 0."""
-    return FileGroup(tasks=None, files=1 if size else 0, records=size, bytes=size)
+    return FileGroup(tasks=None, files=1 if size else 0, records=records, bytes=size)
 
 
 def plan(
-    *, added: int = 0, removed: int = 0, before: int = 0, after: int = 0, since: int | None = None
+    *,
+    added: int = 0,
+    removed: int = 0,
+    before: int = 0,
+    after: int = 0,
+    since: int | None = None,
+    records: int = 1,
 ) -> ChangePlan:
+    """Groups of so many bytes, each of files with so many records."""
     return ChangePlan(
         from_id=1,
         to_id=2,
-        added=group(added),
-        removed=group(removed),
-        deletes_before=group(before),
-        deletes_after=group(after),
+        added=group(added, records),
+        removed=group(removed, records),
+        deletes_before=group(before, records),
+        deletes_after=group(after, records),
         lineage_since=since,
     )
 
@@ -39,10 +46,12 @@ def plan(
         (plan(added=LARGE, removed=1), Strategy.TWO_READS),
         (plan(added=LARGE, after=1), Strategy.STREAM),
         (plan(added=LARGE, removed=1, after=1), Strategy.TWO_READS),
-        (plan(added=SMALL, removed=1, since=7), Strategy.LINEAGE),
+        (plan(added=SMALL, removed=1, since=7), Strategy.ONE_READ),
+        (plan(added=SMALL, removed=1, since=7, records=FEW_ROWS // 2), Strategy.ONE_READ),
+        (plan(added=SMALL, removed=1, since=7, records=FEW_ROWS // 2 + 1), Strategy.LINEAGE),
         (plan(added=LARGE, removed=1, since=7), Strategy.LINEAGE),
         (plan(added=LARGE, after=1, since=0), Strategy.LINEAGE),
-        (plan(before=1, since=7), Strategy.LINEAGE),
+        (plan(before=1, since=7), Strategy.ONE_READ),
     ],
 )
 def test_the_cheapest_strategy_that_is_allowed_is_chosen(
@@ -52,5 +61,6 @@ def test_the_cheapest_strategy_that_is_allowed_is_chosen(
 
 
 def test_a_reader_that_cannot_ask_rows_gets_what_a_table_without_lineage_gets() -> None:
-    assert choose(plan(added=SMALL, removed=1, since=7), lineage=False) is Strategy.ONE_READ
+    many = plan(added=SMALL, removed=1, since=7, records=FEW_ROWS)
+    assert choose(many, lineage=False) is Strategy.ONE_READ
     assert choose(plan(added=LARGE, after=1, since=7), lineage=False) is Strategy.STREAM
