@@ -24,7 +24,7 @@ from icdc_spark.readers.reader import Reader
 ONE_READ_BYTES = 64 * 1024 * 1024
 """Compressed bytes of added files up to which whole rows go through the join at once."""
 
-FEW_ROWS = 500_000
+FEW_ROWS = 200_000
 """Rows of changed files up to which comparing them is cheaper than asking them when they were
 written: that takes a pass more. It also writes nothing for rows that were written as they were."""
 
