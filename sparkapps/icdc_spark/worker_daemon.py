@@ -21,17 +21,15 @@ def without_archives(path: Sequence[str]) -> list[str]:
     A folder counts where it belongs to the very archive: versions must not be mixed.
     """
     plain = [entry for entry in path if not entry.endswith((".jar", ".zip"))]
-    kept = []
-    for entry in path:
-        archive = Path(entry)
-        needless = archive.suffix == ".jar" or (
-            archive.name == "pyspark.zip"
-            and _folder("pyspark", plain) == archive.resolve().parents[2]
-            or archive.name == f"py4j-{_version('py4j', plain)}-src.zip"
-        )
-        if not needless:
-            kept.append(entry)
-    return kept
+    return [entry for entry in path if not _is_needless(Path(entry), plain)]
+
+
+def _is_needless(entry: Path, plain: Sequence[str]) -> bool:
+    if entry.name == "pyspark.zip":
+        return _folder("pyspark", plain) == entry.resolve().parents[2]
+    if entry.name.startswith("py4j-"):
+        return entry.name == f"py4j-{_version('py4j', plain)}-src.zip"
+    return entry.suffix == ".jar"
 
 
 def _folder(package: str, path: Sequence[str]) -> Path | None:

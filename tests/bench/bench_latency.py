@@ -1,0 +1,189 @@
+"""How long a small commit to a large table takes to be in the index. `make bench-latency`.
+
+Prints one JSON object, or with `--table` Markdown. Each kind of table (copy-on-write and
+merge-on-read of format 2 and 3) is followed by a warm Continuous run with a poll interval of one
+second; then ten rows are appended, or ten rows of one data file are merged, again and again. Time
+runs from the end of the commit to the state document that says it is applied, which is written
+after the last acknowledged write; so up to a second of it is waiting for the next look. The phases
+show where the rest goes. Kinds take turns round by round.
+"""
+
+import argparse
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_spark.application import Application
+from support_changelog_bench import CATALOG, session
+from support_harness import Harness
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ
+from support_phases import Phases, medians
+from support_wait import until
+
+TABLES = {
+    "cow_v2": (COPY_ON_WRITE, 2),
+    "mor_v2": (MERGE_ON_READ, 2),
+    "cow_v3": (COPY_ON_WRITE, 3),
+    "mor_v3": (MERGE_ON_READ, 3),
+}
+COMMITS = ("append", "merge")
+CHANGED = 10
+WARM_UP = 3
+"""Commits of each kind that are not counted."""
+
+
+class Followed:
+    """A table of `rows` rows in `files` files, and a run that follows it until closed."""
+
+    def __init__(
+        self, spark: SparkSession, url: str, folder: Path, name: str, rows: int, files: int
+    ) -> None:
+        self._spark, self._url, self.name, self._rows = spark, url, name, rows
+        self._numbers = itertools.count()
+        mode, version = TABLES[name]
+        modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
+        spark.sql(
+            f"create table {CATALOG}.db.{name} (id bigint, name string, amount int, price double, "
+            f"at timestamp) using iceberg tblproperties ('format-version'='{version}', {modes}, "
+            "'write.distribution-mode'='none')"
+        )
+        spark.range(0, rows, 1, files).selectExpr(
+            "id",
+            "concat('name ', id) as name",
+            "cast(id % 100 as int) as amount",
+            "id * 1.5D as price",
+            "timestamp_seconds(id) as at",
+        ).writeTo(f"{CATALOG}.db.{name}").append()
+        table = {"name": f"db.{name}", "index": name, "identifierColumns": ["id"]}
+        harness = Harness(spark, url, folder, [table], name=name.replace("_", "-"))
+        assert harness.run().outcome is None
+        self._application = Application(harness.request(continuous=True), spark)
+        self._thread = threading.Thread(target=self._application.run)
+        self._thread.start()
+
+    def commit(self, what: str) -> float:
+        """Changes ten rows; seconds from the end of the commit until it is applied."""
+        number = next(self._numbers)
+        if what == "append":
+            first = self._rows + CHANGED * number
+            rows = f"range({first}, {first + CHANGED})"
+            self._spark.sql(
+                f"insert into {CATALOG}.db.{self.name} "
+                f"select id, 'new', 1, 1D, timestamp_seconds(id) from {rows}"
+            )
+        else:
+            first = CHANGED * number % (self._rows // 20)
+            self._spark.sql(
+                f"merge into {CATALOG}.db.{self.name} t using (select id as k from "
+                f"range({first}, {first + CHANGED})) s on t.id = s.k "
+                f"when matched then update set amount = {1000 + number}"
+            )
+        since = time.monotonic()
+        head = self._head()
+        until(lambda: self._applied() == head, f"{head} is applied", pause=0.01)
+        return time.monotonic() - since
+
+    def close(self) -> None:
+        """Ends the run."""
+        self._application.stop.set()
+        self._thread.join()
+
+    def _head(self) -> str:
+        rows = self._spark.sql(
+            f"select snapshot_id from {CATALOG}.db.{self.name}.refs where name = 'main'"
+        )
+        return str(rows.collect()[0][0])
+
+    def _applied(self) -> str:
+        found = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
+        return str(found["_source"]["applied"]["snapshotId"])
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--table", action="store_true", help="print Markdown")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
+        result = _measured(Path(folder), options)
+    text = _markdown(result) if options.table else json.dumps(result, indent=1)
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    spark = session(folder, memory="4g")
+    phases = Phases()
+    latencies: dict[tuple[str, str], list[float]] = {}
+    spent: dict[tuple[str, str], list[dict[str, float]]] = {}
+    followed: list[Followed] = []
+    with OpenSearchNode(folder / "opensearch") as node, phases.timed():
+        try:
+            for name in TABLES:
+                made = Followed(spark, node.url, folder, name, options.rows, options.files)
+                followed.append(made)
+            for number in range(WARM_UP + options.rounds):
+                for table, what in itertools.product(followed, COMMITS):
+                    phases.take()
+                    latency = table.commit(what)
+                    if number >= WARM_UP:
+                        latencies.setdefault((table.name, what), []).append(latency)
+                        spent.setdefault((table.name, what), []).append(phases.take())
+        finally:
+            for each in followed:
+                each.close()
+            spark.stop()
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "pyspark": importlib.metadata.version("pyspark"),
+        "rows": options.rows,
+        "files": options.files,
+        "rounds": options.rounds,
+        "commits": [
+            {
+                "table": name,
+                "commit": what,
+                "p50": statistics.median(seconds),
+                "p95": statistics.quantiles(seconds, n=20)[-1],
+                "phases": medians(spent[name, what]),
+            }
+            for (name, what), seconds in latencies.items()
+        ],
+    }
+
+
+def _markdown(result: dict[str, Any]) -> str:
+    phases = list(result["commits"][0]["phases"])
+    lines = [
+        f"| table | commit | p50 s | p95 s | {' | '.join(phases)} |",
+        f"|---|---|---|---|{'---|' * len(phases)}",
+    ]
+    for each in result["commits"]:
+        shown = " | ".join(f"{each['phases'][phase]:.2f}" for phase in phases)
+        lines.append(
+            f"| {each['table']} | {each['commit']} | {each['p50']:.2f} | {each['p95']:.2f} "
+            f"| {shown} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,61 @@
+"""How long the phases of a batch take, told by the functions that do them. For benchmarks."""
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from icdc_spark import changelog
+from icdc_spark.context import TableContext
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.table_run import TableRun
+
+_PHASES = (
+    (TableRun, "look", "look"),
+    (IcebergTable, "set_tag", "pin"),
+    (StateStore, "replace", "record"),
+    (changelog, "plan_between", "plan"),
+    (changelog, "changes", "build the query"),
+    (TableContext, "write", "read, compare, write"),
+)
+
+
+class Phases:
+    """Seconds by phase, of each batch since `take`."""
+
+    def __init__(self) -> None:
+        self._spent: defaultdict[str, float] = defaultdict(float)
+
+    def take(self) -> dict[str, float]:
+        """What was spent since the last call."""
+        spent, self._spent = dict(self._spent), defaultdict(float)
+        return spent
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Counts while inside. The phases are timed as they are called, one table at a time."""
+        with ExitStack() as stack:
+            for owner, name, phase in _PHASES:
+                plain = getattr(owner, name)
+                stack.enter_context(patch.object(owner, name, self._counted(plain, phase)))
+            yield
+
+    def _counted(self, plain: Callable[..., Any], phase: str) -> Callable[..., Any]:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            since = time.monotonic()
+            try:
+                return plain(*args, **kwargs)
+            finally:
+                self._spent[phase] += time.monotonic() - since
+
+        return counted
+
+
+def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """Of each phase over the rounds."""
+    names = [phase for _, _, phase in _PHASES]
+    return {each: statistics.median(one.get(each, 0.0) for one in rounds) for each in names}
