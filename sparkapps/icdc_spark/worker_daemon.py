@@ -26,7 +26,7 @@ def without_archives(path: Sequence[str]) -> list[str]:
 
 def _is_needless(entry: Path, plain: Sequence[str]) -> bool:
     if entry.name == "pyspark.zip":
-        return _folder("pyspark", plain) == entry.resolve().parents[2]
+        return _folder("pyspark", plain) == entry.resolve().parent.parent.parent
     if entry.name.startswith("py4j-"):
         return entry.name == f"py4j-{_version('py4j', plain)}-src.zip"
     return entry.suffix == ".jar"
