@@ -15,7 +15,8 @@ import support_wait
 from real_cluster.places import Places
 from support_kube_process import Program
 
-_GONE_SECONDS = 30.0
+_GONE_SECONDS = 180.0
+"""A killed process is there until its mounts are gone, which writes out what the disk still lacks."""
 
 
 @dataclass(frozen=True)
