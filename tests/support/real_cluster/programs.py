@@ -16,7 +16,7 @@ from real_cluster.places import Places
 from support_kube_process import Program
 
 _GONE_SECONDS = 180.0
-"""A killed process is there until its mounts are gone, which writes out what the disk still lacks."""
+"""A killed process stays until its mounts are gone, which writes out what the disk still lacks."""
 
 
 @dataclass(frozen=True)
