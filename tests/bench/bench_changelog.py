@@ -7,10 +7,7 @@ with `--table` Markdown, each range as soon as it is measured. Bounded in rows a
 
 import argparse
 import functools
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -25,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.diff.changes import Strategy, choose
 from icdc_spark.diff.plan import ChangePlan
+from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
 
 FILES = 8
@@ -52,7 +50,7 @@ def main() -> int:
             measured = _measured(spark, options)
         finally:
             spark.stop()
-    result = {**_machine(), "rounds": options.rounds, "ranges": measured}
+    result = {**machine("pyspark"), "rounds": options.rounds, "ranges": measured}
     sys.stdout.write((_words(result) if options.table else json.dumps(result, indent=1)) + "\n")
     return 0
 
@@ -201,15 +199,6 @@ def _head(spark: SparkSession, name: str) -> int:
         f"select snapshot_id from {CATALOG}.{name}.refs where name = 'main'"
     ).collect()
     return int(row["snapshot_id"])
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
-        "python": platform.python_version(),
-        "pyspark": importlib.metadata.version("pyspark"),
-        "load": os.getloadavg(),
-    }
 
 
 def _markdown(name: str, found: Mapping[str, Any]) -> str:

@@ -10,10 +10,7 @@ inotify, requests as the client logs them. Code 1 where an idle look opened a me
 
 import argparse
 import asyncio
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -23,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from support_bench_machine import machine
 from support_bench_spark import bench_session
 from support_file_opens import FileOpens
 from support_idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
@@ -73,11 +71,7 @@ async def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]
     looks["operator"]["idle"]["opensearch_requests"] = 0
     looks["application"]["idle"]["opensearch_requests"] = len(asked)
     return {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "pyspark": importlib.metadata.version("pyspark"),
-        "pyiceberg": importlib.metadata.version("pyiceberg"),
+        **machine("pyspark", "pyiceberg"),
         "tables": options.tables,
         "metadata_bytes": tables.bytes,
         "rounds": options.rounds,

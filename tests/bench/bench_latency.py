@@ -9,11 +9,8 @@ show where the rest goes. Kinds take turns round by round.
 """
 
 import argparse
-import importlib.metadata
 import itertools
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -22,14 +19,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 import support_oracle as oracle
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.application import Application
+from support_bench_machine import machine
 from support_changelog_bench import CATALOG, session
 from support_harness import Harness
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 from support_phases import Phases, medians
 from support_wait import until
 
@@ -49,25 +45,25 @@ class Followed:
     """A table of `rows` rows in `files` files, and a run that follows it until closed."""
 
     def __init__(
-        self, spark: SparkSession, url: str, folder: Path, name: str, rows: int, files: int
+        self, lake: Lake, url: str, folder: Path, name: str, rows: int, files: int
     ) -> None:
-        self._spark, self._url, self.name, self._rows = spark, url, name, rows
+        self._lake, self._url, self.name, self._rows = lake, url, name, rows
         self._numbers = itertools.count()
         mode, version = TABLES[name]
-        modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
-        spark.sql(
-            f"create table {CATALOG}.db.{name} (id bigint, name string, amount int, price double, "
-            f"at timestamp) using iceberg tblproperties ('format-version'='{version}', {modes}, "
-            "'write.distribution-mode'='none')"
+        self._table = lake.create(
+            "id bigint, name string, amount int, price double, at timestamp",
+            mode=mode,
+            version=version,
         )
+        spark = lake.session
         spark.range(0, rows, 1, files).selectExpr(
             "id",
             "concat('name ', id) as name",
             "cast(id % 100 as int) as amount",
             "id * 1.5D as price",
             "timestamp_seconds(id) as at",
-        ).writeTo(f"{CATALOG}.db.{name}").append()
-        table = {"name": f"db.{name}", "index": name, "identifierColumns": ["id"]}
+        ).writeTo(f"{CATALOG}.{self._table}").append()
+        table = {"name": self._table, "index": name, "identifierColumns": ["id"]}
         harness = Harness(spark, url, folder, [table], name=name.replace("_", "-"))
         assert harness.run().outcome is None
         self._application = Application(harness.request(continuous=True), spark)
@@ -80,19 +76,19 @@ class Followed:
         if what == "append":
             first = self._rows + CHANGED * number
             rows = f"range({first}, {first + CHANGED})"
-            self._spark.sql(
-                f"insert into {CATALOG}.db.{self.name} "
+            self._lake.sql(
+                f"insert into {CATALOG}.{self._table} "
                 f"select id, 'new', 1, 1D, timestamp_seconds(id) from {rows}"
             )
         else:
             first = CHANGED * number % (self._rows // 20)
-            self._spark.sql(
-                f"merge into {CATALOG}.db.{self.name} t using (select id as k from "
+            self._lake.sql(
+                f"merge into {CATALOG}.{self._table} t using (select id as k from "
                 f"range({first}, {first + CHANGED})) s on t.id = s.k "
                 f"when matched then update set amount = {1000 + number}"
             )
         since = time.monotonic()
-        head = self._head()
+        head = str(self._lake.head(self._table))
         until(lambda: self._applied() == head, f"{head} is applied", pause=0.01)
         return time.monotonic() - since
 
@@ -100,12 +96,6 @@ class Followed:
         """Ends the run."""
         self._application.stop.set()
         self._thread.join()
-
-    def _head(self) -> str:
-        rows = self._spark.sql(
-            f"select snapshot_id from {CATALOG}.db.{self.name}.refs where name = 'main'"
-        )
-        return str(rows.collect()[0][0])
 
     def _applied(self) -> str:
         found = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
@@ -129,14 +119,14 @@ def main() -> int:
 
 def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     spark = session(folder, memory="4g")
-    phases = Phases()
+    lake, phases = Lake(spark), Phases()
     latencies: dict[tuple[str, str], list[float]] = {}
     spent: dict[tuple[str, str], list[dict[str, float]]] = {}
     followed: list[Followed] = []
     with OpenSearchNode(folder / "opensearch") as node, phases.timed():
         try:
             for name in TABLES:
-                made = Followed(spark, node.url, folder, name, options.rows, options.files)
+                made = Followed(lake, node.url, folder, name, options.rows, options.files)
                 followed.append(made)
             for number in range(WARM_UP + options.rounds):
                 for table, what in itertools.product(followed, COMMITS):
@@ -150,10 +140,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 each.close()
             spark.stop()
     return {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "pyspark": importlib.metadata.version("pyspark"),
+        **machine("pyspark"),
         "rows": options.rows,
         "files": options.files,
         "rounds": options.rounds,

@@ -8,10 +8,7 @@ count and time; loopback only.
 """
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
 import sys
 import tempfile
 import time
@@ -23,6 +20,7 @@ import support_operator
 import support_rules
 import support_wait
 from icdc_api import crd
+from support_bench_machine import machine
 from support_head_lake import HeadLake
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
@@ -63,7 +61,7 @@ def main() -> int:
         started = time.monotonic()
         operator = stack.enter_context(support_operator.running(account, folder, "operator", flags))
         measured = _measured(operator, many, options, started)
-    sys.stdout.write(json.dumps({**_machine(), **measured}, indent=1) + "\n")
+    sys.stdout.write(json.dumps({**machine("kopf", "kubernetes"), **measured}, indent=1) + "\n")
     return 0 if all(measured["idle"]["within"].values()) else 1
 
 
@@ -196,15 +194,6 @@ def _processor_seconds(operator: OperatorProcess) -> float:
     """Of its threads since each began, to the nanosecond: ticks do not see short work."""
     threads = Path(f"/proc/{operator.pid}/task").glob("*/schedstat")
     return sum(int(each.read_text(encoding="utf-8").split()[0]) for each in threads) / 1e9
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
-        "python": platform.python_version(),
-        "kopf": importlib.metadata.version("kopf"),
-        "kubernetes": importlib.metadata.version("kubernetes"),
-    }
 
 
 if __name__ == "__main__":

@@ -9,10 +9,7 @@ manifest of the table has been looked into. Code 1 where a goal is missed.
 """
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -24,6 +21,7 @@ from typing import Any
 from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
 from icdc_spark.iceberg.planning import list_files
 from icdc_spark.iceberg.tables import IcebergTable
+from support_bench_machine import machine
 from support_bench_spark import bench_session
 from support_planning_tables import Case, ManyFiles
 from support_process_cpu import cpu_seconds
@@ -57,7 +55,7 @@ def main() -> int:
             ]
         finally:
             session.stop()
-    sys.stdout.write(json.dumps({**_machine(), "cases": results}, indent=1) + "\n")
+    sys.stdout.write(json.dumps({**machine("pyspark"), "cases": results}, indent=1) + "\n")
     return 0 if all(result["within"] for result in results) else 1
 
 
@@ -106,15 +104,6 @@ def _size(plan: ChangePlan) -> tuple[int, int, int, int]:
         plan.deletes_before.files,
         plan.deletes_after.files,
     )
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}",
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "pyspark": importlib.metadata.version("pyspark"),
-    }
 
 
 if __name__ == "__main__":
