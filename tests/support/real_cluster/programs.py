@@ -15,8 +15,7 @@ import support_wait
 from real_cluster.places import Places
 from support_kube_process import Program
 
-_GONE_SECONDS = 180.0
-"""A killed process stays until its mounts are gone, which writes out what the disk still lacks."""
+_GONE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,8 @@ class Starter:
 
 def record(places: Places, name: str, pid: int) -> None:
     """Remembers a process of the cluster, with its start: process ids are used again."""
-    (places.pids / name).write_text(f"{pid} {_started(pid)}", encoding="utf-8")
+    # One that has ended already gets a start that none has.
+    (places.pids / name).write_text(f"{pid} {_started(pid) or 'none'}", encoding="utf-8")
 
 
 def recorded(places: Places) -> dict[str, int]:
@@ -75,8 +75,8 @@ def end(places: Places, names: Iterable[str] | None = None) -> None:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kills these processes and returns when they are gone."""
-    doomed = {pid: _started(pid) for pid in pids}
+    """Kills these processes, some of which may have ended since, and returns when they are gone."""
+    doomed = {pid: started for pid in pids if (started := _started(pid)) is not None}
     _signal(doomed, signal.SIGKILL)
     for pid, started in doomed.items():
         support_wait.until(
@@ -102,15 +102,15 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _started(pid: int) -> str:
-    """When the process started, in ticks of the kernel; "gone" for none.
+def _started(pid: int) -> str | None:
+    """When the process started, in ticks of the kernel; None where there is none.
 
     One that has ended counts as gone, even while nobody has asked for its exit code.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
-        return "gone"
+        return None
     # The name, in brackets, may hold blanks and brackets itself.
     state, *fields = stat.rpartition(")")[2].split()
-    return "gone" if state in "ZX" else fields[18]
+    return None if state in "ZX" else fields[18]

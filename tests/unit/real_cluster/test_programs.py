@@ -48,3 +48,11 @@ def test_a_process_that_got_the_number_of_a_program_is_left_alone(
     assert programs.recorded(where) == {}
     programs.end(where)
     assert sleeper.poll() is None
+
+
+def test_a_process_that_ended_before_it_was_killed_is_not_waited_for(where: Places) -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    programs.record(where, "short", process.pid)
+    assert programs.recorded(where) == {}
+    programs.kill([process.pid])
