@@ -21,7 +21,7 @@ from icdc_spark.diff.plan import ChangePlan, plan_changes
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.session import APPLICATION_CONF
+from icdc_spark.session import settings
 from support_bench_spark import bench_session
 from support_process_cpu import cpu_seconds
 
@@ -54,7 +54,7 @@ def session(folder: Path, *, memory: str) -> SparkSession:
     """Two cores, and a catalog of files in the folder."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
-        **APPLICATION_CONF,
+        **settings({}),
         "spark.sql.shuffle.partitions": "8",  # as `icdc run` sets it
         "spark.ui.retainedStages": "100000",  # the meter adds up all of them
         "spark.ui.showConsoleProgress": "false",
