@@ -29,6 +29,7 @@ FILES = 8
 _COW, _MOR = "copy-on-write", "merge-on-read"
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"
+FLOOR = "native engine, one process"
 TEXTS, NUMBERS, COUNTS = 10, 5, 4
 """Columns beside `id`: texts of 24 characters, doubles, integers."""
 
@@ -117,8 +118,10 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
         strategies.append(Strategy.STREAM)
     if plan.lineage_since is not None:
         strategies.append(Strategy.LINEAGE)
+    without_deletes = plan.deletes_before.files + plan.deletes_after.files == 0
     return {
         **views,
+        **({FLOOR: ways.floor} if without_deletes else {}),
         **{strategy.value: _changelog(ways, strategy) for strategy in strategies},
     }
 

@@ -19,10 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.diff.changes import Strategy, changes
 from icdc_spark.diff.plan import ChangePlan, plan_changes
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.session import settings
 from support_bench_spark import bench_session
+from support_native_floor import changed_lines
 from support_process_cpu import cpu_seconds
 
 CATALOG = "lake"
@@ -101,6 +103,18 @@ class Ways:
         )
         rows = self._spark.table(_VIEW)
         return _swallowed(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
+
+    def floor(self, where: Range) -> tuple[int, int]:
+        """What a native engine needs for it; of ranges without delete files."""
+        plan = self.plan(where)
+        sides = (_locations(plan.added), _locations(plan.removed))
+        columns = self._spark.table(f"{CATALOG}.{where.table}").columns
+        sizes = [len(line) for line in changed_lines(*sides, columns=columns, key="id")]
+        return len(sizes), sum(sizes)
+
+
+def _locations(group: FileGroup) -> list[str]:
+    return [str(task.file().location()) for task in group.tasks]
 
 
 class Meter:
