@@ -34,6 +34,8 @@ def text_of(value: object) -> str:
         return timestamp(value)
     if isinstance(value, dt.date):
         return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    if isinstance(value, dt.time):
+        return value.isoformat(timespec="microseconds")
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     return str(value)

@@ -9,19 +9,21 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from histories.checking import Pair, check_alone, check_model, check_together, pair
-from histories.columns import EVERY, PLAIN
+from histories.columns import EVERY, PLAIN, TEXTS
 from histories.history import History, Kind
 from histories.playing import play
+from histories.twins import Chosen, check_twins
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 
 pytestmark = pytest.mark.spark
 
-TOGETHER = {"plain": (PLAIN, 15), "all-types": (EVERY, 5)}
+TOGETHER = {"plain": (PLAIN, 10), "all-types": (EVERY, 5), "not-for-spark": (TEXTS, 5)}
 """How many histories are evaluated together, by the columns that they have."""
 HISTORIES = int(os.environ.get("ICDC_HISTORIES") or 20)
 """How many are played about; ICDC_HISTORIES says another number."""
@@ -73,6 +75,34 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
         "tried",
         f"{count} histories with {columns} of {operations} operations: {len(pairs)} pairs of "
         f"snapshots, {checked} batches",
+    )
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", ROUNDS)
+def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
+    lake: Lake, rng: random.Random, record_property: Callable[[str, object], None], number: int
+) -> None:
+    operations = written = 0
+    for position, kind in enumerate(KINDS):
+        own = random.Random(rng.getrandbits(64))
+        repeating = replace(kind, repeats_keys=True)
+        history = History(lake.session, lake.new_name(), repeating, PLAIN, own, position)
+        wanted = own.randint(10, 40)
+        play(history, operations=wanted, statements=0)
+        operations += wanted
+        known = list(history.states)
+        ends = sorted(own.sample(known, k=min(SYNCS, len(known))), key=known.index)
+        check_model(history, ends)
+        chosen: Chosen = {}
+        for since, until in zip([None, *ends], ends, strict=False):
+            written += check_twins(history, since, until, chosen)
+        shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
+    assert written, "no key was repeated"
+    record_property(
+        "tried",
+        f"{len(KINDS)} histories with repeated keys of {operations} operations: "
+        f"{written} times a key of several rows was written",
     )
 
 

@@ -43,7 +43,11 @@ class Pair:
     @property
     def strategies(self) -> tuple[Strategy, ...]:
         """All that must lead from one to the other."""
-        return (choose(self.plan), *other_strategies(self.plan))
+        # What reads tables for which Spark is no help does not tell when a row was written.
+        known = self.history.for_spark
+        chosen = choose(self.plan, lineage=known)
+        rest = {choose(self.plan), *other_strategies(self.plan)} - {chosen}
+        return (chosen, *sorted(each for each in rest if known or each != Strategy.LINEAGE))
 
     def alike(self, strategy: Strategy) -> str:
         """Equal for pairs that may be evaluated together."""
@@ -115,7 +119,7 @@ def batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Batch:
     spec = resolve_spec(one.history.name, table.schema(one.until), wishes)
     with open_reader(session, table, one.until, spec) as reader:
         made = parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
-    return made._replace(ops=[op._replace(doc=_canonical(op.doc)) for op in made.ops])
+    return made._replace(ops=[op._replace(doc=canonical(op.doc)) for op in made.ops])
 
 
 def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
@@ -192,5 +196,6 @@ def _by_history(made: Batch) -> dict[str, list[Op]]:
     return parts
 
 
-def _canonical(doc: str | None) -> str | None:
+def canonical(doc: str | None) -> str | None:
+    """A document as JSON with its fields in order; None stays."""
     return None if doc is None else json.dumps(json.loads(doc), sort_keys=True)

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from pyspark.sql import Row
 
 Cells = Mapping[int, Any]
@@ -56,6 +57,9 @@ EVERY: Mapping[str, Any] = {
     },
 }
 
+TEXTS: Mapping[str, Any] = {**PLAIN, "time": "time", "ns": "timestamp_ns"}
+"""With columns for which Spark refuses the whole table: they are read by other means, as text."""
+
 _NAN, _ZERO = float("nan"), -0.0
 _DAYS = (dt.date(1, 1, 1), dt.date(2024, 3, 15), dt.date(9999, 12, 31))
 _TIMES = (dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2024, 3, 15, 14, 30))
@@ -70,6 +74,8 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "decimal": (Decimal("0.0"), Decimal("-1.5"), Decimal("22.5")),
     "date": _DAYS,
     "timestamp": _TIMES,
+    "time": (dt.time(), dt.time(23, 59, 59, 999999)),
+    "timestamp_ns": (np.datetime64(-1, "ns"), np.datetime64("2024-03-15T14:30", "ns")),
     "timestamptz": tuple(each.replace(tzinfo=dt.UTC) for each in _TIMES),
     "string": ("x", "y", "", 'q"\\\n'),
     "binary": (b"", b"\x00\xff", b"x"),
@@ -85,6 +91,8 @@ _PARSED: Mapping[str, Callable[[Any], Any]] = {
     "date": dt.date.fromisoformat,
     "timestamp": dt.datetime.fromisoformat,
     "timestamptz": dt.datetime.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "timestamp_ns": lambda raw: np.datetime64(raw, "ns"),
     "binary": bytes.fromhex,
     "fixed": bytes.fromhex,
     "uuid": UUID,

@@ -21,9 +21,13 @@ from support_schemas import fields_json
 State = Mapping[str, Stored]
 """The live data files of a snapshot by location."""
 
-_REINSERTED, _NULL_KEYS, _LINEAGE_KEPT = 0.2, 0.05, 0.7
+_REINSERTED, _NULL_KEYS, _LINEAGE_KEPT, _REPEATED = 0.2, 0.05, 0.7, 0.3
 """Shares: of new rows with a key that had been deleted, and with a null key; of rewrites that keep
-the row lineage of what they rewrite, as not all engines do."""
+the row lineage of what they rewrite, as not all engines do; of new rows with a key that is there,
+where keys may be repeated."""
+
+_OF_V3 = ("timestamp_ns",)
+_NOT_FOR_SPARK = {"time", "timestamp_ns"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,8 @@ class Kind:
     version: int
     upgrades: bool = False
     """Whether the format version may rise on the way."""
+    repeats_keys: bool = False
+    """Whether several rows may have one key."""
 
     @property
     def merges_on_read(self) -> bool:
@@ -42,9 +48,11 @@ class Kind:
 
 
 class History:
-    """A table under random commits; keys stay unique, null keys included.
+    """A table under random commits; keys stay unique, null keys included, unless its kind says
+    otherwise.
 
-    `types` are Iceberg types, in JSON, by column; `number` is in each of its rows and keys.
+    `types` are Iceberg types, in JSON, by column, of which it has those that its first format
+    version knows; `number` is in each of its rows and keys.
     """
 
     def __init__(
@@ -64,6 +72,8 @@ class History:
         self._keys = 0
         self._given: set[int] = set()
         self._nulls_allowed = True
+        types = {name: of for name, of in types.items() if kind.version >= 3 or of not in _OF_V3}
+        self.for_spark = not _NOT_FOR_SPARK.intersection(map(str, types.values()))
         self._create(Bridge(session), types)
         self.table = IcebergTable.load(session, CATALOG, name)
         self.java = self.table.java
@@ -207,6 +217,8 @@ class History:
     def _new_key(self) -> int | None:
         column = self.key_column.id
         taken = {cells.get(column) for cells in rows_of(self.live)}
+        if self.kind.repeats_keys and taken and self.rng.random() < _REPEATED:
+            return self.rng.choice(sorted(taken, key=str))
         if self.rng.random() < _NULL_KEYS and None not in taken and self._nulls_allowed:
             self._nulls_allowed = False
             return None

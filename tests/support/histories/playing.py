@@ -47,8 +47,10 @@ def play(history: History, *, operations: int, statements: float) -> None:
 
 
 def _runs_statements(history: History) -> bool:
-    """Spark refuses to merge on read in a table of the first version."""
-    return history.version >= 2 or not history.kind.merges_on_read
+    """Spark refuses some tables, and to merge on read in one of the first version. And what Spark
+    has made of a row is told by its key."""
+    writable = history.version >= 2 or not history.kind.merges_on_read
+    return history.for_spark and writable and not history.kind.repeats_keys
 
 
 def _step(history: History, operation: Operation) -> bool:

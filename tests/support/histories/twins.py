@@ -1,0 +1,70 @@
+"""Holds batches of a table with duplicate keys against what the model of its history says.
+
+Any row of such a key may be the document, but always the same one: which, the model cannot know. As
+the application does once it knows of such keys, the snapshot is asked about each id that was
+touched.
+"""
+
+import json
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
+
+import support_oracle
+from histories.checking import KEYS, canonical
+from histories.columns import Cells, Column, shown
+from histories.history import History
+from icdc_spark.diff.changes import changed_ids
+from icdc_spark.diff.plan import plan_changes
+from icdc_spark.diff.resolve import resolve
+from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.readers.choose import open_reader
+from support_lake import VERSION, parsed
+
+Candidates = dict[str, tuple[str, ...]]
+"""By id the documents of its rows, as JSON, in their order, equal ones as often as they occur."""
+
+Chosen = MutableMapping[tuple[object, ...], str]
+"""The document that was chosen, by id, candidates, and the schema that they are shown under."""
+
+
+def check_twins(history: History, since: int | None, until: int, chosen: Chosen) -> int:
+    """Checks the batch between two snapshots; answers how many ids with several rows it wrote."""
+    columns = history.columns_at(until)
+    before = {} if since is None else candidates(history.rows(since), columns)
+    after = candidates(history.rows(until), columns)
+    told = f"from {since} to {until}:\n" + "\n".join(history.log)
+    ops = _batch(history, since, until)
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    assert changed <= ops.keys(), f"{changed - ops.keys()} were not sent, {told}"
+    schema = str(history.table.schema(until))
+    for key, document in ops.items():
+        of = after.get(key, ())
+        assert document in of or not (document or of), f"{key}: {document} is not of {of}, {told}"
+        if document is not None:
+            known = chosen.setdefault((key, of, schema), document)
+            assert document == known, f"{key}: {document} now, {known} before, {told}"
+    return sum(len(after.get(key, ())) > 1 for key in ops)
+
+
+def candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candidates:
+    """What may be the document of each id."""
+    found: dict[str, list[str]] = {}
+    for cells in rows:
+        values: dict[str, Any] = shown(cells, columns)
+        identity = support_oracle.document_id([values[name] for name in KEYS])
+        document = json.dumps(support_oracle.fields(values), sort_keys=True)
+        found.setdefault(identity, []).append(document)
+    return {identity: tuple(sorted(documents)) for identity, documents in found.items()}
+
+
+def _batch(history: History, since: int | None, until: int) -> dict[str, str | None]:
+    """The document of each id that a batch writes, None for a delete."""
+    table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
+    spec = resolve_spec(history.name, table.schema(until), wishes)
+    plan = plan_changes(table, since, until)
+    with open_reader(history.session, table, until, spec) as reader:
+        ids = changed_ids(reader, plan, spec)
+        made = parsed(resolve(reader, ids, spec, version=VERSION))
+    documents = {op.id: canonical(op.doc) for op in made.ops}
+    assert len(documents) == len(made.ops), f"more than one operation for an id: {made.ops}"
+    return documents
