@@ -73,7 +73,7 @@ class ArrowReader(SnapshotReader):
                 "or leave these columns out by naming the other ones in `columns`"
             )
         for delete in task.deletes:
-            if delete.content == "equality-deletes":
+            if delete.content == "EQUALITY_DELETES":
                 raise UnsupportedType(
                     f"{self._table.name}: {task.location} has equality deletes; beside columns of "
                     f"the kind of {names} they cannot be read: compact the table, or leave these "

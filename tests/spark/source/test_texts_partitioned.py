@@ -1,0 +1,85 @@
+"""Partitions of tables with columns that Spark has no type for: the second reader and its tasks."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from support_generics import JavaWriter
+from support_lake import CATALOG, Lake
+from support_schemas import create_from_json, fields_json
+
+pytestmark = pytest.mark.spark
+
+
+def create(lake: Lake, columns: dict[str, Any], *, version: int) -> str:
+    """A table with an `id`, a time, and these Iceberg types."""
+    name = lake.new_name()
+    described = fields_json({"id": "int", "t": "time", **columns})
+    properties = {"format-version": str(version)}
+    create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
+    return name
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_table_of_which_every_partition_field_was_removed_is_read(
+    lake: Lake, version: int
+) -> None:
+    name = create(lake, {"a": "string"}, version=version)
+    java = lake.table(name).java
+    java.updateSpec().addField("a").commit()
+    java.updateSpec().removeField("a").commit()
+    JavaWriter(lake.table(name)).append([{"id": 1, "a": "x"}])
+
+    (exported,) = lake.export(name)
+
+    assert [op.doc for op in exported.ops] == ['{"id":1,"a":"x"}']
+
+
+def test_deletes_of_before_the_partitions_were_changed_apply(lake: Lake) -> None:
+    name = create(lake, {"a": "string"}, version=2)
+    file = JavaWriter(lake.table(name)).append([{"id": 1}, {"id": 2}])
+    JavaWriter(lake.table(name)).delete_positions(file, [0])
+    lake.table(name).java.updateSpec().addField("a").commit()
+
+    (exported,) = lake.export(name)
+
+    assert [op.id for op in exported.ops] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "shown"),
+    [
+        ("string", "x y", '"x y"'),
+        ("int", "7", "7"),
+        ("long", "7", "7"),
+        ("boolean", "true", "true"),
+        ("date", "2024-03-15", '"2024-03-15"'),
+        ("decimal(9, 2)", "1.50", '"1.50"'),
+        ("string", "__HIVE_DEFAULT_PARTITION__", None),
+    ],
+)
+def test_a_file_without_the_column_that_it_is_partitioned_by_shows_its_partition(
+    lake: Lake, kind: str, path: str, shown: str | None
+) -> None:
+    name = create(lake, {"p": kind}, version=2)
+    table = lake.table(name)
+    table.java.updateSpec().addField("p").commit()
+    place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
+    place.parent.mkdir(exist_ok=True)
+    number = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
+    pq.write_table(pa.table([[1]], schema=pa.schema([number])), place)
+    files = table.bridge.statics("org.apache.iceberg.DataFiles")
+    builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
+    builder = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(1)
+    file = builder.withPartitionPath(f"p={path}").build()
+    table.java.newAppend().appendFile(file).commit()
+
+    (by_spark,) = lake.export(name, columns=("id", "p"))
+    (by_arrow,) = lake.export(name)
+
+    wanted = '{"id":1}' if shown is None else f'{{"id":1,"p":{shown}}}'
+    assert [op.doc for op in by_spark.ops] == [wanted]
+    assert [op.doc for op in by_arrow.ops] == [wanted]
