@@ -41,19 +41,18 @@ def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
     bridge = table.bridge
     with source_errors(table.name):
         files = bridge.map(tasks, "org.apache.iceberg.ContentScanTask", "file")
-        deletes = _deletes(bridge, tasks)
-        constants = _Constants(table)
-        methods = ("location", "format", "fileSizeInBytes", "specId")
-        columns = (_told(bridge, files, method) for method in methods)
+        methods = ("location", "format", "fileSizeInBytes")
+        columns = zip(*(_told(bridge, files, method) for method in methods), strict=True)
+        deletes, constants = _deletes(bridge, tasks), _constants(bridge, tasks)
         return [
             FileTask(
                 location=location,
                 file_format=file_format.lower(),
                 bytes=int(size),
                 deletes=deletes[at],
-                constants=constants.of(int(spec_id), files, at),
+                constants=constants[at],
             )
-            for at, (location, file_format, size, spec_id) in enumerate(zip(*columns, strict=True))
+            for at, (location, file_format, size) in enumerate(columns)
         ]
 
 
@@ -74,34 +73,35 @@ def _told(bridge: Bridge, files: Any, method: str) -> list[str]:
     return bridge.texts(bridge.map(files, "org.apache.iceberg.ContentFile", method))
 
 
-class _Constants:
-    """The values of identity partitions, file by file; specs are looked into once.
+def _constants(bridge: Bridge, tasks: Any) -> list[Mapping[int, Any]]:
+    """By task the values of its identity partitions, in JSON, by field id of the source column;
+    nulls are left out.
 
     Not by Iceberg's JSON form of a task: it refuses a table of the first format version of which
     every partition field was removed.
     """
+    specs = bridge.map(tasks, "org.apache.iceberg.PartitionScanTask", "spec")
+    parser = "org.apache.iceberg.PartitionSpecParser"
+    told = bridge.texts(
+        bridge.map_static(specs, parser, "toJson", "org.apache.iceberg.PartitionSpec")
+    )
+    sources = {text: _identity(json.loads(text)) for text in set(told)}
+    values = bridge.statics("org.apache.iceberg.SingleValueParser")
+    kinds: dict[str, Any] = {}
+    found: list[Mapping[int, Any]] = []
+    for at, text in enumerate(told):
+        if not sources[text]:
+            found.append({})
+            continue
+        task = tasks.get(at)
+        if text not in kinds:
+            kinds[text] = task.spec().partitionType()
+        parts = json.loads(values.toJson(kinds[text], task.file().partition()))
+        found.append({of: parts[part] for part, of in sources[text].items() if part in parts})
+    return found
 
-    def __init__(self, table: IcebergTable) -> None:
-        self._specs = table.java.specs()
-        self._bridge = table.bridge
-        self._known: dict[int, tuple[Any, Mapping[str, int]]] = {}
 
-    def of(self, spec_id: int, files: Any, position: int) -> Mapping[int, Any]:
-        """By field id of the source column the value, in JSON, where it is not null."""
-        if spec_id not in self._known:
-            self._known[spec_id] = self._looked_into(spec_id)
-        kind, sources = self._known[spec_id]
-        if not sources:
-            return {}
-        parser = self._bridge.statics("org.apache.iceberg.SingleValueParser")
-        values = json.loads(parser.toJson(kind, files.get(position).partition()))
-        return {source: values[part] for part, source in sources.items() if part in values}
-
-    def _looked_into(self, spec_id: int) -> tuple[Any, Mapping[str, int]]:
-        """The type of the spec's partitions; its identity fields, by their ids in JSON."""
-        spec = self._specs.get(spec_id)
-        parser = self._bridge.statics("org.apache.iceberg.PartitionSpecParser")
-        fields = json.loads(parser.toJson(spec))["fields"]
-        identity = (each for each in fields if each["transform"] == "identity")
-        sources = {str(each["field-id"]): int(each["source-id"]) for each in identity}
-        return spec.partitionType(), sources
+def _identity(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """The source columns of a spec's identity fields, by the ids of these fields."""
+    identity = (each for each in spec["fields"] if each["transform"] == "identity")
+    return {str(each["field-id"]): int(each["source-id"]) for each in identity}
