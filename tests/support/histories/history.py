@@ -122,7 +122,7 @@ class History:
         (update if self.branch == MAIN else update.toBranch(self.branch)).commit()
         left = {stored.location for stored in gone}
         kept = {place: stored for place, stored in self.live.items() if place not in left}
-        kept |= {stored.location: stored for stored in (*changed, *self._as_listed(list(new)))}
+        kept |= {stored.location: stored for stored in self._as_listed([*changed, *new])}
         self.landed(kept)
 
     def landed(self, state: State) -> None:
@@ -238,25 +238,34 @@ class History:
     def _inherited(self) -> dict[str, Lineage]:
         """By file the first row id and the data sequence number that its rows inherit."""
         return {
-            place: (file.firstRowId(), file.dataSequenceNumber())
-            for place, file in self._listed().items()
+            place: (task.file().firstRowId(), task.file().dataSequenceNumber())
+            for place, task in self._tasks().items()
         }
 
-    def _as_listed(self, new: list[Stored]) -> list[Stored]:
-        """The files as manifests have them, where a partition field of the first format version
-        was removed: writers leave it out, and Iceberg would not find their files to delete them."""
-        spec = self.java.spec()
-        if not new or spec.isPartitioned() or spec.fields().isEmpty():
-            return new
-        found = self._listed()
-        return [replace(stored, java=found[stored.location]) for stored in new]
+    def _as_listed(self, written: list[Stored]) -> list[Stored]:
+        """The files, and their deletes, as manifests have them, where every partition field of the
+        first format version was removed: writers leave out the partition, and Iceberg would not
+        find what they made to delete it."""
+        without = [stored for stored in written if self._lost_its_fields(stored.spec_id)]
+        tasks = self._tasks() if without else {}
+        bridge = self.table.bridge
+        found = {stored.location: stored for stored in written}
+        for stored in without:
+            task = tasks[stored.location]
+            listed = {_place(each): each for each in bridge.each(task.deletes())}
+            own = tuple(listed.get(_place(each), each) for each in stored.own_deletes)
+            found[stored.location] = replace(stored, java=task.file(), own_deletes=own)
+        return list(found.values())
 
-    def _listed(self) -> dict[str, Any]:
-        """The Java data files of the branch being written, by location."""
+    def _lost_its_fields(self, spec_id: int) -> bool:
+        spec = self.java.specs().get(spec_id)
+        return not spec.isPartitioned() and not spec.fields().isEmpty()
+
+    def _tasks(self) -> dict[str, Any]:
+        """The Java scan tasks of the branch being written, by the location of the data file."""
         scan = self.java.newScan().useSnapshot(self.head)
-        tasks = self.table.bridge.drain(scan.planFiles())
-        found = [task.file() for task in self.table.bridge.each(tasks)]
-        return {str(file.location()): file for file in found}
+        tasks = self.table.bridge.each(self.table.bridge.drain(scan.planFiles()))
+        return {str(task.file().location()): task for task in tasks}
 
     def _schema_text(self, schema: Any) -> str:
         return str(self.table.bridge.statics(SCHEMA_PARSER).toJson(schema))
@@ -265,6 +274,11 @@ class History:
 def rows_of(state: State) -> list[Cells]:
     """The live rows of a snapshot."""
     return [stored.rows[at] for stored in state.values() for at in stored.live]
+
+
+def _place(delete: Any) -> tuple[str, int | None]:
+    """Where a delete file is: many deletion vectors share one file."""
+    return str(delete.location()), delete.contentOffset()
 
 
 def _lineage(stored: Stored, position: int, inherited: Lineage | None) -> Lineage:
