@@ -4,7 +4,7 @@ For columns that neither Spark nor pyiceberg can write, and for files whose layo
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from icdc_spark.iceberg.tables import IcebergTable
@@ -61,19 +61,43 @@ class JavaWriter:
             change = change.addDeletes(each)
         change.commit()
 
-    def delete_equal(self, column: str, values: Sequence[Any]) -> None:
-        """Deletes the rows whose column has one of these values, by an equality delete file."""
-        field = self._table.java.schema().findField(column)
-        ids = self._table.bridge._gateway.new_array(self._jvm.int, 1)
-        ids[0] = field.fieldId()
-        chosen = self._table.java.schema().select(self._table.bridge.strings([column]))
+    def delete_equal(self, keys: Sequence[Row], *, file_format: str = "parquet") -> None:
+        """Deletes the rows that have the values of any of these keys, all of the same columns; a
+        value in a struct column is given as `{"column": {"field": value}}`."""
+        deletes = self._equality_deletes(keys, file_format)
+        self._table.java.newRowDelta().addDeletes(deletes).commit()
+
+    def upsert(self, rows: Sequence[Row], key: str) -> None:
+        """Writes rows as Flink does in its upsert mode, in one commit.
+
+        Rows of before are deleted by their keys; a row that another one of these follows is deleted
+        by its position, because the keys only hold for files of before.
+        """
+        file = self._write(rows)
+        last = {row[key]: at for at, row in enumerate(rows)}
+        change = self._table.java.newRowDelta().addRows(file)
+        change = change.addDeletes(self._equality_deletes([{key: each} for each in last]))
+        replaced = [at for at, row in enumerate(rows) if last[row[key]] != at]
+        if replaced:
+            change = change.addDeletes(self._position_deletes(file, replaced))
+        change.commit()
+
+    def _equality_deletes(self, keys: Sequence[Row], file_format: str = "parquet") -> Any:
+        names = list(_leaves(keys[0]))
+        chosen = self._table.java.schema().select(self._table.bridge.strings(names))
+        found = [chosen.findField(name) for name in names]
+        ids = self._table.bridge._gateway.new_array(self._jvm.int, len(found))
+        for at, field in enumerate(found):
+            ids[at] = field.fieldId()
+        kind = self._iceberg.FileFormat.fromString(file_format)
         builder = self._builder().equalityFieldIds(ids).equalityDeleteRowSchema(chosen)
-        spec = self._table.java.spec()
-        writer = builder.build().newEqualityDeleteWriter(self._output(), spec, None)
-        for value in values:
-            writer.write(self._record(chosen.asStruct(), {column: value}))
+        spec, output = self._table.java.spec(), self._output(file_format)
+        factory = builder.deleteFileFormat(kind).build()
+        writer = factory.newEqualityDeleteWriter(output, spec, None)
+        for row in keys:
+            writer.write(self._record(chosen.asStruct(), row))
         writer.close()
-        self._table.java.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+        return writer.toDeleteFile()
 
     def _write(self, rows: Sequence[Row], file_format: str = "parquet") -> Any:
         kind = self._iceberg.FileFormat.fromString(file_format)
@@ -88,7 +112,10 @@ class JavaWriter:
     def _record(self, kind: Any, values: Row) -> Any:
         record = self._iceberg.data.GenericRecord.create(kind)
         for name, value in values.items():
-            record.setField(name, self._java(value))
+            of = kind.field(name).type()
+            inner = isinstance(value, dict) and of.isStructType()
+            made = self._record(of.asStructType(), value) if inner else self._java(value)
+            record.setField(name, made)
         return record
 
     def _java(self, value: Any) -> Any:
@@ -103,6 +130,8 @@ class JavaWriter:
             for key, each in value.items():
                 made.put(key, each)
             return made
+        if isinstance(value, bytes):
+            return self._jvm.java.nio.ByteBuffer.wrap(value)
         return value
 
     def _position_deletes(self, file: Any, positions: Sequence[int]) -> Any:
@@ -134,3 +163,12 @@ class JavaWriter:
         java = self._table.java
         place = java.io().newOutputFile(f"{java.location()}/data/{uuid.uuid4()}.{suffix}")
         return self._iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
+
+
+def _leaves(key: Row) -> Iterator[str]:
+    """The columns of a key, fields of structs by their paths."""
+    for name, value in key.items():
+        if isinstance(value, dict):
+            yield from (f"{name}.{each}" for each in _leaves(value))
+        else:
+            yield name

@@ -16,11 +16,15 @@ from icdc_spark.iceberg.tables import IcebergTable
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteFile:
-    """A delete file that applies to a data file; `content` and `file_format` in Iceberg's words."""
+    """A delete file that applies to a data file.
+
+    `equality_ids` are the ids of the fields whose values mark a row as deleted; empty where rows
+    are named by their positions.
+    """
 
     location: str
-    content: str
     file_format: str
+    equality_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +60,30 @@ def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
         ]
 
 
+def equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
+    """The ids of all fields by whose values the equality deletes of a Java list of tasks delete."""
+    bridge = table.bridge
+    with source_errors(table.name):
+        deletes = bridge.flatten(bridge.map(tasks, "org.apache.iceberg.FileScanTask", "deletes"))
+        told = set(_told(bridge, deletes, "equalityFieldIds"))
+    return frozenset(each for text in told for each in json.loads(text) or ())
+
+
 def _deletes(bridge: Bridge, tasks: Any) -> list[tuple[DeleteFile, ...]]:
     """By task the delete files that Iceberg has assigned to it."""
     nested = bridge.map(tasks, "org.apache.iceberg.FileScanTask", "deletes")
     counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
     flat = bridge.flatten(nested)
-    columns = (_told(bridge, flat, method) for method in ("location", "content", "format"))
+    methods = ("location", "format", "equalityFieldIds")
     found = (
-        DeleteFile(location=location, content=content, file_format=file_format.lower())
-        for location, content, file_format in zip(*columns, strict=True)
+        DeleteFile(
+            location=location,
+            file_format=file_format.lower(),
+            equality_ids=tuple(json.loads(ids) or ()),
+        )
+        for location, file_format, ids in zip(
+            *(_told(bridge, flat, method) for method in methods), strict=True
+        )
     )
     return [tuple(itertools.islice(found, count)) for count in counts]
 

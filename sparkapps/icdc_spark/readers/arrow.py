@@ -14,12 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
+from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.file_tasks import FileTask, file_tasks
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.shapes import shape_of
 from icdc_spark.iceberg.staging import METADATA_TYPES
 from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
 from icdc_spark.readers.parquet_files import Columns, read_file
 from icdc_spark.readers.reader import SnapshotReader
 
@@ -31,11 +33,12 @@ PARTITION_BYTES = 128 * 1024 * 1024
 
 
 class ArrowReader(SnapshotReader):
-    """A `Reader` of all columns but variants, of Parquet files without equality deletes."""
+    """A `Reader` of all columns but variants, of Parquet files."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
         self._shape = shape_of(table, snapshot_id, without=NOT_BY_ARROW)
+        self._schema = parse_schema(self._shape.iceberg_schema)
 
     @property
     def tells_lineage(self) -> bool:
@@ -65,20 +68,29 @@ class ArrowReader(SnapshotReader):
             return numbers.mapInArrow(work, schema)
 
     def _refuse_unreadable(self, task: FileTask) -> None:
-        names = ", ".join(f"`{name}`" for name in self._shape.text_columns)
         if task.file_format != "parquet":
-            raise UnsupportedType(
-                f"{self._table.name}: {task.location} is of the format {task.file_format}; beside "
-                f"columns of the kind of {names} only parquet can be read: rewrite the data files, "
-                "or leave these columns out by naming the other ones in `columns`"
-            )
+            raise self._refusal(task.location, task.file_format)
         for delete in task.deletes:
-            if delete.content == "EQUALITY_DELETES":
+            if delete.file_format not in DELETE_FORMATS:
+                raise self._refusal(delete.location, delete.file_format)
+            lost = [each for each in delete.equality_ids if not self._schema.path_of(each)]
+            if lost:
                 raise UnsupportedType(
-                    f"{self._table.name}: {task.location} has equality deletes; beside columns of "
-                    f"the kind of {names} they cannot be read: compact the table, or leave these "
+                    f"{self._table.name}: {delete.location} deletes rows by values of a column "
+                    f"that is no longer in the table (field id {lost[0]}); beside columns of the "
+                    f"kind of {self._texts()} it cannot be read: compact the table, or leave these "
                     "columns out by naming the other ones in `columns`"
                 )
+
+    def _refusal(self, location: str, file_format: str) -> UnsupportedType:
+        return UnsupportedType(
+            f"{self._table.name}: {location} is of the format {file_format}; beside columns of the "
+            f"kind of {self._texts()} only parquet can be read: rewrite the data files, or leave "
+            "these columns out by naming the other ones in `columns`"
+        )
+
+    def _texts(self) -> str:
+        return ", ".join(f"`{name}`" for name in self._shape.text_columns)
 
 
 def _work(

@@ -1,27 +1,24 @@
 """Reads one Parquet data file of a table, in a Spark worker: no session, no JVM.
 
-Columns are found by field id, position deletes and deletion vectors are applied. Memory is bounded
-by READ_BYTES of decoded rows, whatever the file's size, beside the positions deleted in it.
+Columns are found by field id, deletes are applied. Memory is bounded by READ_BYTES of decoded rows,
+whatever the file's size, beside what `deletions` holds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
-from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
-from pyiceberg.table.puffin import PuffinFile
 
 from icdc_spark.iceberg.file_tasks import DeleteFile, FileTask
 from icdc_spark.readers.cells import project_rows
+from icdc_spark.readers.deletions import STREAM_BYTES, Decoded, Deletions, Marks
 
 READ_BYTES = 8 * 1024 * 1024
 """Decoded bytes of rows that are held at a time, by the average row of the file."""
@@ -30,10 +27,7 @@ MAX_ROWS = 10_000
 """Rows at a time at most: what Spark's own Arrow batches hold."""
 
 _FIELD_ID = b"PARQUET:field_id"
-_STREAM_BYTES = 1024 * 1024
 _FORMAT_VERSION: Literal[3] = 3
-
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +50,14 @@ def read_file(
     schema = Schema.model_validate_json(columns.schema)
     mapping = parse_mapping_from_json(columns.name_mapping) if columns.name_mapping else None
     io = load_file_io(dict(properties), task.location)
-    deleted = _deleted_positions(io, task)
+
+    def keys(delete: DeleteFile, of: Schema) -> Iterator[Decoded]:
+        return _batches(io, delete.location, of, None)
+
+    deletions = Deletions(io, task, schema, keys)
     start = 0
-    for batch, file_schema in _batches(io, task, schema, mapping):
-        gone = _marks(deleted, start, len(batch))
+    for batch, file_schema in _batches(io, task.location, schema, mapping):
+        gone = deletions.marks(batch, file_schema, start)
         arrays = project_rows(schema, file_schema, batch, task.constants)
         names = [field.name for field in schema.fields]
         for name in columns.metadata:
@@ -74,13 +72,13 @@ def read_file(
 
 
 def _batches(
-    io: FileIO, task: FileTask, schema: Schema, mapping: NameMapping | None
-) -> Iterator[tuple[pa.RecordBatch, Schema]]:
+    io: FileIO, location: str, schema: Schema, mapping: NameMapping | None
+) -> Iterator[Decoded]:
     """The rows of the columns wanted, each batch with the file's own schema of them."""
-    with io.new_input(task.location).open() as stream:
+    with io.new_input(location).open() as stream:
         file = pq.ParquetFile(
             stream,
-            buffer_size=_STREAM_BYTES,
+            buffer_size=STREAM_BYTES,
             pre_buffer=False,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
@@ -114,47 +112,7 @@ def _rows(file: pq.ParquetFile) -> int:
     return max(1, min(MAX_ROWS, READ_BYTES * int(file.metadata.num_rows) // max(1, size)))
 
 
-def _deleted_positions(io: FileIO, task: FileTask) -> Positions:
-    """The positions deleted in the file, sorted."""
-    found: list[Positions] = []
-    for delete in task.deletes:
-        read = _vector if delete.file_format == "puffin" else _position_deletes
-        found += read(io, delete, task.location)
-    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
-
-
-def _vector(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Positions]:
-    with io.new_input(delete.location).open() as stream:
-        puffin = PuffinFile(stream.read())
-    return [
-        np.asarray(vector.to_vector().to_numpy(), dtype=np.int64)
-        for vector in deletion_vectors_from_puffin_file(puffin)
-        if vector.referenced_data_file == location
-    ]
-
-
-def _position_deletes(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Positions]:
-    with io.new_input(delete.location).open() as stream:
-        file = pq.ParquetFile(stream, buffer_size=_STREAM_BYTES, pre_buffer=False)
-        batches = file.iter_batches(columns=["file_path", "pos"], use_threads=False)
-        return [
-            np.asarray(
-                batch.filter(pc.equal(batch["file_path"], location))["pos"].to_numpy(),
-                dtype=np.int64,
-            )
-            for batch in batches
-        ]
-
-
-def _marks(deleted: Positions, start: int, rows: int) -> npt.NDArray[np.bool_]:
-    """Per row from `start` on whether it is deleted."""
-    marks = np.zeros(rows, dtype=np.bool_)
-    low, high = np.searchsorted(deleted, [start, start + rows])
-    marks[deleted[low:high] - start] = True
-    return marks
-
-
-def _metadata(name: str, location: str, start: int, gone: npt.NDArray[np.bool_]) -> pa.Array:
+def _metadata(name: str, location: str, start: int, gone: Marks) -> pa.Array:
     match name:
         case "_file":
             return pa.repeat(location, len(gone))

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from icdc_api.errors import UnsupportedType
 from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.file_tasks import equality_ids
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.staging import Staging
 from icdc_spark.iceberg.tables import IcebergTable
@@ -25,10 +27,26 @@ class StagedReader(SnapshotReader):
         return True
 
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
-        """See `Reader.read`."""
+        """See `Reader.read`. Raises UnsupportedType for deletes that it would apply wrongly."""
         self._tasks_read.append(group.tasks)
+        self._refuse_nested_keys(group)
         with source_errors(self._table.name):
             return self._staging.read(group.tasks, metadata)
+
+    def _refuse_nested_keys(self, group: FileGroup) -> None:
+        # Iceberg 1.12 takes the fields of structs for null there: it would leave out the rows that
+        # have none, and show the deleted ones.
+        ids = equality_ids(self._table, group.tasks) if group.files else frozenset()
+        for each in sorted(ids):
+            path = self._table.schema(self._snapshot_id).path_of(each)
+            if path is not None and len(path) > 1:
+                name = ".".join(field.name for field in path)
+                raise UnsupportedType(
+                    f"{self._table.name}: rows are deleted by values of `{name}`, a field in a "
+                    "struct, which Spark's reader of Iceberg tables applies wrongly: let the "
+                    "writer delete by a top-level column, and write the data files that such "
+                    "deletes apply to again from their source"
+                )
 
     def _close(self) -> None:
         self._staging.close()

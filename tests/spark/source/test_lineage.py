@@ -127,7 +127,7 @@ class TestBelieved:
     def test_equality_deletes_and_new_rows_of_the_same_keys_are_updates(self, lake: Lake) -> None:
         name, since = filled(lake)
         writer = JavaWriter(lake.table(name))
-        writer.delete_equal("id", [2, 3])
+        writer.delete_equal([{"id": 2}, {"id": 3}])
         writer.append([{"id": 2, "name": "two"}, {"id": 5}])
 
         assert by_lineage(lake, name, since).ops == [

@@ -119,29 +119,6 @@ def test_ids_may_be_made_of_them(lake: Lake, kind: str) -> None:
     assert exported.short == [("c", f"{text}|1"), ("c", r"\N|2")]
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version: int) -> None:
-    name = create(lake, {"t": "time"}, version=version)
-    java = writer(lake, name)
-    at = java.value("time", "10:00")
-    first = java.append([{"id": n, "t": at} for n in range(6)])
-    other = java.append([{"id": n, "t": at} for n in range(6, 9)])
-    start = lake.head(name)
-    writer(lake, name).delete_positions(first, [0, 2, 5])
-    middle = lake.head(name)
-    writer(lake, name).delete_positions(other, [1])
-
-    (exported,) = lake.export(name)
-
-    assert [op.id for op in exported.ops] == ["1", "3", "4", "6", "8"]
-    deleted = lake.changes(name, start, until=middle)
-    assert deleted.ops == [Op("d", key, None) for key in ("0", "2", "5")]
-    assert lake.changes(name, middle).short == [("d", "7")]
-    # Back again: what was deleted is written anew.
-    undone = lake.changes(name, lake.head(name), until=start)
-    assert [op.id for op in undone.ops] == ["0", "2", "5", "7"]
-
-
 def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> None:
     values = [each for each in VALUES if "variant" not in each[0]]
     columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(values))
@@ -252,23 +229,6 @@ def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str
         "`t` only parquet can be read: rewrite the data files, or leave these columns out by "
         "naming the other ones in `columns`"
     )
-
-
-def test_equality_deletes_are_refused_by_name(lake: Lake) -> None:
-    name = create(lake, {"t": "time"}, version=2)
-    file = writer(lake, name).append([{"id": 1}, {"id": 2}])
-    writer(lake, name).delete_equal("id", [1])
-
-    with pytest.raises(UnsupportedType) as caught:
-        lake.export(name)
-
-    assert str(caught.value) == (
-        f"{name}: {file.location()} has equality deletes; beside columns of the kind of `t` they "
-        "cannot be read: compact the table, or leave these columns out by naming the other ones "
-        "in `columns`"
-    )
-    (exported,) = lake.export(name, columns=("id",))
-    assert exported.short == [("c", "2")]
 
 
 @pytest.mark.parametrize(("left", "error"), [(None, DataFileMissing), (9, FileUnreadable)])

@@ -69,8 +69,7 @@ def equality_delete(history: History) -> Said:
     chosen = history.rng.choice([[HISTORY, KEY], [KEY], [PART], [TEXT, PART]])
     by = [each for each in history.columns if each.name in chosen]
     files = [stored for stored in history.live.values() if stored.live]
-    # Beside columns that Spark refuses the application refuses equality deletes, and says so.
-    if not history.has_deletes or not history.for_spark or not files:
+    if not history.has_deletes or not files:
         return None
     like = history.rng.choice(files)
     positions = history.rng.sample(like.live, k=min(2, len(like.live)))

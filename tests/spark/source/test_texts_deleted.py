@@ -1,0 +1,200 @@
+"""Deletes of tables with columns that Spark has no type for: the second reader applies them."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import UnsupportedType
+from icdc_spark.diff.changes import Strategy
+from support_generics import JavaWriter, Row
+from support_lake import CATALOG, Lake, Op
+from support_schemas import create_from_json, fields_json
+
+pytestmark = pytest.mark.spark
+
+INTS = {"type": "struct", "fields": [{"id": 20, "name": "n", "type": "int", "required": False}]}
+
+
+def create(lake: Lake, columns: dict[str, Any], *, version: int = 2) -> str:
+    """A table with an `id`, a time, and these Iceberg types."""
+    name = lake.new_name()
+    described = fields_json({"id": "int", "t": "time", **columns})
+    properties = {"format-version": str(version)}
+    create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
+    return name
+
+
+def writer(lake: Lake, name: str) -> JavaWriter:
+    return JavaWriter(lake.table(name))
+
+
+def left(lake: Lake, name: str) -> list[str]:
+    """The ids that are there, after Spark's own reader has shown the same ones."""
+    (by_arrow,) = lake.export(name)
+    (by_spark,) = lake.export(name, columns=("id",))
+    assert by_arrow.short == by_spark.short
+    return [op.id for op in by_arrow.ops]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version: int) -> None:
+    name = create(lake, {}, version=version)
+    java = writer(lake, name)
+    at = java.value("time", "10:00")
+    first = java.append([{"id": n, "t": at} for n in range(6)])
+    other = java.append([{"id": n, "t": at} for n in range(6, 9)])
+    start = lake.head(name)
+    writer(lake, name).delete_positions(first, [0, 2, 5])
+    middle = lake.head(name)
+    writer(lake, name).delete_positions(other, [1])
+
+    (exported,) = lake.export(name)
+
+    assert [op.id for op in exported.ops] == ["1", "3", "4", "6", "8"]
+    deleted = lake.changes(name, start, until=middle)
+    assert deleted.ops == [Op("d", key, None) for key in ("0", "2", "5")]
+    assert lake.changes(name, middle).short == [("d", "7")]
+    # Back again: what was deleted is written anew.
+    undone = lake.changes(name, lake.head(name), until=start)
+    assert [op.id for op in undone.ops] == ["0", "2", "5", "7"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "keys", "kept"),
+    [
+        pytest.param({}, [{}, {}, {}], [{"id": 1}, {"id": 9}], ["0", "2"], id="the key"),
+        pytest.param(
+            {"a": "string", "b": "int"},
+            [{"a": "x", "b": 1}, {"a": "x", "b": 2}, {"a": "y", "b": 1}, {"a": "x"}, {"b": 1}, {}],
+            [{"a": "x", "b": 1}, {"a": "y", "b": 2}, {"a": "x", "b": None}, {"a": None, "b": None}],
+            ["1", "2", "4"],
+            id="two columns, nulls among them",
+        ),
+        pytest.param(
+            {"f": "double"},
+            [{"f": float("nan")}, {"f": 0.0}, {"f": -0.0}, {}],
+            [{"f": float("nan")}, {"f": -0.0}],
+            ["1", "3"],
+            id="not a number, and minus zero",
+        ),
+        pytest.param(
+            {"b": "binary"},
+            [{"b": b""}, {"b": b"\0"}, {}],
+            [{"b": b""}],
+            ["1", "2"],
+            id="bytes",
+        ),
+    ],
+)
+def test_rows_are_deleted_by_their_values(
+    lake: Lake, columns: dict[str, Any], rows: list[Row], keys: list[Row], kept: list[str]
+) -> None:
+    name = create(lake, columns)
+    java = writer(lake, name)
+    java.append([{"id": n, **row} for n, row in enumerate(rows)])
+    since = lake.head(name)
+    writer(lake, name).delete_equal(keys)
+
+    assert left(lake, name) == kept
+
+    gone = [str(n) for n in range(len(rows)) if str(n) not in kept]
+    for strategy in (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.STREAM):
+        deleted = lake.changes(name, since, strategy=strategy)
+        assert deleted.ops == [Op("d", key, None) for key in gone], strategy
+
+
+def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) -> None:
+    name = create(lake, {})
+    java = writer(lake, name)
+    ten, eleven = java.value("time", "10:00"), java.value("time", "11:00")
+    java.append([{"id": 1, "t": ten}, {"id": 2, "t": eleven}, {"id": 3}])
+    writer(lake, name).delete_equal([{"t": eleven}])
+
+    (exported,) = lake.export(name)
+
+    assert exported.short == [("c", "1"), ("c", "3")]
+
+
+def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
+    name = create(lake, {"s": INTS})
+    java = writer(lake, name)
+    java.append([{"id": n, "s": java.struct("s", {"n": n})} for n in range(3)] + [{"id": 3}])
+    writer(lake, name).delete_equal([{"s": {"n": 1}}])
+
+    (exported,) = lake.export(name)
+
+    assert [op.id for op in exported.ops] == ["0", "2", "3"]
+    # Spark's own reader shows row 1 here, and not row 3.
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name, columns=("id",))
+    assert str(caught.value) == (
+        f"{name}: rows are deleted by values of `s.n`, a field in a struct, which Spark's reader "
+        "of Iceberg tables applies wrongly: let the writer delete by a top-level column, and write "
+        "the data files that such deletes apply to again from their source"
+    )
+
+
+def test_a_column_may_have_been_widened_since_the_delete(lake: Lake) -> None:
+    name = create(lake, {"n": "int"})
+    writer(lake, name).append([{"id": n, "n": n} for n in range(3)])
+    writer(lake, name).delete_equal([{"n": 1}])
+    table = lake.table(name)
+    long = table.bridge.statics("org.apache.iceberg.types.Types$LongType").get()
+    table.java.updateSchema().updateColumn("n", long).commit()
+    writer(lake, name).append([{"id": 5, "n": 3 << 40}, {"id": 6, "n": 1 << 40}])
+    writer(lake, name).delete_equal([{"n": 1 << 40}])
+
+    assert left(lake, name) == ["0", "2", "5"]
+
+
+def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
+    name = create(lake, {})
+    writer(lake, name).append([{"id": 1}, {"id": 2}])
+    table = lake.table(name)
+    text = table.bridge.statics("org.apache.iceberg.types.Types$StringType").get()
+    table.java.updateSchema().addColumn("late", text).commit()
+    writer(lake, name).append([{"id": 3, "late": "x"}, {"id": 4}])
+    writer(lake, name).delete_equal([{"late": None, "id": 1}, {"late": None, "id": 3}])
+    writer(lake, name).delete_equal([{"late": "x"}])
+
+    assert left(lake, name) == ["2", "4"]
+
+
+def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> None:
+    name = create(lake, {"a": "string"})
+    writer(lake, name).append([{"id": n, "a": "old"} for n in range(4)])
+    since = lake.head(name)
+    writer(lake, name).upsert(
+        [{"id": 1, "a": "new"}, {"id": 7, "a": "first"}, {"id": 7, "a": "last"}], "id"
+    )
+
+    changed = lake.changes(name, since)
+
+    assert changed.ops == [Op("c", "7", '{"id":7,"a":"last"}'), Op("u", "1", '{"id":1,"a":"new"}')]
+    assert left(lake, name) == ["0", "1", "2", "3", "7"]
+
+
+def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) -> None:
+    name = create(lake, {"a": "string"})
+    writer(lake, name).append([{"id": 1, "a": "x"}])
+    writer(lake, name).delete_equal([{"a": "x"}])
+    lake.table(name).java.updateSchema().deleteColumn("a").commit()
+    writer(lake, name).append([{"id": 2}])
+
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name)
+
+    assert str(caught.value).endswith(
+        "deletes rows by values of a column that is no longer in the table (field id 3); beside "
+        "columns of the kind of `t` it cannot be read: compact the table, or leave these columns "
+        "out by naming the other ones in `columns`"
+    )
+
+
+def test_delete_files_of_other_formats_are_refused_by_name(lake: Lake) -> None:
+    name = create(lake, {})
+    writer(lake, name).append([{"id": 1}])
+    writer(lake, name).delete_equal([{"id": 1}], file_format="avro")
+
+    with pytest.raises(UnsupportedType, match="avro is of the format avro; beside columns"):
+        lake.export(name)
