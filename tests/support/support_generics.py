@@ -52,12 +52,8 @@ class JavaWriter:
 
     def delete_positions(self, file: Any, positions: Sequence[int]) -> None:
         """Deletes rows of a data file: by a deletion vector in v3, by position deletes before."""
-        if self._table.format_version >= 3:
-            deletes = self._vectors(file, positions)
-        else:
-            deletes = [self._position_deletes(file, positions)]
         change = self._table.java.newRowDelta()
-        for each in deletes:
+        for each in self._positional(file, positions):
             change = change.addDeletes(each)
         change.commit()
 
@@ -78,8 +74,8 @@ class JavaWriter:
         change = self._table.java.newRowDelta().addRows(file)
         change = change.addDeletes(self._equality_deletes([{key: each} for each in last]))
         replaced = [at for at, row in enumerate(rows) if last[row[key]] != at]
-        if replaced:
-            change = change.addDeletes(self._position_deletes(file, replaced))
+        for deletes in self._positional(file, replaced) if replaced else ():
+            change = change.addDeletes(deletes)
         change.commit()
 
     def _equality_deletes(self, keys: Sequence[Row], file_format: str = "parquet") -> Any:
@@ -133,6 +129,11 @@ class JavaWriter:
         if isinstance(value, bytes):
             return self._jvm.java.nio.ByteBuffer.wrap(value)
         return value
+
+    def _positional(self, file: Any, positions: Sequence[int]) -> Sequence[Any]:
+        if self._table.format_version >= 3:
+            return self._vectors(file, positions)
+        return [self._position_deletes(file, positions)]
 
     def _position_deletes(self, file: Any, positions: Sequence[int]) -> Any:
         spec = self._table.java.spec()

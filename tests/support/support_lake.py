@@ -43,10 +43,10 @@ class Batch(NamedTuple):
 
 
 class Lake:
-    """A catalog `lake` in a folder; tables are made with unique names."""
+    """The tables of one catalog of a session; they are made with unique names."""
 
-    def __init__(self, session: SparkSession) -> None:
-        self.session = session
+    def __init__(self, session: SparkSession, catalog: str = CATALOG) -> None:
+        self.session, self.catalog = session, catalog
         self._numbers = itertools.count()
 
     def sql(self, text: str) -> list[Any]:
@@ -67,26 +67,26 @@ class Lake:
         clause = f"partitioned by ({partitioned})" if partitioned else ""
         modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
         self.sql(
-            f"create table {CATALOG}.{name} ({columns}) using iceberg {clause} tblproperties("
+            f"create table {self.catalog}.{name} ({columns}) using iceberg {clause} tblproperties("
             f"'format-version'='{version}', {modes}, 'write.distribution-mode'='none'{properties})"
         )
         return name
 
     def new_name(self) -> str:
         """A name that no table has."""
-        self.sql(f"create namespace if not exists {CATALOG}.db")
+        self.sql(f"create namespace if not exists {self.catalog}.db")
         return f"db.t{next(self._numbers)}"
 
     def compact(self, name: str) -> None:
         """Rewrites all data files, those of a partition into one."""
         self.sql(
-            f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
+            f"call {self.catalog}.system.rewrite_data_files(table => '{name}', "
             "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
         )
 
     def table(self, name: str) -> IcebergTable:
         """The table as the application loads it."""
-        return IcebergTable.load(self.session, CATALOG, name)
+        return IcebergTable.load(self.session, self.catalog, name)
 
     def head(self, name: str) -> int:
         """The id of the current snapshot."""

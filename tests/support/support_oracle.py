@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.types import VariantVal
+from pyspark.sql.types import TimestampType, VariantVal
 
 OMIT = object()
 MAX_ID_BYTES = 512
@@ -99,12 +99,19 @@ def expected(
     where: str | None = None,
     snapshot_id: int | None = None,
 ) -> dict[str, Document]:
-    """Document by id for the table, now or at a snapshot; keys must be unique."""
+    """Document by id for the table, now or at a snapshot; keys must be unique.
+
+    Timestamps with a zone may be columns, and not parts of one.
+    """
     version = f" VERSION AS OF {snapshot_id}" if snapshot_id else ""
     frame = spark.sql(f"SELECT * FROM {table}{version}" + (f" WHERE {where}" if where else ""))
     documents: dict[str, Document] = {}
+    zoned = {each.name for each in frame.schema if isinstance(each.dataType, TimestampType)}
     for row in frame.collect():
         values = row.asDict(recursive=False)
+        for name in zoned:
+            # Spark hands these over without their zone.
+            values[name] = values[name] and values[name].replace(tzinfo=dt.UTC)
         identity = document_id([values[name] for name in key])
         assert identity not in documents, f"the oracle needs unique keys, {identity} is not"
         documents[identity] = fields({name: values[name] for name in columns or values})

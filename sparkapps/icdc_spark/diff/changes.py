@@ -16,7 +16,7 @@ from icdc_spark.diff.lineage import BROADCAST_IDS, LAST_UPDATED, by_lineage
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, Lines, to_lines, with_expect
 from icdc_spark.diff.plan import ChangePlan, Chunk
 from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE, among, compared, keys, metadata_of, whole
-from icdc_spark.diff.sides import OLD_ID, TWIN, Sides, observed, read_sides, union, winners
+from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, observed, read_sides, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.readers.reader import Reader
@@ -112,12 +112,13 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
         if spec.append_only:
             return keys(reader.read(plan.added, metadata=PLACE), spec).distinct()
         sides = read_sides(reader, plan)
-        found = [sides.added, sides.removed, sides.gone, sides.undone]
-        return union([keys(rows, spec) for rows in found]).distinct()
+        key = _keys_of(spec)
+        kinds = (sides.added, sides.removed, sides.gone, sides.undone)
+        return sides.united(*((rows, key) for rows in kinds)).distinct()
 
 
 def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
-    fresh = whole(sides.added, spec).unionByName(whole(sides.undone, spec))
+    fresh = sides.fresh_united(_whole_of(spec))
     chosen = observed(winners(fresh), F.col(TWIN), seen)
     old = _old_rows(sides, spec)
     joined = chosen.join(old, on=F.col(ID) == F.col(OLD_ID), how="full_outer")
@@ -132,8 +133,10 @@ def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
 
 def _compared_old(sides: Sides, spec: DocumentSpec) -> DataFrame:
     """Of newly deleted rows only keys are read: they have no fingerprint and equal nothing."""
-    gone = keys(sides.gone, spec).withColumn(FINGERPRINT, F.lit(None).cast("long"))
-    return compared(sides.removed, spec).unionByName(gone)
+    unknown = F.lit(None).cast("long").alias(FINGERPRINT)
+    return sides.united(
+        (sides.removed, _compared_of(spec)), (sides.gone, lambda rows: keys(rows, spec, unknown))
+    )
 
 
 def _old_rows(sides: Sides, spec: DocumentSpec) -> DataFrame:
@@ -158,11 +161,12 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
         F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
     )
     few = total is not None and total["ids"] <= BROADCAST_IDS
-    fresh = [sides.added, sides.undone]
-    if few:
+
+    def chosen(rows: DataFrame) -> DataFrame:
         # Fingerprints of rows that are carried over need not be made a second time.
-        fresh = [among(rows, wanted, OLD_ID, spec) for rows in fresh]
-    rows = union([whole(each, spec) for each in fresh])
+        return whole(among(rows, wanted, OLD_ID, spec) if few else rows, spec)
+
+    rows = sides.fresh_united(chosen)
     same = (F.col(ID) == F.col(OLD_ID)) & (F.col(FINGERPRINT) == F.col(_OLD_FINGERPRINT))
     fetched = rows.join(F.broadcast(wanted) if few else wanted, on=same, how="inner")
     if total is not None and (total["most"] or 0) > 1:
@@ -174,7 +178,7 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
 
 def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     is_new = F.col("new")
-    fresh = compared(sides.added, spec).unionByName(compared(sides.undone, spec))
+    fresh = sides.fresh_united(_compared_of(spec))
     old = _compared_old(sides, spec)
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
     grouped = both.groupBy(ID).agg(
@@ -191,17 +195,15 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
 
 def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
     sides = read_sides(reader, plan)
-    old = reader.keep(
-        union([keys(sides.gone, spec), keys(sides.removed, spec)])
-        .distinct()
-        .select(F.col(ID).alias(OLD_ID))
-    )
+    key = _keys_of(spec)
+    ids = sides.united((sides.gone, key), (sides.removed, key)).distinct()
+    old = reader.keep(ids.select(F.col(ID).alias(OLD_ID)))
     few = old.count() <= BROADCAST_IDS
-    fresh = whole(sides.added, spec).unionByName(whole(sides.undone, spec))
+    fresh = sides.fresh_united(_whole_of(spec))
     known = F.broadcast(old) if few else old
     met = fresh.join(known, on=F.col(ID) == F.col(OLD_ID), how="left")
     expect = F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED)
-    alive = union([keys(sides.added, spec), keys(sides.undone, spec)])
+    alive = sides.fresh_united(key)
     dead = old.join(alive, on=F.col(ID) == F.col(OLD_ID), how="left_anti")
     deletes = with_expect(dead.select(F.col(OLD_ID).alias(ID)), DELETED)
     return with_expect(met, expect).unionByName(deletes, allowMissingColumns=True)
@@ -214,3 +216,15 @@ def _lineage(
         raise Bug(f"{reader.table_name}: rows do not say when they were last written")
     sides = read_sides(reader, plan, metadata=(LAST_UPDATED,))
     return by_lineage(reader, sides, spec, since=plan.lineage_since, seen=seen)
+
+
+def _keys_of(spec: DocumentSpec) -> Make:
+    return lambda rows: keys(rows, spec)
+
+
+def _compared_of(spec: DocumentSpec) -> Make:
+    return lambda rows: compared(rows, spec)
+
+
+def _whole_of(spec: DocumentSpec) -> Make:
+    return lambda rows: whole(rows, spec)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
 from icdc_spark.diff.rows import ID, keys, whole
-from icdc_spark.diff.sides import OLD_ID, Sides, observed, union, winners
+from icdc_spark.diff.sides import OLD_ID, Sides, observed, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.readers.reader import Reader
 
@@ -47,8 +47,13 @@ def by_lineage(
         F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
     )
     # Of an id with several rows any may be the document, also one that was carried over.
-    added = sides.added if odd else sides.added.where(_written_since(since))
-    rows = whole(added, spec).unionByName(whole(sides.undone, spec))
+    rows = sides.united(
+        (
+            sides.added,
+            lambda added: whole(added if odd else added.where(_written_since(since)), spec),
+        ),
+        (sides.undone, lambda undone: whole(undone, spec)),
+    )
     if not upserts:
         rows = rows.where(F.lit(False))  # the files are then not read again
     fetched = rows.join(F.broadcast(wanted), on=F.col(ID) == F.col(OLD_ID), how="inner")
@@ -63,13 +68,13 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
     """
     now, was = F.lit(True).alias("now"), F.lit(False).alias("now")
     known = F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN)).alias("last")
-    looked_at = union(
-        [
-            keys(sides.added, spec, now, known),
-            keys(sides.undone, spec, now, F.lit(_UNKNOWN).alias("last")),
-            keys(sides.removed, spec, was, known),
-            keys(sides.gone, spec, was, F.lit(_LONG_AGO).cast("long").alias("last")),
-        ]
+    unknown = F.lit(_UNKNOWN).alias("last")
+    long_ago = F.lit(_LONG_AGO).cast("long").alias("last")
+    looked_at = sides.united(
+        (sides.added, lambda rows: keys(rows, spec, now, known)),
+        (sides.undone, lambda rows: keys(rows, spec, now, unknown)),
+        (sides.removed, lambda rows: keys(rows, spec, was, known)),
+        (sides.gone, lambda rows: keys(rows, spec, was, long_ago)),
     )
     grouped = looked_at.groupBy(ID).agg(
         F.count_if("now").alias("fresh"),

@@ -3,7 +3,7 @@
 It must not know which strategy asks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -12,19 +12,36 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.plan import ChangePlan
 from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE
+from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.readers.reader import Reader
 
 OLD_ID, TWIN = "old_id", "twin"
 
 
+Make = Callable[[DataFrame], DataFrame]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The four kinds of rows, as read; nothing is computed before an action."""
+    """The four kinds of rows, as read; None where the plan has no file that could hold any.
 
-    added: DataFrame
-    removed: DataFrame
-    gone: DataFrame
-    undone: DataFrame
+    Nothing is computed before an action. `nothing` reads the same columns without rows.
+    """
+
+    added: DataFrame | None
+    removed: DataFrame | None
+    gone: DataFrame | None
+    undone: DataFrame | None
+    nothing: Callable[[], DataFrame]
+
+    def united(self, *parts: tuple[DataFrame | None, Make]) -> DataFrame:
+        """What is made of some kinds, together: what cannot be there costs no planning."""
+        made = [make(rows) for rows, make in parts if rows is not None]
+        return union(made) if made else parts[0][1](self.nothing())
+
+    def fresh_united(self, make: Make) -> DataFrame:
+        """What is made of all rows that are there now."""
+        return self.united((self.added, make), (self.undone, make))
 
 
 def read_sides(reader: Reader, plan: ChangePlan, *, metadata: Sequence[str] = ()) -> Sides:
@@ -32,16 +49,33 @@ def read_sides(reader: Reader, plan: ChangePlan, *, metadata: Sequence[str] = ()
 
     `metadata` is asked of the added and the removed rows.
     """
-    marks = (*PLACE, "_deleted")
-    before = reader.read(plan.deletes_before, metadata=marks).where("_deleted")
-    after = reader.read(plan.deletes_after, metadata=marks).where("_deleted")
-    place = list(PLACE)
+    before = _marked(reader, plan.deletes_before)
+    after = _marked(reader, plan.deletes_after)
     return Sides(
-        added=reader.read(plan.added, metadata=metadata),
-        removed=reader.read(plan.removed, metadata=metadata),
-        gone=after.join(before.select(*place), on=place, how="left_anti"),
-        undone=before.join(after.select(*place), on=place, how="left_anti"),
+        added=_read(reader, plan.added, metadata),
+        removed=_read(reader, plan.removed, metadata),
+        gone=_without(after, before),
+        undone=_without(before, after),
+        nothing=lambda: reader.read(reader.nothing, metadata=metadata),
     )
+
+
+def _read(reader: Reader, group: FileGroup, metadata: Sequence[str]) -> DataFrame | None:
+    return reader.read(group, metadata=metadata) if group.files else None
+
+
+def _marked(reader: Reader, group: FileGroup) -> DataFrame | None:
+    """The deleted rows of files, with their places."""
+    rows = _read(reader, group, (*PLACE, "_deleted"))
+    return None if rows is None else rows.where("_deleted")
+
+
+def _without(rows: DataFrame | None, others: DataFrame | None) -> DataFrame | None:
+    """The rows that are not among others, by their places."""
+    if rows is None or others is None:
+        return rows
+    place = list(PLACE)
+    return rows.join(others.select(*place), on=place, how="left_anti")
 
 
 def winners(rows: DataFrame) -> DataFrame:
