@@ -1,0 +1,171 @@
+"""Tables that pyiceberg and Spark write in turn; Parquet files as any library may write them."""
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.utils.concurrent import ExecutorFactory
+from pyspark.sql import SparkSession
+
+import support_oracle
+from icdc_spark.iceberg.tables import SCHEMA_PARSER
+from support_following import Follower
+from support_lake import CATALOG, Lake
+
+pytestmark = pytest.mark.spark
+
+SHARED = "shared"
+
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.int32(), nullable=False),
+        pa.field("flag", pa.bool_()),
+        pa.field("n", pa.int64()),
+        pa.field("d", pa.float64()),
+        pa.field("small", pa.decimal128(9, 2)),
+        pa.field("huge", pa.decimal128(38, 10)),
+        pa.field("day", pa.date32()),
+        pa.field("at", pa.timestamp("us", "UTC")),
+        pa.field("local", pa.timestamp("us")),
+        pa.field("s", pa.string()),
+        pa.field("b", pa.binary()),
+        pa.field("st", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
+        pa.field("li", pa.list_(pa.decimal128(4, 2))),
+        pa.field("m", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+VALUES: Mapping[str, Any] = {
+    "flag": True,
+    "n": 1 << 60,
+    "d": -0.0,
+    "small": Decimal("-12.50"),
+    "huge": Decimal("1234567890123456789012345678.0123456789"),
+    "day": dt.date(1, 1, 1),
+    "at": dt.datetime(2024, 3, 15, 14, 30, tzinfo=dt.UTC),
+    "local": dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+    "s": "\N{GRINNING FACE}é",
+    "b": b"\0\xff\x10",
+    "st": {"x": 1, "y": ["a", None]},
+    "li": [Decimal("1.50"), None],
+    "m": {"k": 1, "n": None},
+}
+
+
+def rows(*ids: int, **values: Any) -> pa.Table:
+    """Rows with these ids; those of odd ones are null but for `values`."""
+    found = [{"id": each, **({} if each % 2 else VALUES), **values} for each in ids]
+    return pa.Table.from_pylist(found, COLUMNS)
+
+
+def wanted(at: int) -> support_oracle.Document:
+    """The document of one of `rows`."""
+    return support_oracle.fields({"id": at, **({} if at % 2 else VALUES)})
+
+
+@contextmanager
+def shared_catalog(session: SparkSession, folder: Path) -> Iterator[tuple[Lake, SqlCatalog]]:
+    """A catalog in a file that Spark and pyiceberg both write to."""
+    database, warehouse = folder / "catalog.db", f"file://{folder}/warehouse"
+    properties = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "jdbc",
+        ".uri": f"jdbc:sqlite:{database}",
+        ".warehouse": warehouse,
+        ".cache-enabled": "false",
+    }
+    catalog = SqlCatalog(SHARED, uri=f"sqlite:///{database}", warehouse=warehouse)
+    for key, value in properties.items():
+        session.conf.set(f"spark.sql.catalog.{SHARED}{key}", value)
+    try:
+        yield Lake(session, SHARED), catalog
+    finally:
+        catalog.engine.dispose()
+        ExecutorFactory.get_or_create().shutdown()
+        ExecutorFactory._instance = None
+
+
+def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with shared_catalog(spark, tmp_path) as (lake, catalog):
+        name = "db.orders"
+        catalog.create_namespace("db")
+        table = catalog.create_table(name, COLUMNS, properties={"format-version": "2"})
+        follower = Follower(lake, name)
+
+        table.append(rows(*range(6)))
+        assert len(follower.look()) == 6
+        table.overwrite(rows(2, s="two"), overwrite_filter="id = 2")
+        assert follower.look() == [("u", "2")]
+        table.delete("id = 3")
+        assert follower.look() == [("d", "3")]
+        table.upsert(rows(4, 7, s="upserted"), join_cols=["id"])
+        assert follower.look() == [("c", "7"), ("u", "4")]
+        lake.sql(f"update {SHARED}.{name} set s = 'by Spark', m = null where id = 0")
+        lake.sql(f"delete from {SHARED}.{name} where id = 5")
+        assert follower.look() == [("d", "5"), ("u", "0")]
+        table.refresh()
+        table.overwrite(rows(1, 8))
+        assert follower.look() == [("c", "8"), *[("d", each) for each in "0247"]]
+        place = tmp_path / "brought.parquet"
+        pq.write_table(rows(9, 11).select(["id", "s", "li"]), place)
+        table.add_files([f"file://{place}"])
+        assert follower.look() == [("c", "11"), ("c", "9")]
+
+
+WAYS: list[dict[str, Any]] = [
+    *({"compression": codec} for codec in ("none", "snappy", "gzip", "zstd", "lz4")),
+    {"data_page_version": "2.0"},
+    {"use_dictionary": False},
+    {"use_compliant_nested_type": False},
+    {"store_decimal_as_integer": True},
+    {"write_page_index": True, "row_group_size": 1},
+    {"write_statistics": False, "write_page_checksum": True},
+    {"use_dictionary": False, "column_encoding": {"n": "DELTA_BINARY_PACKED"}},
+    {"use_dictionary": False, "column_encoding": {"s": "DELTA_BYTE_ARRAY"}},
+    {"use_dictionary": False, "column_encoding": {"s": "DELTA_LENGTH_BYTE_ARRAY"}},
+    {"use_dictionary": False, "column_encoding": {"d": "BYTE_STREAM_SPLIT"}},
+]
+"""Options of pyarrow."""
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[str, Any]) -> None:
+    name = lake.new_name()
+    catalog = f"{CATALOG}.{name}"
+    described = "id int not null, flag boolean, n bigint, d double, small decimal(9,2), "
+    described += "huge decimal(38,10), day date, at timestamp, local timestamp_ntz, s string, "
+    described += "b binary, st struct<x:int,y:array<string>>, li array<decimal(4,2)>, "
+    described += "m map<string,bigint>"
+    lake.sql(f"create table {catalog} ({described}) using iceberg")
+    table = lake.table(name)
+    parser = table.bridge.statics(SCHEMA_PARSER)
+    schema = Schema.model_validate_json(str(parser.toJson(table.java.schema())))
+    place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
+    place.parent.mkdir(exist_ok=True)
+    pq.write_table(rows(0, 1, 2).cast(schema_to_pyarrow(schema)), place, **way)
+    files = table.bridge.statics("org.apache.iceberg.DataFiles")
+    builder = files.builder(table.java.spec()).withPath(f"file:{place}").withFormat("parquet")
+    file = builder.withFileSizeInBytes(place.stat().st_size).withRecordCount(3).build()
+    table.java.newAppend().appendFile(file).commit()
+
+    (by_spark,) = lake.export(name)
+
+    types = table.bridge.statics("org.apache.iceberg.types.Types$TimeType")
+    table.java.updateSchema().addColumn("t", types.get()).commit()
+    table.java.newAppend().commit()
+    (by_arrow,) = lake.export(name)
+    found = {op.id: op.doc for op in by_spark.ops}
+    assert {op.id: op.doc for op in by_arrow.ops} == found
+    documents = {key: json.loads(doc or "") for key, doc in found.items()}
+    support_oracle.assert_equal(documents, {str(at): wanted(at) for at in range(3)})
