@@ -10,8 +10,9 @@ from real_cluster.shop import RUN_SECONDS, SMALL, Shop, rows
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 FILES = 4
-ROWS = 20_000
-"""In each file; each is a chunk of its own."""
+ROWS = 50_000
+"""In each file; each is a chunk of its own. Spark asks for another executor only when a task has
+waited a second for one, so each must be more work than that."""
 QUICK = {
     "spark.dynamicAllocation.executorIdleTimeout": "2s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
