@@ -10,6 +10,12 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 NAME = "lake"
 
 
+def end_threads() -> None:
+    """Ends the threads of pyiceberg: it keeps them for ever, and no test leaves any."""
+    ExecutorFactory.get_or_create().shutdown()
+    ExecutorFactory._instance = None
+
+
 class HeadLake:
     """Tables with one column `id` in a folder. Use `close` at the end."""
 
@@ -34,9 +40,7 @@ class HeadLake:
         table = self._catalog.load_table(name)
         row = pyarrow.table({"id": pyarrow.array([1], pyarrow.int64())})
         table.append(row, branch=branch)
-        # It keeps its threads for ever; no test leaves any.
-        ExecutorFactory.get_or_create().shutdown()
-        ExecutorFactory._instance = None
+        end_threads()
         found = self._catalog.load_table(name).snapshot_by_name(branch)
         assert found is not None
         return str(found.snapshot_id)

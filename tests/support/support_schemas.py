@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.bridge import Bridge
+from support_lake import Lake
 
 
 def fields_json(fields: Mapping[str, Any], *, required: bool = False) -> str:
@@ -32,3 +33,13 @@ def create_from_json(
         chosen.put(key, value)
     parsed = iceberg.SchemaParser.fromJson(schema)
     loaded.buildTable(identifier, parsed).withProperties(chosen).create()
+
+
+def with_time(lake: Lake, columns: Mapping[str, Any], *, version: int = 2) -> str:
+    """A new table with an `id`, a time `t`, and these Iceberg types; its name."""
+    name = lake.new_name()
+    described = fields_json({"id": "int", "t": "time", **columns})
+    create_from_json(
+        lake.session, f"{lake.catalog}.{name}", described, {"format-version": str(version)}
+    )
+    return name

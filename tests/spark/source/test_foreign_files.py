@@ -135,9 +135,7 @@ def test_old_timestamps_of_96_bits_are_followed(lake: Lake, tmp_path: Path) -> N
     finally:
         conf.unset("spark.sql.parquet.outputTimestampType")
     name = lake.create("id int, at timestamp")
-    lake.sql(
-        f"call lake.system.add_files(table => '{name}', source_table => '`parquet`.`{brought}`')"
-    )
+    bring(lake, name, brought)
     follower = Follower(lake, name)
     follower.look()
 

@@ -14,12 +14,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.utils.concurrent import ExecutorFactory
 from pyspark.sql import SparkSession
 
 import support_oracle
 from icdc_spark.iceberg.tables import SCHEMA_PARSER
 from support_following import Follower
+from support_head_lake import end_threads
 from support_lake import CATALOG, Lake
 
 pytestmark = pytest.mark.spark
@@ -90,8 +90,7 @@ def shared_catalog(session: SparkSession, folder: Path) -> Iterator[tuple[Lake, 
         yield Lake(session, SHARED), catalog
     finally:
         catalog.engine.dispose()
-        ExecutorFactory.get_or_create().shutdown()
-        ExecutorFactory._instance = None
+        end_threads()
 
 
 def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(

@@ -7,21 +7,12 @@ import pytest
 from icdc_api.errors import UnsupportedType
 from icdc_spark.diff.changes import Strategy
 from support_generics import JavaWriter, Row
-from support_lake import CATALOG, Lake, Op
-from support_schemas import create_from_json, fields_json
+from support_lake import Lake, Op
+from support_schemas import with_time
 
 pytestmark = pytest.mark.spark
 
 INTS = {"type": "struct", "fields": [{"id": 20, "name": "n", "type": "int", "required": False}]}
-
-
-def create(lake: Lake, columns: dict[str, Any], *, version: int = 2) -> str:
-    """A table with an `id`, a time, and these Iceberg types."""
-    name = lake.new_name()
-    described = fields_json({"id": "int", "t": "time", **columns})
-    properties = {"format-version": str(version)}
-    create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
-    return name
 
 
 def writer(lake: Lake, name: str) -> JavaWriter:
@@ -38,7 +29,7 @@ def left(lake: Lake, name: str) -> list[str]:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version: int) -> None:
-    name = create(lake, {}, version=version)
+    name = with_time(lake, {}, version=version)
     java = writer(lake, name)
     at = java.value("time", "10:00")
     first = java.append([{"id": n, "t": at} for n in range(6)])
@@ -89,7 +80,7 @@ def test_deleted_rows_are_left_out_and_deleted_in_the_index(lake: Lake, version:
 def test_rows_are_deleted_by_their_values(
     lake: Lake, columns: dict[str, Any], rows: list[Row], keys: list[Row], kept: list[str]
 ) -> None:
-    name = create(lake, columns)
+    name = with_time(lake, columns)
     java = writer(lake, name)
     java.append([{"id": n, **row} for n, row in enumerate(rows)])
     since = lake.head(name)
@@ -104,7 +95,7 @@ def test_rows_are_deleted_by_their_values(
 
 
 def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) -> None:
-    name = create(lake, {})
+    name = with_time(lake, {})
     java = writer(lake, name)
     ten, eleven = java.value("time", "10:00"), java.value("time", "11:00")
     java.append([{"id": 1, "t": ten}, {"id": 2, "t": eleven}, {"id": 3}])
@@ -116,7 +107,7 @@ def test_rows_are_deleted_by_a_column_that_only_this_reader_reads(lake: Lake) ->
 
 
 def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
-    name = create(lake, {"s": INTS})
+    name = with_time(lake, {"s": INTS})
     java = writer(lake, name)
     java.append([{"id": n, "s": java.struct("s", {"n": n})} for n in range(3)] + [{"id": 3}])
     writer(lake, name).delete_equal([{"s": {"n": 1}}])
@@ -135,7 +126,7 @@ def test_rows_are_deleted_by_a_field_of_a_struct(lake: Lake) -> None:
 
 
 def test_a_column_may_have_been_widened_since_the_delete(lake: Lake) -> None:
-    name = create(lake, {"n": "int"})
+    name = with_time(lake, {"n": "int"})
     writer(lake, name).append([{"id": n, "n": n} for n in range(3)])
     writer(lake, name).delete_equal([{"n": 1}])
     table = lake.table(name)
@@ -148,7 +139,7 @@ def test_a_column_may_have_been_widened_since_the_delete(lake: Lake) -> None:
 
 
 def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
-    name = create(lake, {})
+    name = with_time(lake, {})
     writer(lake, name).append([{"id": 1}, {"id": 2}])
     table = lake.table(name)
     text = table.bridge.statics("org.apache.iceberg.types.Types$StringType").get()
@@ -161,7 +152,7 @@ def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
 
 
 def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> None:
-    name = create(lake, {"a": "string"})
+    name = with_time(lake, {"a": "string"})
     writer(lake, name).append([{"id": n, "a": "old"} for n in range(4)])
     since = lake.head(name)
     writer(lake, name).upsert(
@@ -175,7 +166,7 @@ def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> N
 
 
 def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) -> None:
-    name = create(lake, {"a": "string"})
+    name = with_time(lake, {"a": "string"})
     writer(lake, name).append([{"id": 1, "a": "x"}])
     writer(lake, name).delete_equal([{"a": "x"}])
     lake.table(name).java.updateSchema().deleteColumn("a").commit()
@@ -192,7 +183,7 @@ def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) ->
 
 
 def test_delete_files_of_other_formats_are_refused_by_name(lake: Lake) -> None:
-    name = create(lake, {})
+    name = with_time(lake, {})
     writer(lake, name).append([{"id": 1}])
     writer(lake, name).delete_equal([{"id": 1}], file_format="avro")
 

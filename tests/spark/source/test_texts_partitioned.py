@@ -1,33 +1,23 @@
 """Partitions of tables with columns that Spark has no type for: the second reader and its tasks."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from support_generics import JavaWriter
-from support_lake import CATALOG, Lake
-from support_schemas import create_from_json, fields_json
+from support_lake import Lake
+from support_schemas import with_time
 
 pytestmark = pytest.mark.spark
-
-
-def create(lake: Lake, columns: dict[str, Any], *, version: int) -> str:
-    """A table with an `id`, a time, and these Iceberg types."""
-    name = lake.new_name()
-    described = fields_json({"id": "int", "t": "time", **columns})
-    properties = {"format-version": str(version)}
-    create_from_json(lake.session, f"{CATALOG}.{name}", described, properties)
-    return name
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_table_of_which_every_partition_field_was_removed_is_read(
     lake: Lake, version: int
 ) -> None:
-    name = create(lake, {"a": "string"}, version=version)
+    name = with_time(lake, {"a": "string"}, version=version)
     java = lake.table(name).java
     java.updateSpec().addField("a").commit()
     java.updateSpec().removeField("a").commit()
@@ -39,7 +29,7 @@ def test_a_table_of_which_every_partition_field_was_removed_is_read(
 
 
 def test_deletes_of_before_the_partitions_were_changed_apply(lake: Lake) -> None:
-    name = create(lake, {"a": "string"}, version=2)
+    name = with_time(lake, {"a": "string"}, version=2)
     file = JavaWriter(lake.table(name)).append([{"id": 1}, {"id": 2}])
     JavaWriter(lake.table(name)).delete_positions(file, [0])
     lake.table(name).java.updateSpec().addField("a").commit()
@@ -64,7 +54,7 @@ def test_deletes_of_before_the_partitions_were_changed_apply(lake: Lake) -> None
 def test_a_file_without_the_column_that_it_is_partitioned_by_shows_its_partition(
     lake: Lake, kind: str, path: str, shown: str | None
 ) -> None:
-    name = create(lake, {"p": kind}, version=2)
+    name = with_time(lake, {"p": kind}, version=2)
     table = lake.table(name)
     table.java.updateSpec().addField("p").commit()
     place = Path(str(table.java.location()).removeprefix("file:")) / "data" / "brought.parquet"
