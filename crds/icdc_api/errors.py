@@ -180,7 +180,7 @@ class DataFileMissing(TableError):
 
 
 class FileUnreadable(TableError):
-    """A file of the table is damaged, or of a format version that is newer than the reader."""
+    """A file of the table is damaged, or not such that it can be read as the table's."""
 
     who_acts = WhoActs.TABLE_OWNER
     failure_class = FailureClass.GAP

@@ -59,6 +59,16 @@ def meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None
             "the table's metadata is of a format version that is newer than this Iceberg reads; "
             "use an image with a newer one (spec.spark.image)"
         )
+    if "NoFieldIdsError" in classes:
+        return FileUnreadable, (
+            "the columns of a file have no field ids, and the table no name mapping to know them "
+            "by: set its property schema.name-mapping.default, or rewrite the file"
+        )
+    if "Can not promote" in text:
+        return FileUnreadable, (
+            "a column of an ORC file is of a type that Iceberg does not read as the table's: "
+            "rewrite the file"
+        )
     if "Metadata file for version" in text and "is missing under" in text:
         return DataFileMissing, "the table's metadata file is gone"
     if classes & _NOT_THE_CONTENT:

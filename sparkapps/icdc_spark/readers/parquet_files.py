@@ -30,6 +30,10 @@ _FIELD_ID = b"PARQUET:field_id"
 _FORMAT_VERSION: Literal[3] = 3
 
 
+class NoFieldIdsError(Exception):
+    """A file's columns cannot be known; the name is what `iceberg.file_words` looks for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Columns:
     """What to make of every file; plain data, so that it travels to workers.
@@ -46,7 +50,10 @@ class Columns:
 def read_file(
     task: FileTask, columns: Columns, properties: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in their order; raises FileNotFoundError, which names the file."""
+    """The rows of one file in their order.
+
+    Raises FileNotFoundError and NoFieldIdsError, which name the file.
+    """
     schema = Schema.model_validate_json(columns.schema)
     mapping = parse_mapping_from_json(columns.name_mapping) if columns.name_mapping else None
     io = load_file_io(dict(properties), task.location)
@@ -83,7 +90,7 @@ def _batches(
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
-        present = _wanted(file.schema_arrow, schema, has_mapping=mapping is not None)
+        present = _wanted(file.schema_arrow, schema, location, has_mapping=mapping is not None)
         file_schema = pyarrow_to_schema(
             present, mapping, downcast_ns_timestamp_to_us=False, format_version=_FORMAT_VERSION
         )
@@ -93,7 +100,7 @@ def _batches(
             yield batch, file_schema
 
 
-def _wanted(file: pa.Schema, schema: Schema, *, has_mapping: bool) -> pa.Schema:
+def _wanted(file: pa.Schema, schema: Schema, location: str, *, has_mapping: bool) -> pa.Schema:
     """The file's columns that the schema shows.
 
     Others are not looked at: they may be of types that pyarrow does not know.
@@ -102,6 +109,9 @@ def _wanted(file: pa.Schema, schema: Schema, *, has_mapping: bool) -> pa.Schema:
     marked = [field for field in file if _FIELD_ID in (field.metadata or {})]
     if not marked and has_mapping:
         return file
+    if not marked:
+        # Iceberg's own readers go by the order of the columns then, which is right by luck only.
+        raise NoFieldIdsError(location)
     return pa.schema([field for field in marked if int(field.metadata[_FIELD_ID]) in ids])
 
 

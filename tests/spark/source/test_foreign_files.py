@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from icdc_api.errors import FileUnreadable
 from support_following import Follower
 from support_generics import JavaWriter
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 
 pytestmark = pytest.mark.spark
 
@@ -170,3 +171,32 @@ def test_upserts_as_flink_writes_them_are_followed(lake: Lake, version: int) -> 
     assert follower.look() == []
     upsert((5, "j"))
     assert follower.look() == [("u", "5")]
+
+
+def test_files_whose_columns_nobody_can_know_are_refused_by_name(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """Beside columns that Spark refuses; Spark's reader takes them by their order, as Iceberg."""
+    name = lake.create("id int, a string")
+    lake.session.sql("select 1 id, 'x' a").write.parquet(str(tmp_path / "plain"))
+    bring(lake, name, tmp_path / "plain")
+    table = lake.table(name).java
+    time = lake.session._jvm.org.apache.iceberg.types.Types.TimeType.get()
+    table.updateSchema().addColumn("t", time).commit()
+    table.newAppend().commit()
+    assert lake.changes(name, None).ops == [Op("c", "1", '{"id":1,"a":"x"}')]
+    table.updateProperties().remove("schema.name-mapping.default").commit()
+    with pytest.raises(
+        FileUnreadable, match=r"schema.name-mapping.default.*/plain/part-\S+parquet"
+    ):
+        lake.changes(name, None)
+
+
+def test_timestamps_that_iceberg_does_not_read_in_orc_are_the_tables_fault(
+    lake: Lake, tmp_path: Path
+) -> None:
+    lake.session.sql("select 1 id, timestamp'2024-03-15' at").write.orc(str(tmp_path / "plain"))
+    name = lake.create("id int, at timestamp")
+    bring(lake, name, tmp_path / "plain", "orc")
+    with pytest.raises(FileUnreadable, match=r"ORC.*rewrite the file.*/plain/part-\S+orc"):
+        lake.changes(name, None)

@@ -13,6 +13,8 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
     ("classes", "text", "expected"),
     [
         ({"IllegalArgumentException"}, "Cannot read unsupported version 9", FileUnreadable),
+        ({"NoFieldIdsError"}, "NoFieldIdsError: s3://lake/t/data/a.parquet", FileUnreadable),
+        ({"IllegalArgumentException"}, "Can not promote TIMESTAMP type", FileUnreadable),
         (
             {"ValidationException"},
             "Metadata file for version 5 is missing under s3://lake/t/metadata",
