@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-import support_wait
-from real_cluster.shop import RUN_SECONDS, SMALL, Shop, rows
+from real_cluster.shop import SMALL, Shop, rows
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -43,13 +42,11 @@ def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop
         most.update(each["metadata"]["name"] for each in site.pods("executor", run))
         return len(most) > 1
 
-    support_wait.until(grown, "a second executor comes", seconds=RUN_SECONDS, pause=0.5)
+    site.until(lambda _: grown(), "a second executor comes")
     site.until_applied(table)
-    support_wait.until(
-        lambda: not [each for each in site.pods("executor", run) if running(each)],
+    site.until(
+        lambda _: not [each for each in site.pods("executor", run) if running(each)],
         "no executor is left",
-        seconds=RUN_SECONDS,
-        pause=0.5,
     )
     assert all(running(each) for each in site.pods("driver", run))
 

@@ -16,7 +16,6 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
 import support_opensearch
-import support_wait
 from real_cluster.spark_operator import QUICK_JVM
 from real_cluster.used import Cluster
 
@@ -229,14 +228,14 @@ class Shop:
         """The name of the first pod of that run and role that runs."""
         running: list[str] = []
 
-        def runs() -> bool:
+        def runs(_: Resource) -> bool:
             pods = self.pods(role, run)
             running.extend(
                 each["metadata"]["name"] for each in pods if each["status"]["phase"] == "Running"
             )
             return bool(running)
 
-        support_wait.until(runs, f"a {role} of {run} runs", seconds=RUN_SECONDS, pause=_PAUSE)
+        self.until(runs, f"a {role} of {run} runs")
         return running[0]
 
 
