@@ -28,7 +28,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock \
         images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
-        bench-latency demo cluster-demo clean
+        bench-latency bench-memory demo cluster-demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -127,6 +127,9 @@ bench-idle: setup ## a look at 100 tables that nobody has changed: two minutes; 
 
 bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py $(ARGS)
+
+bench-memory: setup ## what a batch takes of memory, 2 M and 8 M rows; ARGS='--rows N --memory 1g --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_memory.py $(ARGS)
 
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_latency.py $(ARGS)

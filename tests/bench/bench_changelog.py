@@ -24,15 +24,17 @@ from icdc_spark.diff.changes import Strategy, choose
 from icdc_spark.diff.plan import ChangePlan
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
+from support_changelog_ranges import (
+    COPY_ON_WRITE,
+    MERGE_ON_READ,
+    compaction,
+    ten_commits,
+    two_commits,
+)
 
-FILES = 8
-_COW, _MOR = "copy-on-write", "merge-on-read"
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"
 FLOOR = "native engine, one process"
-TEXTS, NUMBERS, COUNTS = 10, 5, 4
-"""Columns beside `id`: texts of 24 characters, doubles, integers."""
-
 Way = Callable[[Range], tuple[int, int]]
 
 
@@ -79,7 +81,7 @@ def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any
 
 def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
     """Loads and compiles what every way needs."""
-    where = two_commits(spark, 20_000, mode=_COW, table="warm")
+    where = two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
     _compared(ways, meter, where, rounds=1)
 
 
@@ -137,71 +139,20 @@ def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
     return {**medians, "every_cpu_seconds": [cost.cpu_seconds for cost in costs]}
 
 
-def two_commits(spark: SparkSession, rows: int, *, mode: str, table: str) -> Range:
-    """1 % of the rows updated, then 0.1 % deleted."""
-    name = _table(spark, rows, mode, table)
-    since = _head(spark, name)
-    spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 100 = 3")
-    spark.sql(f"delete from {CATALOG}.{name} where id % 1000 = 5")
-    return Range(table=name, since=since, until=_head(spark, name))
-
-
-def ten_commits(spark: SparkSession, rows: int) -> Range:
-    """Ten times another 1 % of the rows updated."""
-    name = _table(spark, rows, _COW, "ten")
-    since = _head(spark, name)
-    for commit in range(10):
-        spark.sql(f"update {CATALOG}.{name} set s1 = concat(s1, 'Y') where id % 100 = {commit}")
-    return Range(table=name, since=since, until=_head(spark, name))
-
-
-def compaction(spark: SparkSession, rows: int) -> Range:
-    """All files written anew."""
-    name = _table(spark, rows, _COW, "compacted")
-    since = _head(spark, name)
-    spark.sql(
-        f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
-        "options => map('rewrite-all', 'true'))"
-    )
-    return Range(table=name, since=since, until=_head(spark, name))
-
-
 SCENARIOS: Mapping[str, tuple[Callable[[SparkSession, int], Range], int]] = {
-    _COW: (lambda spark, rows: two_commits(spark, rows, mode=_COW, table="cow"), 1),
-    _MOR: (lambda spark, rows: two_commits(spark, rows, mode=_MOR, table="mor"), 1),
+    COPY_ON_WRITE: (
+        lambda spark, rows: two_commits(spark, rows, mode=COPY_ON_WRITE, table="cow"),
+        1,
+    ),
+    MERGE_ON_READ: (
+        lambda spark, rows: two_commits(spark, rows, mode=MERGE_ON_READ, table="mor"),
+        1,
+    ),
     "compaction": (compaction, 1),
     # Making and viewing ten commits of all rows would take most of the time.
     "ten commits": (ten_commits, 8),
 }
 """How a range is made, and what share of the rows it gets."""
-
-
-def _table(spark: SparkSession, rows: int, mode: str, table: str) -> str:
-    """A table of format 3 with 20 columns in eight files."""
-    columns = {"id": "id"}
-    for at in range(TEXTS):
-        hashes = f"hex(xxhash64(id, {at})), hex(xxhash64({at}, id))"
-        columns[f"s{at}"] = f"substring(lower(concat({hashes})), 1, 24)"
-    columns |= {f"d{at}": f"cast(id * {at + 1} + 0.5 as double)" for at in range(NUMBERS)}
-    columns |= {f"i{at}": f"cast(id % {at + 7} as int)" for at in range(COUNTS)}
-    modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("update", "delete", "merge"))
-    rows_of = spark.range(0, rows, 1, FILES).selectExpr(
-        *(f"{made} as {name}" for name, made in columns.items())
-    )
-    described = ", ".join(f"{name} {kind}" for name, kind in rows_of.dtypes)
-    spark.sql(
-        f"create table {CATALOG}.db.{table} ({described}) using iceberg tblproperties("
-        f"'format-version' = '3', 'write.distribution-mode' = 'none', {modes})"
-    )
-    rows_of.writeTo(f"{CATALOG}.db.{table}").append()
-    return f"db.{table}"
-
-
-def _head(spark: SparkSession, name: str) -> int:
-    (row,) = spark.sql(
-        f"select snapshot_id from {CATALOG}.{name}.refs where name = 'main'"
-    ).collect()
-    return int(row["snapshot_id"])
 
 
 def _markdown(name: str, found: Mapping[str, Any]) -> str:

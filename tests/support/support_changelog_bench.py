@@ -6,7 +6,7 @@ compiling and garbage collection included.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,8 @@ class Cost:
     written_mb: float
 
 
-def session(folder: Path, *, memory: str) -> SparkSession:
-    """Two cores, and a catalog of files in the folder."""
+def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None) -> SparkSession:
+    """Two cores, and a catalog of files in the folder; with further properties of Spark."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
         **settings({}),
@@ -64,6 +64,7 @@ def session(folder: Path, *, memory: str) -> SparkSession:
         f"{catalog}.type": "hadoop",
         f"{catalog}.warehouse": str(folder / "warehouse"),
         f"{catalog}.cache-enabled": "false",
+        **(more or {}),
     }
     made = bench_session("bench-changelog", folder, memory=memory, conf=conf)
     made.sql(f"create namespace {CATALOG}.db")

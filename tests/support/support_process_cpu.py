@@ -10,7 +10,7 @@ def cpu_seconds(pid: int | None = None) -> float:
     """Of the process (this one for None), its children, and theirs; children that ended count."""
     wanted = pid or os.getpid()
     ticks = 0
-    for each in _tree(wanted):
+    for each in tree(wanted):
         try:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(") ")[2].split()
         except OSError:
@@ -19,5 +19,6 @@ def cpu_seconds(pid: int | None = None) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _tree(pid: int) -> list[int]:
-    return [pid, *(below for child in children(pid) for below in _tree(child))]
+def tree(pid: int) -> list[int]:
+    """A process and all that live below it."""
+    return [pid, *(below for child in children(pid) for below in tree(child))]

@@ -1,0 +1,84 @@
+"""How much memory a batch of the changelog takes where the data grows. `make bench-memory`.
+
+The same share of the rows of a smaller and of a larger table is changed, and every strategy finds
+it, in one JVM of two cores with little memory, which is driver and executor. Prints one JSON
+object, or with `--table` Markdown. Bounded in rows.
+"""
+
+import argparse
+import functools
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from icdc_spark.diff.changes import Strategy
+from support_bench_machine import machine
+from support_changelog_bench import CATALOG, Range, Ways, session
+from support_changelog_ranges import COPY_ON_WRITE, two_commits
+from support_memory_peaks import MemoryMeter, Peaks
+
+STRATEGIES = (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.LINEAGE)
+ROWS_OF_A_FILE = 250_000
+"""The files of the larger table are more, not larger: a reader holds a row group of a file."""
+CLUSTER = {"spark.sql.shuffle.partitions": "200"}
+"""Spark's default, with which pipelines on a cluster run."""
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 8_000_000])
+    parser.add_argument("--memory", default="1g", help="heap of the one JVM")
+    parser.add_argument("--table", action="store_true", help="print Markdown")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
+        found = _measured(Path(name), options)
+    result = {**machine("pyspark"), "heap": options.memory, "peaks_mb": found}
+    sys.stdout.write(_markdown(result) if options.table else json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def _measured(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, Any]]:
+    gc_log = folder / "gc.log"
+    logging = {"spark.driver.extraJavaOptions": f"-Xlog:gc:file={gc_log}"}
+    spark = session(folder, memory=options.memory, more={**CLUSTER, **logging})
+    try:
+        ways, meter = Ways(spark), MemoryMeter(spark, gc_log)
+        found: dict[str, dict[int, Any]] = {strategy.value: {} for strategy in STRATEGIES}
+        for rows in options.rows:
+            table, files = f"rows{rows}", max(1, rows // ROWS_OF_A_FILE)
+            where = two_commits(spark, rows, mode=COPY_ON_WRITE, table=table, files=files)
+            for strategy in STRATEGIES:
+                peaks = _peaks(meter, ways, where, strategy)
+                sys.stderr.write(f"{rows}, {strategy}: {peaks}\n")
+                found[strategy.value][rows] = asdict(peaks)
+            spark.sql(f"drop table {CATALOG}.{where.table} purge")
+    finally:
+        spark.stop()
+    return found
+
+
+def _peaks(meter: MemoryMeter, ways: Ways, where: Range, strategy: Strategy) -> Peaks:
+    return meter.measure(functools.partial(ways.changelog, where, strategy))
+
+
+def _markdown(result: Mapping[str, Any]) -> str:
+    names = ("execution", "spilled", "heap", "worker")
+    lines = [
+        f"| strategy | rows | {' | '.join(names)} |",
+        "|---|---|" + "---|" * len(names),
+    ]
+    for strategy, sizes in result["peaks_mb"].items():
+        for rows, peaks in sizes.items():
+            shown = " | ".join(f"{peaks[name]:.0f}" for name in names)
+            lines.append(f"| `{strategy}` | {rows:,} | {shown} |")
+    about = ", ".join(f"{key} {value}" for key, value in result.items() if key != "peaks_mb")
+    return "\n".join([*lines, "", about, ""])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""The most memory that one piece of work took, in the places where it could grow with the data."""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+from icdc_spark.session import APPLICATION_CONF
+from support_process_cpu import tree
+
+MB = 1 << 20
+_PAUSE = 0.5
+_COLLECTED = re.compile(r"Pause Full .* \d+M->(?P<left>\d+)M\(\d+M\)")
+_WORKER = ["-m", APPLICATION_CONF["spark.python.daemon.module"]]
+"""Arguments of Python's daemon, and so of the workers that it forks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """In MB."""
+
+    execution: float
+    """Of one task: what its joins, aggregations and sorts held, by Spark's own count."""
+    spilled: float
+    """Of all tasks: what did not fit and went to disk."""
+    heap: float
+    """What a full collection left, of which there is one every half second."""
+    worker: float
+    """Resident set of one Python worker."""
+
+
+class MemoryMeter:
+    """Measures one piece of work after the other in a Spark whose JVM logs its collections."""
+
+    def __init__(self, spark: SparkSession, gc_log: Path) -> None:
+        self._context: Any = spark.sparkContext
+        self._jvm: Any = spark._jvm
+        self._gc_log = gc_log
+
+    def measure(self, work: Callable[[], object]) -> Peaks:
+        """The peaks while it worked."""
+        self._jvm.System.gc()
+        logged, stages = self._gc_log.stat().st_size, self._stages()
+        with _Watch(self._jvm) as watch:
+            work()
+        new = self._stages()[len(stages) :]
+        return Peaks(
+            execution=max((_peak(stage) for stage in new), default=0.0) / MB,
+            spilled=sum(int(stage.memoryBytesSpilled()) for stage in new) / MB,
+            heap=self._left(logged),
+            worker=watch.most / 1024,
+        )
+
+    def _left(self, logged: int) -> float:
+        with self._gc_log.open() as lines:
+            lines.seek(logged)
+            found = [int(each["left"]) for each in _COLLECTED.finditer(lines.read())]
+        return float(max(found))
+
+    def _stages(self) -> list[Any]:
+        """All stages until now, oldest first."""
+        scala: Any = self._context._jsc.sc()
+        scala.listenerBus().waitUntilEmpty()
+        quantiles = self._context._gateway.new_array(self._jvm.double, 1)
+        quantiles[0] = 1.0
+        nothing = self._jvm.java.util.ArrayList()
+        listed = scala.statusStore().stageList(nothing, False, True, quantiles, nothing)
+        stages = [listed.apply(position) for position in range(listed.size())]
+        return sorted(stages, key=lambda stage: int(stage.stageId()))
+
+
+def _peak(stage: Any) -> float:
+    told = stage.taskMetricsDistributions()
+    return float(told.get().peakExecutionMemory().apply(0)) if told.isDefined() else 0.0
+
+
+class _Watch:
+    """Looks at the Python workers, and collects garbage in the JVM, until it is left."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self.most = 0
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._left.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._left.wait(_PAUSE):
+            self._jvm.System.gc()
+            self.most = max([self.most, *map(_resident_kb, tree(os.getpid()))])
+
+
+def _resident_kb(pid: int) -> int:
+    """Of a Python worker; 0 for any other process, and for one that has ended."""
+    process = Path(f"/proc/{pid}")
+    try:
+        if (process / "cmdline").read_text().split("\0")[1:3] != _WORKER:
+            return 0
+        status = (process / "status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) if found else 0
