@@ -124,6 +124,18 @@ class Lake:
         with open_reader(self.session, table, at, spec) as reader:
             return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
 
+    def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
+        """The batch to the current snapshot by every strategy that fits, the chosen one first."""
+        at, table = self.head(name), self.table(name)
+        spec = self.spec(name, at, **wishes)
+        plan = planner(append_only=spec.append_only)(table, since, at)
+        found: dict[Strategy, Batch] = {}
+        with open_reader(self.session, table, at, spec) as reader:
+            for strategy in (choose(plan), *other_strategies(plan)):
+                lines = changes(reader, plan, spec, version=VERSION, strategy=strategy)
+                found[strategy] = parsed(lines)
+        return found
+
 
 def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     """The strategies that must agree with the chosen one."""

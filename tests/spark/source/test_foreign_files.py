@@ -180,12 +180,12 @@ def test_files_whose_columns_nobody_can_know_are_refused_by_name(
     name = lake.create("id int, a string")
     lake.session.sql("select 1 id, 'x' a").write.parquet(str(tmp_path / "plain"))
     bring(lake, name, tmp_path / "plain")
-    table = lake.table(name).java
-    time = lake.session._jvm.org.apache.iceberg.types.Types.TimeType.get()
-    table.updateSchema().addColumn("t", time).commit()
-    table.newAppend().commit()
+    table = lake.table(name)
+    time = table.bridge.statics("org.apache.iceberg.types.Types$TimeType").get()
+    table.java.updateSchema().addColumn("t", time).commit()
+    table.java.newAppend().commit()
     assert lake.changes(name, None).ops == [Op("c", "1", '{"id":1,"a":"x"}')]
-    table.updateProperties().remove("schema.name-mapping.default").commit()
+    table.java.updateProperties().remove("schema.name-mapping.default").commit()
     with pytest.raises(
         FileUnreadable, match=r"schema.name-mapping.default.*/plain/part-\S+parquet"
     ):
