@@ -16,7 +16,7 @@ from icdc_spark.diff.lineage import BROADCAST_IDS, LAST_UPDATED, by_lineage
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, Lines, to_lines, with_expect
 from icdc_spark.diff.plan import ChangePlan, Chunk
 from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE, among, compared, keys, metadata_of, whole
-from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, observed, read_sides, winners
+from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, by_id, observed, read_sides, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.readers.reader import Reader
@@ -181,7 +181,7 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
     fresh = sides.fresh_united(_compared_of(spec))
     old = _compared_old(sides, spec)
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
-    grouped = both.groupBy(ID).agg(
+    grouped = by_id(both).agg(
         F.count_if(is_new).alias("fresh"),
         F.count_if(~is_new).alias("old"),
         F.max(F.when(is_new, F.col(FINGERPRINT))).alias("new_fp"),

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
 from icdc_spark.diff.rows import ID, keys, whole
-from icdc_spark.diff.sides import OLD_ID, Sides, observed, winners
+from icdc_spark.diff.sides import OLD_ID, Sides, by_id, observed, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.readers.reader import Reader
 
@@ -76,7 +76,7 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
         (sides.removed, lambda rows: keys(rows, spec, was, known)),
         (sides.gone, lambda rows: keys(rows, spec, was, long_ago)),
     )
-    grouped = looked_at.groupBy(ID).agg(
+    grouped = by_id(looked_at).agg(
         F.count_if("now").alias("fresh"),
         F.count_if(~F.col("now")).alias("old"),
         F.min("last").alias("first"),
