@@ -41,6 +41,7 @@ class Watch:
     def __init__(self, shop: Shop, table: Table) -> None:
         self.committed: dict[int, float] = {}
         self._found: dict[int, float] = {}
+        self._refused: list[str] = []
         self._table = table
         self._url, self._index = shop.cluster.facts["search"], shop.index(table)
         self._stop = threading.Event()
@@ -67,11 +68,17 @@ class Watch:
 
     def found(self) -> dict[int, float]:
         """When a search found each row that was committed, once it has found all."""
-        support_wait.until(
-            lambda: self._found.keys() == self.committed.keys(),
-            "a search finds every row that was committed",
-            seconds=RUN_SECONDS,
-        )
+
+        def complete() -> bool:
+            assert not self._work.done(), f"the search ended: {self._work.exception()}"
+            return self._found.keys() == self.committed.keys()
+
+        try:
+            support_wait.until(
+                complete, "a search finds every row that was committed", seconds=RUN_SECONDS
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{error}; searches refused: {self._refused[-3:]}") from error
         return dict(self._found)
 
     def delays(self) -> list[float]:
@@ -86,6 +93,10 @@ class Watch:
                 self._url, "POST", f"/{self._index}/_search", query
             ).json
             now = time.time()
+            if "hits" not in answer:
+                # A busy node refuses a search now and then; the next one comes at once.
+                self._refused.append(str(answer)[:500])
+                continue
             hits = answer["hits"]
             assert isinstance(hits, dict)
             for hit in hits["hits"]:
