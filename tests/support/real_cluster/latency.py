@@ -70,8 +70,10 @@ class Watch:
         """When a search found each row that was committed, once it has found all."""
 
         def complete() -> bool:
+            if self._found.keys() == self.committed.keys():
+                return True
             assert not self._work.done(), f"the search ended: {self._work.exception()}"
-            return self._found.keys() == self.committed.keys()
+            return False
 
         try:
             support_wait.until(
