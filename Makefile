@@ -128,7 +128,7 @@ bench-idle: setup ## a look at 100 tables that nobody has changed: two minutes; 
 bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_changelog.py $(ARGS)
 
-bench-memory: setup ## what a batch takes of memory, 2 M and 8 M rows; ARGS='--rows N --memory 1g --table'
+bench-memory: setup ## what a batch takes of memory, 2 M and 8 M rows: nine minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_memory.py $(ARGS)
 
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'

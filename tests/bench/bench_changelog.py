@@ -24,17 +24,13 @@ from icdc_spark.diff.changes import Strategy, choose
 from icdc_spark.diff.plan import ChangePlan
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
-from support_changelog_ranges import (
-    COPY_ON_WRITE,
-    MERGE_ON_READ,
-    compaction,
-    ten_commits,
-    two_commits,
-)
+from support_changelog_ranges import compaction, ten_commits, two_commits
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"
 FLOOR = "native engine, one process"
+
 Way = Callable[[Range], tuple[int, int]]
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from icdc_spark.diff.changes import Strategy
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Range, Ways, session
-from support_changelog_ranges import COPY_ON_WRITE, two_commits
+from support_changelog_ranges import two_commits
+from support_lake import COPY_ON_WRITE
 from support_memory_peaks import MemoryMeter, Peaks
 
 STRATEGIES = (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.LINEAGE)

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -32,3 +33,17 @@ def bench_session(
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def stages(spark: SparkSession, *quantiles: float) -> list[Any]:
+    """What Spark counted of all stages until now, in no order; by task at these quantiles."""
+    context: Any = spark.sparkContext
+    jvm: Any = spark._jvm
+    scala = context._jsc.sc()
+    scala.listenerBus().waitUntilEmpty()
+    wanted = context._gateway.new_array(jvm.double, len(quantiles))
+    for position, quantile in enumerate(quantiles):
+        wanted[position] = quantile
+    nothing = jvm.java.util.ArrayList()
+    listed = scala.statusStore().stageList(nothing, False, bool(quantiles), wanted, nothing)
+    return [listed.apply(position) for position in range(listed.size())]

@@ -23,7 +23,7 @@ from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.session import settings
-from support_bench_spark import bench_session
+from support_bench_spark import bench_session, stages
 from support_native_floor import changed_lines
 from support_process_cpu import cpu_seconds
 
@@ -122,7 +122,7 @@ class Meter:
     """Measures one piece of work at a time."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context: Any = spark.sparkContext
+        self._spark = spark
         self._jvm: Any = spark._jvm
 
     def measure(self, work: Callable[[], tuple[int, int]]) -> Cost:
@@ -145,13 +145,7 @@ class Meter:
 
     def _tasks(self) -> tuple[float, int]:
         """CPU seconds and shuffled bytes of all stages until now."""
-        scala: Any = self._context._jsc.sc()
-        scala.listenerBus().waitUntilEmpty()
-        gateway: Any = self._context._gateway
-        quantiles = gateway.new_array(self._jvm.double, 0)
-        nothing = self._jvm.java.util.ArrayList()
-        stages = scala.statusStore().stageList(nothing, False, False, quantiles, nothing)
-        found = [stages.apply(position) for position in range(stages.size())]
+        found = stages(self._spark)
         nanoseconds = sum(int(stage.executorCpuTime()) for stage in found)
         return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in found)
 

@@ -6,8 +6,8 @@ Of format 3, with 20 columns: a `bigint` key, texts of 24 characters, doubles an
 from pyspark.sql import SparkSession
 
 from support_changelog_bench import CATALOG, Range
+from support_lake import COPY_ON_WRITE
 
-COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 FILES = 8
 TEXTS, NUMBERS, COUNTS = 10, 5, 4
 """Columns beside `id`: texts, doubles, integers."""

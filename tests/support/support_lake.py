@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +15,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, res
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.reader import Reader
 
 CATALOG = "lake"
 VERSION = 7 << 20
@@ -118,23 +120,26 @@ class Lake:
         **wishes: Any,
     ) -> Batch:
         """The batch from one snapshot to another, to the current one unless said otherwise."""
-        at, table = until or self.head(name), self.table(name)
-        spec = self.spec(name, at, **wishes)
-        plan = planner(append_only=spec.append_only)(table, since, at)
-        with open_reader(self.session, table, at, spec) as reader:
+        with self._planned(name, since, until, wishes) as (reader, plan, spec):
             return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
 
     def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
         """The batch to the current snapshot by every strategy that fits, the chosen one first."""
-        at, table = self.head(name), self.table(name)
+        with self._planned(name, since, None, wishes) as (reader, plan, spec):
+            return {
+                each: parsed(changes(reader, plan, spec, version=VERSION, strategy=each))
+                for each in (choose(plan), *other_strategies(plan))
+            }
+
+    @contextmanager
+    def _planned(
+        self, name: str, since: int | None, until: int | None, wishes: dict[str, Any]
+    ) -> Iterator[tuple[Reader, ChangePlan, DocumentSpec]]:
+        at, table = until or self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
         plan = planner(append_only=spec.append_only)(table, since, at)
-        found: dict[Strategy, Batch] = {}
         with open_reader(self.session, table, at, spec) as reader:
-            for strategy in (choose(plan), *other_strategies(plan)):
-                lines = changes(reader, plan, spec, version=VERSION, strategy=strategy)
-                found[strategy] = parsed(lines)
-        return found
+            yield reader, plan, spec
 
 
 def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:

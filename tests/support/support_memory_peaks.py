@@ -4,14 +4,15 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from icdc_spark.session import APPLICATION_CONF
+from support_bench_spark import stages
 from support_process_cpu import tree
 
 MB = 1 << 20
@@ -39,23 +40,37 @@ class MemoryMeter:
     """Measures one piece of work after the other in a Spark whose JVM logs its collections."""
 
     def __init__(self, spark: SparkSession, gc_log: Path) -> None:
-        self._context: Any = spark.sparkContext
+        self._spark = spark
         self._jvm: Any = spark._jvm
         self._gc_log = gc_log
 
     def measure(self, work: Callable[[], object]) -> Peaks:
         """The peaks while it worked."""
         self._jvm.System.gc()
-        logged, stages = self._gc_log.stat().st_size, self._stages()
-        with _Watch(self._jvm) as watch:
-            work()
-        new = self._stages()[len(stages) :]
+        logged, before = self._gc_log.stat().st_size, len(self._stages())
+        ended = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            watching = pool.submit(self._watch, ended)
+            try:
+                work()
+            finally:
+                ended.set()
+        new = self._stages()[before:]
         return Peaks(
             execution=max((_peak(stage) for stage in new), default=0.0) / MB,
             spilled=sum(int(stage.memoryBytesSpilled()) for stage in new) / MB,
             heap=self._left(logged),
-            worker=watch.most / 1024,
+            worker=watching.result() / 1024,
         )
+
+    def _watch(self, ended: threading.Event) -> int:
+        """Collects garbage in the JVM; the most that one Python worker held meanwhile, in kB."""
+        most = 0
+        while True:
+            self._jvm.System.gc()
+            most = max([most, *map(_resident_kb, tree(os.getpid()))])
+            if ended.wait(_PAUSE):
+                return most
 
     def _left(self, logged: int) -> float:
         with self._gc_log.open() as lines:
@@ -64,48 +79,12 @@ class MemoryMeter:
         return float(max(found))
 
     def _stages(self) -> list[Any]:
-        """All stages until now, oldest first."""
-        scala: Any = self._context._jsc.sc()
-        scala.listenerBus().waitUntilEmpty()
-        quantiles = self._context._gateway.new_array(self._jvm.double, 1)
-        quantiles[0] = 1.0
-        nothing = self._jvm.java.util.ArrayList()
-        listed = scala.statusStore().stageList(nothing, False, True, quantiles, nothing)
-        stages = [listed.apply(position) for position in range(listed.size())]
-        return sorted(stages, key=lambda stage: int(stage.stageId()))
+        return sorted(stages(self._spark, 1.0), key=lambda stage: int(stage.stageId()))
 
 
 def _peak(stage: Any) -> float:
     told = stage.taskMetricsDistributions()
     return float(told.get().peakExecutionMemory().apply(0)) if told.isDefined() else 0.0
-
-
-class _Watch:
-    """Looks at the Python workers, and collects garbage in the JVM, until it is left."""
-
-    def __init__(self, jvm: Any) -> None:
-        self._jvm = jvm
-        self.most = 0
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._left.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._left.wait(_PAUSE):
-            self._jvm.System.gc()
-            self.most = max([self.most, *map(_resident_kb, tree(os.getpid()))])
 
 
 def _resident_kb(pid: int) -> int:
