@@ -191,7 +191,8 @@ class Spark(ApiModel):
     """Lets executors come and go with the work. Default none: always executor.instances."""
     conf: Annotated[dict[str, PropertyValue], Field(max_length=256)] = Field(default_factory=dict)
     """Further Spark properties. Default empty. Refused are those that are set for every run or
-    have a field here, those that spark-operator denies, and those that change the documents."""
+    have a field here, those that spark-operator denies, and those that change the documents. JVMs
+    collect garbage in parallel unless their extraJavaOptions name another collector."""
 
     @model_validator(mode="after")
     def _conf_is_free_to_set(self) -> Self:

@@ -7,7 +7,6 @@ then seen neither by another table nor by the application's environment page.
 
 from collections.abc import Mapping
 
-from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 APPLICATION_CONF: Mapping[str, str] = {
@@ -35,24 +34,11 @@ APPLICATION_CONF: Mapping[str, str] = {
 }
 """What the application needs whatever the pipeline says; `spec.spark.conf` may not change it."""
 
-DEFAULT_CONF: Mapping[str, str] = {
-    # A batch has some twenty pieces of generated code, others for each shape of table. Spark keeps
-    # 100: from the fifth table on every batch would compile all of its own again.
-    "spark.sql.codegen.cache.maxEntries": "1000",
-}
-"""What is better for the application than Spark's defaults; `spec.spark.conf` goes over it."""
-
-
-def settings(given: Mapping[str, str]) -> Mapping[str, str]:
-    """What the first session is built with, on top of what spark-submit was given."""
-    defaults = {key: value for key, value in DEFAULT_CONF.items() if key not in given}
-    return {**defaults, **APPLICATION_CONF}
-
 
 def application_session(name: str) -> SparkSession:
-    """The first session of the application; master and resources come from spark-submit."""
+    """The first session of the application; all else comes from spark-submit."""
     builder = SparkSession.builder.appName(name)
-    for key, value in settings(dict(SparkConf().getAll())).items():
+    for key, value in APPLICATION_CONF.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_opensearch
+from icdc_api.spark_defaults import DEFAULT_CONF
 from icdc_operator.embedded import class_data
 from icdc_operator.embedded.jars import jar_set
 from icdc_operator.embedded.jdk import find_spark_jdk
@@ -77,6 +78,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
         **APPLICATION_CONF,
+        **DEFAULT_CONF,
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
         "spark.driver.memory": "1500m",
         "spark.driver.extraJavaOptions": QUICK_START,

@@ -16,13 +16,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import defaults
 from icdc_spark.diff.changes import Strategy, changes
 from icdc_spark.diff.plan import ChangePlan, plan_changes
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.session import settings
+from icdc_spark.session import APPLICATION_CONF
 from support_bench_spark import bench_session, stages
 from support_native_floor import changed_lines
 from support_process_cpu import cpu_seconds
@@ -56,7 +58,8 @@ def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None)
     """Two cores, and a catalog of files in the folder; with further properties of Spark."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
-        **settings({}),
+        **APPLICATION_CONF,
+        **defaults(Spark()),
         "spark.sql.shuffle.partitions": "8",  # as `icdc run` sets it
         "spark.ui.retainedStages": "100000",  # the meter adds up all of them
         "spark.ui.showConsoleProgress": "false",

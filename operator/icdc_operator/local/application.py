@@ -16,6 +16,7 @@ from pathlib import Path
 from icdc_api.catalog import Catalog
 from icdc_api.errors import Submission
 from icdc_api.spark import Spark
+from icdc_api.spark_defaults import defaults
 from icdc_api.spec import PipelineSpec
 from icdc_operator.embedded import class_data, jars, jdk
 from icdc_operator.local import processes
@@ -31,7 +32,10 @@ FIXED_CONF: Mapping[str, str] = {
     # One host has few cores; 200 shuffle tasks would cost more than the rows of most batches.
     "spark.sql.shuffle.partitions": "8",
 }
-"""Defaults of local runs; `spec.spark.conf` goes over them."""
+"""Further defaults of local runs; `spec.spark.conf` goes over them."""
+
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", class_data.VARIABLE)
+"""What gives a JVM options beside its command line."""
 
 _FOREIGN_VARIABLES = (
     "PYSPARK_DRIVER_PYTHON",
@@ -118,14 +122,15 @@ def environment(
 
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
     """What spark-submit is told: local mode, bounded by the host, spilling below `scratch`."""
-    conf = {**FIXED_CONF, "spark.local.dir": str(scratch), **spark.conf}
+    told = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
+    fixed = {**defaults(spark, *told), **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
     arguments += ["--driver-memory", spark.driver.memory]
     if application.class_path:
         # On the class path, not as --jars: a JDBC driver is only found by the first class loader.
         jars_path = os.pathsep.join(str(jar) for jar in application.class_path)
         arguments += ["--driver-class-path", jars_path]
-    for key, value in sorted(conf.items()):
+    for key, value in sorted({**fixed, **spark.conf}.items()):
         arguments += ["--conf", f"{key}={value}"]
     return [*arguments, "pyspark-shell"]
 

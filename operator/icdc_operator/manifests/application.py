@@ -9,6 +9,7 @@ from typing import Any
 
 from icdc_api.runs import RunKind
 from icdc_api.spark import DynamicAllocation, Spark
+from icdc_api.spark_defaults import defaults
 from icdc_operator.manifests import metadata, places, refusals, templates
 from icdc_operator.manifests.launch import Launch
 
@@ -30,7 +31,7 @@ BASE_CONF = {
     "spark.storage.decommission.shuffleBlocks.enabled": "true",
     "spark.ui.prometheus.enabled": "true",
 }
-"""Defaults of runs on a cluster; `spec.spark.conf` goes over them.
+"""Further defaults of runs on a cluster; `spec.spark.conf` goes over them.
 
 What the application needs in any case it sets itself when it starts. No jar is named: the image
 has them in Spark's own jars directory, where every class loader finds them.
@@ -64,7 +65,7 @@ def spark_application(launch: Launch) -> dict[str, Any]:
             "restartPolicy": {"type": "Never"},
             **({"timeToLiveSeconds": DELETION_KEPT_SECONDS} if deletes else {}),
             **_dynamic_allocation(spark),
-            "sparkConf": {**BASE_CONF, **spark.conf},
+            "sparkConf": {**defaults(spark), **BASE_CONF, **spark.conf},
             "driver": _driver(launch),
             "executor": _executor(launch),
         },

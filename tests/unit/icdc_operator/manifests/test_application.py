@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import defaults
 from icdc_operator.manifests import application, metadata, places
 from icdc_operator.manifests.application import spark_application
 from icdc_operator.manifests.launch import Launch, Settings
@@ -90,9 +92,16 @@ def test_dynamic_allocation_starts_between_its_bounds(
 
 
 def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
-    conf = {"spark.decommission.enabled": "false", "spark.network.timeout": "300s"}
+    conf = {
+        "spark.decommission.enabled": "false",
+        "spark.executor.extraJavaOptions": "-XX:+UseZGC",
+        "spark.network.timeout": "300s",
+        "spark.sql.codegen.cache.maxEntries": "7",
+    }
     found = spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
-    assert found == application.BASE_CONF | conf
+    ours = {**application.BASE_CONF, **defaults(Spark(conf=conf))}
+    assert found == ours | conf
+    assert "spark.executor.defaultJavaOptions" not in found
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Which properties the session of a local run has, and which collector its JVM."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import DEFAULT_CONF
+from icdc_operator.local import application
+
+pytestmark = pytest.mark.spark
+
+ENTRIES = "spark.sql.codegen.cache.maxEntries"
+ASK = f"""
+import json
+from icdc_spark.session import application_session
+session = application_session("properties")
+beans = session._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+collectors = [str(each.getName()) for each in beans]
+print(json.dumps([session.conf.get("{ENTRIES}"), collectors]))
+session.stop()
+"""
+
+
+@pytest.mark.parametrize(
+    ("conf", "entries", "collector"),
+    [
+        ({}, DEFAULT_CONF[ENTRIES], "PS Scavenge"),
+        ({ENTRIES: "7", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, "7", "G1 Young Gen"),
+    ],
+    ids=["ours", "the pipeline's"],
+)
+def test_what_a_pipeline_says_goes_over_what_runs_get_otherwise(
+    conf: dict[str, str], entries: str, collector: str, tmp_path: Path
+) -> None:
+    installed = application.installed()
+    env = application.environment(
+        installed, Spark(conf=conf), scratch=tmp_path, marker="properties"
+    )
+    done = subprocess.run(
+        [installed.python, "-c", ASK], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: list[Any] = json.loads(done.stdout)
+    assert answer[0] == entries
+    assert collector in " ".join(answer[1])

@@ -1,0 +1,39 @@
+"""What runs get of Spark's properties where a pipeline says nothing."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import COLLECTOR, DEFAULT_CONF, defaults
+
+pytestmark = pytest.mark.unit
+
+DRIVER, EXECUTOR = "spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions"
+BOTH = {DRIVER, EXECUTOR}
+
+
+def _with_variable(value: str) -> dict[str, Any]:
+    variable = {"name": "JAVA_TOOL_OPTIONS", "value": value}
+    return {"spec": {"containers": [{"name": "main", "env": [variable]}]}}
+
+
+@pytest.mark.parametrize(
+    ("said", "java_options", "ours"),
+    [
+        ({}, [], BOTH),
+        ({}, ["", "-Xss4m -XX:-UseG1GC -XX:+UseGCOverheadLimit"], BOTH),
+        ({}, ["-Da=1 -XX:+UseG1GC"], set()),
+        ({"conf": {"spark.driver.extraJavaOptions": "-XX:+UseZGC -Da=1"}}, [], {EXECUTOR}),
+        ({"conf": {"spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}}, [], {DRIVER}),
+        ({"conf": {"spark.executor.extraJavaOptions": "-Da=1"}}, [], BOTH),
+        ({"driver": {"template": _with_variable("-XX:+UseShenandoahGC")}}, [], {EXECUTOR}),
+        ({"executor": {"template": _with_variable("-XX:+UseG1GC")}}, [], {DRIVER}),
+        ({"executor": {"template": _with_variable("-Xss4m")}}, [], BOTH),
+    ],
+)
+def test_a_jvm_for_which_nobody_names_a_collector_gets_ours(
+    said: dict[str, Any], java_options: list[str], ours: set[str]
+) -> None:
+    found = defaults(Spark.model_validate(said), *java_options)
+    assert found == {**DEFAULT_CONF, **dict.fromkeys(ours, COLLECTOR)}
