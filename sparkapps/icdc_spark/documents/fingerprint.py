@@ -6,11 +6,17 @@ a diff, so rows are compared by this number and serialised only when they are wr
 refuses maps.
 """
 
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.schema import Primitive
 from icdc_spark.documents.serialise import Cells, canonical, canonical_json
+
+_BITS = 63
+"""Flags in one number: of the 64 bits of a `bigint` those without the sign."""
 
 
 def fingerprint(cells: Cells) -> Column:
@@ -29,4 +35,12 @@ def fingerprint(cells: Cells) -> Column:
         else:
             values.append(canonical_json([canonical(cell, entry.type).alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.
-    return F.xxhash64(*flags, *values)
+    return F.xxhash64(*_packed(flags), *values)
+
+
+def _packed(flags: Sequence[Column]) -> Iterator[Column]:
+    """Flags as numbers: each value that is hashed has to wait for the hash of the one before."""
+    for start in range(0, len(flags), _BITS):
+        few = enumerate(flags[start : start + _BITS])
+        bits = [F.shiftleft(flag.cast("bigint"), position) for position, flag in few]
+        yield reduce(Column.bitwiseOR, bits)

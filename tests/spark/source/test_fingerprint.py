@@ -65,6 +65,18 @@ def test_equal_fingerprints_and_equal_documents_come_together(
     assert {n: documents for n, documents in by_fingerprint.items() if len(documents) > 1} == {}
 
 
+def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
+    columns = tuple(f"c{number}" for number in range(130))
+    name = lake.create("id bigint, " + ", ".join(f"{column} int" for column in columns))
+    cells = ", ".join(f"if(id = {number}, 0, null)" for number in range(130))
+    lake.sql(f"insert into lake.{name} select id, {cells} from range(131)")
+    table, at = lake.table(name), lake.head(name)
+
+    pairs = _pairs(lake, table, lake.spec(name, at, columns=columns), at)
+
+    assert len({number for _, number in pairs}) == 131
+
+
 def _rows(rng: random.Random) -> list[str]:
     """Every value once on its own among nulls, then rows of few differences."""
     empty = ["null"] * len(VALUES)
