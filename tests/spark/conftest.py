@@ -20,6 +20,7 @@ from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.session import APPLICATION_CONF
 from support_faultproxy import FaultProxy
 from support_lake import CATALOG, Lake
+from support_spark_conf import UNCOMPILED
 
 
 @pytest.fixture(scope="session")
@@ -86,11 +87,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "scratch"),
         "spark.sql.shuffle.partitions": "2",
-        # Compiling and re-planning a query costs far more than running it on a test's few rows;
-        # the tests that start processes, and those with the fixture `compiled`, run as users do.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
+        **UNCOMPILED,
         "spark.sql.sources.partitionOverwriteMode": "dynamic",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -22,6 +22,7 @@ from icdc_operator.local import processes
 from icdc_operator.local.application import installed
 from icdc_operator.local.runs import LocalRuns
 from support_processes import command, kill, name_of
+from support_spark_conf import UNCOMPILED
 from support_wait import until
 
 END_SECONDS = 120.0
@@ -34,6 +35,7 @@ SMALL = Spark.model_validate(
         "driver": {"memory": "1g"},
         "executor": {"instances": 1, "cores": 2},
         "conf": {
+            **UNCOMPILED,
             "spark.driver.extraJavaOptions": QUICK_START,
             "spark.sql.shuffle.partitions": "2",
         },
