@@ -40,11 +40,13 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="heap of the one JVM")
+    parser.add_argument("--java-options", default="", help="such as =-XX:+UseG1GC")
     parser.add_argument("--table", action="store_true", help="print Markdown")
     parser.add_argument("--scenarios", nargs="*", default=list(SCENARIOS), choices=SCENARIOS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
-        spark = session(Path(name), memory=options.memory)
+        more = {"spark.driver.extraJavaOptions": options.java_options}
+        spark = session(Path(name), memory=options.memory, more=more)
         try:
             measured = _measured(spark, options)
         finally:

@@ -56,10 +56,10 @@ class Cost:
 
 def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None) -> SparkSession:
     """Two cores, and a catalog of files in the folder; with further properties of Spark."""
-    catalog = f"spark.sql.catalog.{CATALOG}"
+    catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
         **APPLICATION_CONF,
-        **defaults(Spark()),
+        **defaults(Spark(conf=wished)),
         "spark.sql.shuffle.partitions": "8",  # as `icdc run` sets it
         "spark.ui.retainedStages": "100000",  # the meter adds up all of them
         "spark.ui.showConsoleProgress": "false",
@@ -67,7 +67,7 @@ def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None)
         f"{catalog}.type": "hadoop",
         f"{catalog}.warehouse": str(folder / "warehouse"),
         f"{catalog}.cache-enabled": "false",
-        **(more or {}),
+        **wished,
     }
     made = bench_session("bench-changelog", folder, memory=memory, conf=conf)
     made.sql(f"create namespace {CATALOG}.db")
