@@ -14,13 +14,15 @@ from icdc_operator.local import application
 pytestmark = pytest.mark.spark
 
 ENTRIES = "spark.sql.codegen.cache.maxEntries"
+NEEDED = "spark.sql.constraintPropagation.enabled"
+"""What the application sets, whatever a pipeline says."""
 ASK = f"""
 import json
 from icdc_spark.session import application_session
 session = application_session("properties")
 beans = session._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 collectors = [str(each.getName()) for each in beans]
-print(json.dumps([session.conf.get("{ENTRIES}"), collectors]))
+print(json.dumps([session.conf.get("{ENTRIES}"), session.conf.get("{NEEDED}"), collectors]))
 session.stop()
 """
 
@@ -29,11 +31,15 @@ session.stop()
     ("conf", "entries", "collector"),
     [
         ({}, DEFAULT_CONF[ENTRIES], "PS Scavenge"),
-        ({ENTRIES: "7", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, "7", "G1 Young Gen"),
+        (
+            {ENTRIES: "7", NEEDED: "true", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"},
+            "7",
+            "G1 Young Gen",
+        ),
     ],
     ids=["ours", "the pipeline's"],
 )
-def test_what_a_pipeline_says_goes_over_what_runs_get_otherwise(
+def test_what_a_pipeline_says_goes_over_defaults_and_under_what_is_needed(
     conf: dict[str, str], entries: str, collector: str, tmp_path: Path
 ) -> None:
     installed = application.installed()
@@ -45,5 +51,5 @@ def test_what_a_pipeline_says_goes_over_what_runs_get_otherwise(
     )
     assert done.returncode == 0, done.stderr[-4000:]
     answer: list[Any] = json.loads(done.stdout)
-    assert answer[0] == entries
-    assert collector in " ".join(answer[1])
+    assert answer[:2] == [entries, "false"]
+    assert collector in " ".join(answer[2])

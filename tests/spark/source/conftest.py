@@ -6,13 +6,9 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-# Compiling and re-planning a query costs far more than running it on the few rows of a test.
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+from support_spark_conf import UNCOMPILED
+
+_INTERPRETED = {**UNCOMPILED, "spark.sql.shuffle.partitions": "1"}
 _AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
