@@ -88,7 +88,7 @@ test: setup ## every test that CI runs, all levels that this host can; ICDC_REQU
 	  "cluster in ICDC_TEST_KUBECONFIG" >&2; [ -z "$$ICDC_REQUIRE_ALL" ]; fi
 
 test-unit: setup ## the pure level: seconds
-	$(PYTEST) tests/unit
+	$(PYTEST) $(PARALLEL) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
 	@$(BIN)/python tests/support/support_kube_binaries.py

@@ -86,18 +86,15 @@ class Damage:
 
     def __init__(self, find: Find, how: How) -> None:
         self._find, self._how = find, how
-        self._saved: dict[Path, bytes] = {}
+        self._saved: tuple[Path, bytes] | None = None
 
     def do(self, stage: Stage) -> None:
         """Damages the file, which is `{file}` in the story's messages from here on."""
         location = self._find(stage)
         path = local(location)
         content = path.read_bytes()
-        # Object stores have no checksums beside the files, as Hadoop's local file system has.
-        check = path.with_name(f".{path.name}.crc")
-        self._saved = {each: each.read_bytes() for each in (path, check) if each.exists()}
-        for each in self._saved:
-            each.unlink()
+        self._saved = path, content
+        path.unlink()
         made = self._how(content)
         if made is not None:
             path.write_bytes(made)
@@ -107,5 +104,6 @@ class Damage:
 
     def undo(self, _: Stage) -> None:
         """Puts the file back as it was."""
-        for path, content in self._saved.items():
-            path.write_bytes(content)
+        assert self._saved is not None, "nothing was damaged"
+        path, content = self._saved
+        path.write_bytes(content)
