@@ -47,11 +47,11 @@ def delete(site: Shop) -> None:
 
 def until_gone(site: Shop, what: str) -> None:
     """Returns once there is no such pipeline, and no pod of it."""
-    support_wait.until(site.is_gone, f"{what}: the pipeline is gone", seconds=RUN_SECONDS)
+    # Each look starts a kubectl.
+    seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
+    support_wait.until(site.is_gone, f"{what}: the pipeline is gone", **seldom)
     pods = ("get", "pods", "-l", f"{naming.LABEL_PIPELINE}={site.name}", "-o", "name")
-    support_wait.until(
-        lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", seconds=RUN_SECONDS
-    )
+    support_wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
 
 
 def written(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:

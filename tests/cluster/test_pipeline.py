@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 
 import support_gitops
 import support_wait
-from real_cluster.shop import RUN_SECONDS, Shop, rows
+from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
 from support_kstatus import Verdict
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
@@ -65,7 +65,9 @@ def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> No
     site = shop()
     tables = make(site)
     entries = [site.entry(name, *key, appendOnly=not key) for name, key in KEYS.items()]
-    site.apply(site.resource(entries))
+    resource = site.resource(entries)
+    resource["spec"]["spark"]["conf"] = MODEST
+    site.apply(resource)
 
     # Rows are shuffled on the disk of the node: seen there while it runs, gone after.
     site.until(lambda status: status.get("phase") == "Exporting", "the first export is told of")

@@ -17,7 +17,7 @@ COMMITS = 100
 """As many as the figures are made of."""
 _FIRST = 11
 """The `id` of the first row that is committed here; those before are of the export."""
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS = 0.1
 
 
 def table_of(shop: Shop) -> Table:

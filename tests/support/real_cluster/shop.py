@@ -25,16 +25,21 @@ Documents = dict[str, tuple[int, object]]
 CREDENTIALS = "lake-credentials"
 RUN_SECONDS = 420.0
 """A run takes 40 to 100 s here; a loaded machine needs several times that."""
-_PAUSE = 0.5
+_PAUSE = 1.0
+"""Between two looks, in seconds: each starts a kubectl, on cores that have enough to do."""
 _SECRET_KEYS = ("s3.access-key-id", "s3.secret-access-key")
 
-SMALL = {
+MODEST = {
     # Many pods share two cores; what they ask for is not what they take.
     "spark.kubernetes.driver.request.cores": "100m",
     "spark.kubernetes.executor.request.cores": "100m",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""With the JVMs that runs get where nobody says otherwise."""
+SMALL = {
+    **MODEST,
     "spark.driver.extraJavaOptions": QUICK_JVM,
     "spark.executor.extraJavaOptions": QUICK_JVM,
-    "spark.sql.shuffle.partitions": "2",
 }
 
 
