@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from pyspark.sql.types import VariantVal
+
 import support_oracle
 from histories.columns import HISTORY, KEY, Cells, Column, from_json, shown
 from histories.history import History
 from icdc_spark.diff.changes import Strategy, changes, choose
 from icdc_spark.diff.plan import ChangePlan, plan_changes
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.planning import FileGroup, merged
 from icdc_spark.readers.choose import open_reader
 from support_lake import VERSION, Batch, Op, other_strategies, parsed
@@ -160,11 +163,35 @@ def _read(
     records = bridge.drain(generics.read(history.java).useSnapshot(snapshot_id).build())
     parser = bridge.statics("org.apache.iceberg.SingleValueParser")
     for record in bridge.each(records):
+        variants = {
+            each.name: _taken_out(bridge, record, each) for each in columns if each.has_variants
+        }
         # Where deletes were applied, records have columns that this took beside the table's.
         kind = record.struct()
         wrapper = bridge.new("org.apache.iceberg.data.InternalRecordWrapper", kind)
         raw = json.loads(parser.toJson(kind, wrapper.wrap(record)))
-        yield {each.name: from_json(each.type, raw.get(str(each.id))) for each in columns}
+        plain = {each.name: from_json(each.type, raw.get(str(each.id))) for each in columns}
+        yield {**plain, **variants}
+
+
+def _taken_out(bridge: Bridge, record: Any, column: Column) -> Any:
+    """Variants of a Java record, and null in their place: Iceberg makes no JSON of them."""
+    found = record.getField(column.name)
+    record.setField(column.name, None)
+    if found is None or column.type == "variant":
+        return found and _variant(bridge, found)
+    return [each and _variant(bridge, each) for each in found]
+
+
+def _variant(bridge: Bridge, java: Any) -> VariantVal:
+    return VariantVal(_written(bridge, java.value()), _written(bridge, java.metadata()))
+
+
+def _written(bridge: Bridge, part: Any) -> bytes:
+    buffer = bridge.statics("java.nio.ByteBuffer").allocate(part.sizeInBytes())
+    buffer.order(bridge.jvm.java.nio.ByteOrder.LITTLE_ENDIAN)
+    part.writeTo(buffer, 0)
+    return bytes(buffer.array())
 
 
 def _sorted(rows: Iterable[Mapping[str, Any]]) -> list[str]:

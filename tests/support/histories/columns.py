@@ -15,6 +15,7 @@ from uuid import UUID
 
 import numpy as np
 from pyspark.sql import Row
+from pyspark.sql.types import VariantVal
 
 Cells = Mapping[int, Any]
 """One row: values by field id. A row lacks the columns that were added after it was written."""
@@ -55,7 +56,11 @@ EVERY: Mapping[str, Any] = {
         "value": "decimal(5, 1)",
         "value-required": False,
     },
-}
+    "var": "variant",
+    "vars": {
+        "type": "list", "element-id": 106, "element": "variant", "element-required": False
+    },
+}  # fmt: skip
 
 TEXTS: Mapping[str, Any] = {**PLAIN, "time": "time", "ns": "timestamp_ns"}
 """With columns for which Spark refuses the whole table: they are read by other means, as text."""
@@ -81,8 +86,17 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "binary": (b"", b"\x00\xff", b"x"),
     "fixed": (b"\x00\x01", b"xy"),
     "uuid": _UUIDS,
-}
+    # Some are of the same document, in other bytes.
+    "variant": tuple(
+        map(
+            VariantVal.parseJson,
+            ("null", '{"value": null}', "{}", "1.50", "1.5", '{"b": [true, {}], "a": 1.50}',
+             '{"a": 1.5, "b": [true, {}]}', '"{x"'),
+        )
+    ),
+}  # fmt: skip
 _NULLS = 0.15
+_OF_V3 = ("timestamp_ns", "variant")
 
 _PARSED: Mapping[str, Callable[[Any], Any]] = {
     "float": float,
@@ -109,6 +123,13 @@ class Column:
     type: Any
     default: Any
 
+    @property
+    def has_variants(self) -> bool:
+        """Whether values are variants, or lists of them."""
+        return self.type == "variant" or (
+            isinstance(self.type, dict) and self.type.get("element") == "variant"
+        )
+
 
 def columns(schema: str) -> tuple[Column, ...]:
     """The columns of a schema in Iceberg's JSON."""
@@ -116,6 +137,12 @@ def columns(schema: str) -> tuple[Column, ...]:
         Column(id=raw["id"], name=raw["name"], type=raw["type"], default=raw.get("initial-default"))
         for raw in json.loads(schema)["fields"]
     )
+
+
+def since_version(kind: Any) -> int:
+    """The first format version that has this type, or those in it."""
+    text = json.dumps(kind)
+    return 3 if any(f'"{word}"' in text for word in _OF_V3) else 1
 
 
 def random_value(rng: random.Random, kind: Any) -> Any:
@@ -144,6 +171,8 @@ def for_arrow(value: Any) -> Any:
     match value:
         case UUID():
             return value.bytes
+        case VariantVal():
+            return {"metadata": value.metadata, "value": value.value}
         case Row():
             return {name: for_arrow(each) for name, each in value.asDict().items()}
         case dict():

@@ -198,7 +198,12 @@ class Files:
         parser = self._bridge.statics("org.apache.iceberg.SchemaParser")
         text = str(parser.toJson(self._table.java.schema()))
         if text not in self._arrow:
-            self._arrow[text] = schema_to_pyarrow(Schema.model_validate_json(text))
+            # pyiceberg knows no variants; nothing else is of the type of which all is null.
+            known = Schema.model_validate_json(text.replace('"variant"', '"unknown"'))
+            fields = [
+                each.with_type(_with_variants(each.type)) for each in schema_to_pyarrow(known)
+            ]
+            self._arrow[text] = pa.schema(fields)
         return self._arrow[text]
 
     def _spec_of(self, stored: Stored) -> Any:
@@ -210,6 +215,15 @@ class Files:
         constant = handles.constant(bridge._class("java.lang.Object"), answer)
         anything = bridge._array("java.lang.Class", [bridge._class("java.lang.Object")])
         return bridge._as_function(handles.dropArguments(constant, 0, anything))
+
+
+def _with_variants(kind: pa.DataType) -> pa.DataType:
+    """The type as it is stored: a variant, for which null stands, is two byte strings."""
+    if pa.types.is_null(kind):
+        return pa.struct([pa.field(name, pa.binary(), False) for name in ("metadata", "value")])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_variants(kind.value_type)))
+    return kind
 
 
 def _reserved(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:

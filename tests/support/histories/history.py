@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from histories.columns import HISTORY, KEY, Cells, Column, columns, random_value
+from histories.columns import HISTORY, KEY, Cells, Column, columns, random_value, since_version
 from histories.files import Files, Lineage, Stored
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.tables import MAIN, SCHEMA_PARSER, IcebergTable
@@ -26,7 +26,6 @@ _REINSERTED, _NULL_KEYS, _LINEAGE_KEPT, _REPEATED = 0.2, 0.05, 0.7, 0.3
 the row lineage of what they rewrite, as not all engines do; of new rows with a key that is there,
 where keys may be repeated."""
 
-_OF_V3 = ("timestamp_ns",)
 _NOT_FOR_SPARK = {"time", "timestamp_ns"}
 
 
@@ -72,7 +71,7 @@ class History:
         self._keys = 0
         self._given: set[int] = set()
         self._nulls_allowed = True
-        types = {name: of for name, of in types.items() if kind.version >= 3 or of not in _OF_V3}
+        types = {name: of for name, of in types.items() if since_version(of) <= kind.version}
         self.for_spark = not _NOT_FOR_SPARK.intersection(map(str, types.values()))
         self._create(Bridge(session), types)
         self.table = IcebergTable.load(session, CATALOG, name)
