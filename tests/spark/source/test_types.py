@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
+from icdc_operator.cluster.heads.catalog_reading import branches
+from icdc_operator.cluster.heads.loading_catalogs import read_metadata
 from icdc_spark.diff.changes import Strategy
 from icdc_spark.documents.ids import joined
 from icdc_spark.documents.schema import Field, parse_schema
@@ -36,6 +38,14 @@ def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: L
         assert changed.ops == [Op("u", "1", exported.ops[0].doc)]
         assert changed.counts.non_finite == 8
     assert [op.doc for op in lake.changes(name, None).ops] == [op.doc for op in exported.ops]
+
+
+def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: Lake) -> None:
+    columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(VALUES))
+    name = lake.create(f"id int, {columns}", version=3)
+    lake.sql(f"insert into lake.{name} (id) values (1)")
+    file = lake.table(name).java.operations().current().metadataFileLocation()
+    assert branches(read_metadata({}, file)) == {"main": lake.head(name)}
 
 
 def hashed(text: str) -> str:

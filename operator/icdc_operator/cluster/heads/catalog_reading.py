@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from pydantic import BaseModel, Field
 from pyiceberg import exceptions as foreign
-from pyiceberg.io import load_file_io
-from pyiceberg.serializers import FromInputFile
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import SnapshotRefType
 
 from icdc_api.errors import SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import Kind, OutOfSight, PyCatalog
-from icdc_operator.cluster.heads.loading_catalogs import Pointer, Unmoved, constructor
+from icdc_operator.cluster.heads.loading_catalogs import Named, constructor, read_metadata
 
 MAIN = "main"
+_NO_SNAPSHOT = -1
+"""How older writers say that a table has none."""
+
 Heads = Mapping[str, int]
 """Newest snapshot by branch; an empty table has none."""
 
@@ -70,9 +70,7 @@ class SqlHeads:
             known = self._known.get(key)
             if known is not None and known[0] == location:
                 return known[1]
-            # The table's own properties have no say in how its file is read.
-            file = load_file_io(self._files, location).new_input(location)
-            found = branches(FromInputFile.table_metadata(file))
+            found = branches(read_metadata(self._files, location))
         self._known[key] = (location, found)
         return found
 
@@ -107,29 +105,42 @@ class LoadedHeads:
         """See `OpenCatalog`."""
         key = tuple(table)
         known, before = self._known.get(key, (None, {}))
-        pointer = self._catalog.pointer = Pointer(known)
+        self._catalog.known = known
         with mapped(".".join(table)):
             try:
-                found = branches(self._catalog.load_table(key).metadata)
-            except Unmoved:
-                return before
-        self._known[key] = (pointer.found, found)
-        return found
+                self._catalog.load_table(key)
+            except Named as named:
+                if named.pointer == known:
+                    return before
+                found = branches(named.read())
+                self._known[key] = (named.pointer, found)
+                return found
+            raise LookupError("the catalog named no metadata")
 
     def close(self) -> None:
         """See `OpenCatalog`."""
         self._catalog.close()
 
 
-def branches(metadata: TableMetadata) -> Heads:
-    """The branches of a table and their newest snapshots."""
-    found = {
-        name: ref.snapshot_id
-        for name, ref in metadata.refs.items()
-        if ref.snapshot_ref_type == SnapshotRefType.BRANCH
-    }
-    if metadata.current_snapshot_id is not None:
-        found.setdefault(MAIN, metadata.current_snapshot_id)
+class _Ref(BaseModel):
+    snapshot_id: int = Field(alias="snapshot-id")
+    type: str
+
+
+class _Metadata(BaseModel):
+    """What heads need of a table's metadata. All else may be of a kind that is not known here."""
+
+    format_version: int = Field(alias="format-version")
+    current_snapshot_id: int | None = Field(None, alias="current-snapshot-id")
+    refs: Mapping[str, _Ref] = {}
+
+
+def branches(metadata: object) -> Heads:
+    """The branches of a table, of its metadata as JSON, and their newest snapshots."""
+    table = _Metadata.model_validate(metadata)
+    found = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.type == "branch"}
+    if table.current_snapshot_id not in (None, _NO_SNAPSHOT):
+        found.setdefault(MAIN, table.current_snapshot_id)
     return found
 
 

@@ -1,16 +1,20 @@
-"""The catalogs of pyiceberg that load whole tables, made to stop where a table has not moved.
+"""The catalogs of pyiceberg that load whole tables, stopped when they have named the metadata.
 
 What names the newest metadata is known before the metadata itself is read: the location in the
 answer of Hive, Glue or DynamoDB, the ETag of a REST catalog (or, where it sends none, its whole
-answer). pyiceberg remembers neither, so `Unmoved` takes the way out that an error takes. It must
-not know what is made of a table.
+answer). pyiceberg remembers neither, and goes on to understand all of the metadata, which it cannot
+where a table has a type that it does not know. So `Named` takes the way out that an error takes.
+It must not know what is made of a table.
 """
 
+import functools
 import hashlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyiceberg.io import load_file_io
+from pyiceberg.serializers import Compressor
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
@@ -20,32 +24,30 @@ ANSWER_SECONDS = 10
 """Without a byte of an answer of a REST catalog."""
 
 
-class Unmoved(Exception):  # noqa: N818 - no error: the table is what it was
-    """The catalog names the metadata that is known."""
+class Named(Exception):  # noqa: N818 - no error: the answer of a catalog
+    """What names the newest metadata of a table, and how to read it: JSON, as Python has it."""
+
+    def __init__(self, pointer: str, read: Callable[[], Any]) -> None:
+        super().__init__()
+        self.pointer = pointer
+        self.read = read
 
 
-class Pointer:
-    """What one load of one table is told, and tells."""
-
-    def __init__(self, known: str | None = None) -> None:
-        self.known = known
-        """What named the metadata that was read last; None where none was."""
-        self.found: str | None = None
-
-    def take(self, found: str | None) -> None:
-        """Notes what names the metadata now; raises Unmoved where that is known."""
-        self.found = found
-        if found is not None and found == self.known:
-            raise Unmoved
-
-    @property
-    def etag(self) -> str | None:
-        """What is known, if it came from a REST catalog as an ETag."""
-        return self.known if self.known is not None and self.known.endswith('"') else None
+def read_metadata(properties: Mapping[str, str], location: str) -> Any:
+    """A metadata file as JSON; the table's own properties have no say in how it is read."""
+    file = load_file_io(dict(properties), location).new_input(location)
+    with (
+        file.open() as stream,
+        Compressor.get_compressor(location).stream_decompressor(stream) as plain,
+    ):
+        return json.loads(plain.read())
 
 
 def constructor(kind: Kind) -> Callable[..., Any]:
-    """Makes a catalog by its name and properties; its attribute `pointer` is set before a load."""
+    """Makes a catalog by its name and properties, of which each load of a table ends by `Named`.
+
+    Its attribute `known` is set before a load: what named the metadata that was read last, or None.
+    """
     if kind is Kind.REST:
         return _rest_catalog()
     if kind is Kind.GLUE:
@@ -73,8 +75,6 @@ def _dynamodb_catalog() -> type[Any]:
     class ReadOnly(DynamoDbCatalog):
         """Makes no table in DynamoDB where there is none, and need not be allowed to look."""
 
-        pointer = Pointer()
-
         def _ensure_catalog_table_exists_or_create(self) -> None:
             pass
 
@@ -82,7 +82,9 @@ def _dynamodb_catalog() -> type[Any]:
             self, dynamo_table_item: dict[str, Any]
         ) -> Any:
             # Unlike the others it opens the file without asking `_load_file_io`.
-            self.pointer.take(dynamo_table_item.get("p.metadata_location", {}).get("S"))
+            location = dynamo_table_item.get("p.metadata_location", {}).get("S")
+            if location is not None:
+                _stop_at(location, self.properties)
             return super()._convert_dynamo_table_item_to_iceberg_table(dynamo_table_item)
 
     return ReadOnly
@@ -94,12 +96,12 @@ def _rest_catalog() -> Callable[..., Any]:
     class Rest(RestCatalog):
         """Opens no file, and asks for no credentials to do so: the answer has all."""
 
-        pointer = Pointer()
+        known: str | None = None
 
         def load_table(self, identifier: Any) -> Any:
-            if self.pointer.etag is None:
+            if self.known is None or not self.known.endswith('"'):  # no ETag
                 return super().load_table(identifier)
-            self._session.headers["If-None-Match"] = self.pointer.etag
+            self._session.headers["If-None-Match"] = self.known
             try:
                 return super().load_table(identifier)
             finally:
@@ -108,19 +110,20 @@ def _rest_catalog() -> Callable[..., Any]:
         def _config_headers(self, session: Session) -> None:
             super()._config_headers(session)
             session.headers.pop("X-Iceberg-Access-Delegation", None)
-            session.hooks["response"].append(self._compare)
+            session.hooks["response"].append(self._stop)
             for scheme in ("http://", "https://"):
                 session.mount(scheme, _Bounded())
 
-        def _compare(self, response: Response, *_: Any, **__: Any) -> None:
+        def _stop(self, response: Response, *_: Any, **__: Any) -> None:
             if "/tables/" not in (response.request.path_url or ""):
                 return
             body = response.content  # read to its end, so that the connection can be used again
-            if response.status_code == 304:
-                raise Unmoved
+            if response.status_code == 304 and self.known is not None:
+                raise Named(self.known, lambda: None)
             if response.status_code == 200:
                 digest = hashlib.sha256(body).hexdigest()
-                self.pointer.take(response.headers.get("ETag") or digest)
+                pointer = response.headers.get("ETag") or digest
+                raise Named(pointer, lambda: json.loads(body)["metadata"])
 
         def _load_file_io(self, *_: object, **__: object) -> Any:
             return None
@@ -130,12 +133,15 @@ def _rest_catalog() -> Callable[..., Any]:
 
 def _with_own_files(catalog: type[Any]) -> Callable[..., Any]:
     class Own(catalog):  # type: ignore[misc]
-        """Reads metadata files with its own properties: a table's could name code to run."""
-
-        pointer = Pointer()
+        """Reads no metadata file by itself."""
 
         def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
-            self.pointer.take(location)
-            return load_file_io(self.properties, location)
+            if location is not None:
+                _stop_at(location, self.properties)
+            return super()._load_file_io(properties, location)
 
     return Own
+
+
+def _stop_at(location: str, properties: Mapping[str, str]) -> None:
+    raise Named(location, functools.partial(read_metadata, properties, location))

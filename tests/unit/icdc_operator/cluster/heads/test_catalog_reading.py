@@ -1,16 +1,20 @@
 """The newest snapshots of real tables, through pyiceberg, and what its errors become."""
 
+import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError
+from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError, ValidationError
+from pyiceberg.table.metadata import TableMetadataUtil
 
 import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
-from icdc_operator.cluster.heads.catalog_reading import OpenCatalog, mapped, opened
+from icdc_operator.cluster.heads.catalog_reading import OpenCatalog, branches, mapped, opened
+from icdc_operator.cluster.heads.loading_catalogs import read_metadata
 from support_head_lake import HeadLake
 from support_rest_catalog import RestCatalog
 
@@ -95,6 +99,69 @@ def test_properties_of_a_table_choose_no_code(
     assert catalog.heads(ORDERS) == {}
     rest.put("shop.orders", metadata)
     assert opened(translated("lake", rest.properties)).heads(ORDERS) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [(3, "variant"), (3, "geometry(srid:4326)"), (4, "int")]
+)
+def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
+    lake: HeadLake, catalog: OpenCatalog, rest: RestCatalog, version: int, kind: str
+) -> None:
+    lake.create()
+    head = lake.commit()
+    file = lake.metadata_file()
+    metadata = json.loads(file.read_text(encoding="utf-8"))
+    metadata["format-version"] = version
+    metadata["next-row-id"] = 1
+    metadata["schemas"][0]["fields"][0]["type"] = kind
+    file.write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises((ValueError, ValidationError), match=f"{re.escape(kind)}|version: 4"):
+        TableMetadataUtil.parse_obj(metadata)
+    assert catalog.heads(ORDERS) == {"main": int(head)}
+    rest.put("shop.orders", metadata)
+    assert opened(translated("lake", rest.properties)).heads(ORDERS) == {"main": int(head)}
+
+
+@pytest.mark.parametrize(
+    ("found", "heads"),
+    [
+        ({}, {}),
+        ({"current-snapshot-id": None}, {}),
+        ({"current-snapshot-id": -1}, {}),
+        ({"current-snapshot-id": -1, "refs": {}}, {}),
+        ({"current-snapshot-id": 5}, {"main": 5}),
+        (
+            {
+                "current-snapshot-id": 2**63 - 1,
+                "refs": {
+                    "main": {"snapshot-id": 2**63 - 1, "type": "branch", "max-ref-age-ms": 1},
+                    "audit": {"snapshot-id": 7, "type": "branch"},
+                    "release": {"snapshot-id": 7, "type": "tag"},
+                },
+            },
+            {"main": 2**63 - 1, "audit": 7},
+        ),
+    ],
+)
+def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
+    found: dict[str, object], heads: dict[str, int]
+) -> None:
+    assert branches({"format-version": 1, **found}) == heads
+
+
+@pytest.mark.parametrize(
+    "found",
+    [{"current-snapshot-id": 5}, {"format-version": 2, "refs": {"main": {}}}, [], None, "x"],
+)
+def test_what_is_no_metadata_has_no_heads(found: object) -> None:
+    with pytest.raises(SourceUnavailable), mapped("shop.orders"):
+        branches(found)
+
+
+def test_compressed_metadata_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "00001-x.gz.metadata.json"
+    file.write_bytes(gzip.compress(b'{"format-version": 2, "current-snapshot-id": 5}'))
+    assert branches(read_metadata({}, f"file://{file}")) == {"main": 5}
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
