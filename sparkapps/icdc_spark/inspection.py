@@ -76,7 +76,8 @@ def _work(look: Look) -> Entry:
     return {
         "filesAdded": plan.added.files,
         "filesRemoved": plan.removed.files,
-        "filesWithNewDeletes": plan.deletes_after.files,
+        "filesWithNewDeletes": plan.deletes_after.files
+        + sum(each.data.files for each in plan.by_value),
         **_size(plan.groups),
         "strategy": _strategy(look, plan),
     }

@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _by_listing(table: IcebergTable, since: int, until: int) -> ChangePlan:
-    return compare(since, until, list_files(table, since), list_files(table, until))
+    return compare(table, since, until, list_files(table, since), list_files(table, until))
 
 
 def _measured(case: Case, rounds: int) -> dict[str, Any]:

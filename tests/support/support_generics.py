@@ -149,7 +149,7 @@ class JavaWriter:
         files = factory.format(self._iceberg.FileFormat.PUFFIN).build()
         bridge, handles = self._table.bridge, self._jvm.java.lang.invoke.MethodHandles
         nothing = handles.constant(bridge._class("java.lang.Object"), None)
-        anything = bridge._array("java.lang.Class", [bridge._class("java.lang.Object")])
+        anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
         none_before = bridge._as_function(handles.dropArguments(nothing, 0, anything))
         writer = self._iceberg.deletes.BaseDVFileWriter(files, none_before)
         for position in positions:

@@ -5,7 +5,7 @@ are made in little time, here in a catalog in the JVM's memory.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -85,10 +85,11 @@ class MetadataTable:
         builder = builder.withReferencedDataFile(target.location())
         return builder.withContentOffset(self._count * 64).withContentSizeInBytes(64).build()
 
-    def equality_deletes(self, like: Any) -> Any:
-        """An equality delete file on `id` in a data file's partition, for all if it has none."""
-        ids = self.bridge._gateway.new_array(self.bridge.jvm.int, 1)
-        ids[0] = 1
+    def equality_deletes(self, like: Any, by: Sequence[int] = (1,)) -> Any:
+        """An equality delete file on fields in a data file's partition, for all if it has none."""
+        ids = self.bridge._gateway.new_array(self.bridge.jvm.int, len(by))
+        for at, field_id in enumerate(by):
+            ids[at] = field_id
         builder = self._deletes_like(like).ofEqualityDeletes(ids)
         return self._described(builder, f"data/{self._count:06}-eq.parquet", "PARQUET").build()
 

@@ -19,6 +19,7 @@ from icdc_spark.iceberg.planning import (
 )
 from icdc_spark.iceberg.row_lineage import row_lineage_since
 from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.value_deletes import ValueDeletes, value_deletes
 
 _APPENDING = frozenset({"append", "replace"})
 
@@ -35,10 +36,11 @@ class Chunk:
 class ChangePlan:
     """What differs between two snapshots, by files.
 
-    `added` are files of the later snapshot only, `removed` of the earlier only. The other two are
-    files of both whose deletes differ, as of the earlier and of the later snapshot; a file without
-    deletes at one side is missing there. `lineage_since` is the sequence number of the earlier
-    snapshot where rows of `added` say whether they were written after it, else None.
+    `added` are files of the later snapshot only, `removed` of the earlier only. The others are
+    files of both whose deletes differ: `by_value` those to which only equality deletes came that
+    can be looked up by value, and the rest as of the earlier and of the later snapshot, where a
+    file without deletes at one side is missing there. `lineage_since` is the sequence number of the
+    earlier snapshot where rows of `added` say whether they were written after it, else None.
     """
 
     from_id: int | None
@@ -47,12 +49,14 @@ class ChangePlan:
     removed: FileGroup
     deletes_before: FileGroup
     deletes_after: FileGroup
+    by_value: tuple[ValueDeletes, ...] = ()
     lineage_since: int | None = None
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
         """All that has to be read."""
-        return (self.added, self.removed, self.deletes_before, self.deletes_after)
+        groups = (self.added, self.removed, self.deletes_before, self.deletes_after)
+        return (*groups, *(each.data for each in self.by_value))
 
     @property
     def bytes(self) -> int:
@@ -67,8 +71,7 @@ class ChangePlan:
     @property
     def is_append(self) -> bool:
         """Whether rows can only have been added."""
-        groups = (self.removed, self.deletes_before, self.deletes_after)
-        return all(group.files == 0 for group in groups)
+        return all(group.files == 0 for group in self.groups if group is not self.added)
 
 
 Planner = Callable[[IcebergTable, int | None, int], ChangePlan]
@@ -115,17 +118,20 @@ def plan_changes(table: IcebergTable, from_id: int | None, to_id: int) -> Change
     """
     listed = list_changed(table, from_id, to_id)
     earlier, later = without_compactions(table, from_id, to_id, listed)
-    plan = compare(from_id, to_id, earlier, later)
+    plan = compare(table, from_id, to_id, earlier, later)
     return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
 
 
-def compare(from_id: int | None, to_id: int, earlier: Listing, later: Listing) -> ChangePlan:
+def compare(
+    table: IcebergTable, from_id: int | None, to_id: int, earlier: Listing, later: Listing
+) -> ChangePlan:
     """The plan from what is listed of two snapshots; files that are the same may be left out."""
+    by_value, explained = value_deletes(table, to_id, earlier, later)
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(
         location
-        for location in before.keys() & after.keys()
+        for location in (before.keys() & after.keys()) - explained
         if before[location].deletes != after[location].deletes
     )
     return ChangePlan(
@@ -135,6 +141,7 @@ def compare(from_id: int | None, to_id: int, earlier: Listing, later: Listing) -
         removed=earlier.group(_missing(earlier.files, after)),
         deletes_before=earlier.group(_with_deletes(before[place] for place in changed)),
         deletes_after=later.group(_with_deletes(after[place] for place in changed)),
+        by_value=tuple(by_value),
     )
 
 

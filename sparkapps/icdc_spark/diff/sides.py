@@ -12,11 +12,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.plan import ChangePlan
 from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE
+from icdc_spark.documents.ids import cell
 from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.iceberg.value_deletes import ValueDeletes
 from icdc_spark.readers.reader import Reader
 
 OLD_ID, TWIN = "old_id", "twin"
+MARKED = (*PLACE, "_deleted")
 
+BROADCAST_VALUES = 200_000
+"""Rows of equality deletes up to which the rows of files are not shuffled to find theirs."""
 
 Make = Callable[[DataFrame], DataFrame]
 
@@ -51,10 +56,14 @@ def read_sides(reader: Reader, plan: ChangePlan, *, metadata: Sequence[str] = ()
     """
     before = _marked(reader, plan.deletes_before)
     after = _marked(reader, plan.deletes_after)
+    gone = [_having(reader, each) for each in plan.by_value]
+    hidden = _without(after, before)
+    if hidden is not None:
+        gone.append(hidden.drop(*MARKED))
     return Sides(
         added=_read(reader, plan.added, metadata),
         removed=_read(reader, plan.removed, metadata),
-        gone=_without(after, before),
+        gone=union(gone) if gone else None,
         undone=_without(before, after),
         nothing=lambda: reader.read(reader.nothing, metadata=metadata),
     )
@@ -66,8 +75,22 @@ def _read(reader: Reader, group: FileGroup, metadata: Sequence[str]) -> DataFram
 
 def _marked(reader: Reader, group: FileGroup) -> DataFrame | None:
     """The deleted rows of files, with their places."""
-    rows = _read(reader, group, (*PLACE, "_deleted"))
+    rows = _read(reader, group, MARKED)
     return None if rows is None else rows.where("_deleted")
+
+
+def _having(reader: Reader, deletes: ValueDeletes) -> DataFrame:
+    """The rows that have the values of a delete."""
+    rows, deleted = reader.read(deletes.data), reader.read(deletes.deletes)
+    values = deleted.select(
+        *(cell(deleted, (field,)).alias(f"v{at}") for at, field in enumerate(deletes.by))
+    )
+    if deletes.deletes.records <= BROADCAST_VALUES:
+        values = F.broadcast(values)
+    same = (
+        cell(rows, (field,)).eqNullSafe(values[f"v{at}"]) for at, field in enumerate(deletes.by)
+    )
+    return rows.join(values, on=reduce(Column.__and__, same), how="left_semi")
 
 
 def _without(rows: DataFrame | None, others: DataFrame | None) -> DataFrame | None:

@@ -92,7 +92,15 @@ class Bridge:
 
     def strings(self, values: Sequence[str]) -> Any:
         """A Java array of strings."""
-        return self._array(_STRING, values)
+        return self.array(_STRING, values)
+
+    def array(self, class_name: str, values: Sequence[Any]) -> Any:
+        """A Java array of a class."""
+        kind = JavaClass(class_name, self._gateway._gateway_client)
+        array = self._gateway.new_array(kind, len(values))
+        for position, value in enumerate(values):
+            array[position] = value
+        return array
 
     def drain(self, closeable: Any, only: Any = None) -> Any:
         """A Java list of what a closeable iterable holds, `only` what a predicate wants; closes it.
@@ -178,7 +186,7 @@ class Bridge:
         kinds = [self._class(name) for name in (*leading, *(kind for kind, _ in arguments))]
         handle = self._handle(class_name, method, kinds)
         if arguments:
-            values = self._array(_OBJECT, [value for _, value in arguments])
+            values = self.array(_OBJECT, [value for _, value in arguments])
             handles = self.statics("java.lang.invoke.MethodHandles")
             handle = handles.insertArguments(handle, 1, values)
         return self.lists.transform(java_list, self._as_function(handle))
@@ -209,7 +217,7 @@ class Bridge:
         return self._made[key]
 
     def _handle(self, class_name: str, method: str, arguments: Sequence[Any]) -> Any:
-        found = self._class(class_name).getMethod(method, self._array("java.lang.Class", arguments))
+        found = self._class(class_name).getMethod(method, self.array("java.lang.Class", arguments))
         return self.statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(found)
 
     def _as_function(self, handle: Any) -> Any:
@@ -219,10 +227,3 @@ class Bridge:
     def _class(self, name: str) -> Any:
         thread = self.statics("java.lang.Thread").currentThread()
         return thread.getContextClassLoader().loadClass(name)
-
-    def _array(self, class_name: str, values: Sequence[Any]) -> Any:
-        kind = JavaClass(class_name, self._gateway._gateway_client)
-        array = self._gateway.new_array(kind, len(values))
-        for position, value in enumerate(values):
-            array[position] = value
-        return array

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
 
@@ -61,6 +62,13 @@ class Listing:
             records=sum(file.records for file in files),
             bytes=sum(file.bytes for file in files),
         )
+
+    def spec_ids(self, files: Sequence[PlannedFile]) -> list[int]:
+        """The ids of the partition specs by which these files of this listing were written."""
+        bridge = self._table.bridge
+        chosen = bridge.pick(self._tasks, [file.position for file in files])
+        java = bridge.map(chosen, _CONTENT_TASK, "file")
+        return [int(text) for text in bridge.texts(bridge.map(java, _FILE, "specId"))]
 
     def without(self, places: Set[str], *others: "Listing") -> "Listing":
         """Those that are not at one of these locations, and after them those of other listings."""
@@ -143,13 +151,17 @@ def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[Plan
     ]
 
 
+def delete_names(bridge: Bridge, deletes: Any) -> list[str]:
+    """What tells delete files, a Java list, from others: many deletion vectors share one file."""
+    locations = bridge.texts(bridge.map(deletes, _FILE, "location"))
+    offsets = bridge.texts(bridge.map(deletes, _DELETE, "contentOffset"))
+    return [f"{place}@{at}" for place, at in zip(locations, offsets, strict=True)]
+
+
 def _deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
-    """Per task its delete files; many deletion vectors share one file, so the offset counts."""
+    """Per task the names of its delete files."""
     bridge = table.bridge
     nested = bridge.map(tasks, _TASK, "deletes")
     counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
-    flat = bridge.flatten(nested)
-    locations = bridge.texts(bridge.map(flat, _FILE, "location"))
-    offsets = bridge.texts(bridge.map(flat, _DELETE, "contentOffset"))
-    names = iter([f"{place}@{at}" for place, at in zip(locations, offsets, strict=True)])
+    names = iter(delete_names(bridge, bridge.flatten(nested)))
     return [frozenset(next(names) for _ in range(count)) for count in counts]

@@ -68,13 +68,14 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
         ends = {end for each in mine for end in (each.since, each.until) if end is not None}
         check_model(history, sorted(ends))
     checked = check_together(pairs)
+    by_value = sum(1 for each in pairs if each.plan.by_value)
     check_alone(rng.choice(pairs))
     for history in histories:
         shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
     record_property(
         "tried",
         f"{count} histories with {columns} of {operations} operations: {len(pairs)} pairs of "
-        f"snapshots, {checked} batches",
+        f"snapshots, {checked} batches, {by_value} pairs with deletes that are looked up by value",
     )
 
 

@@ -50,7 +50,7 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         since, until = history.pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         sides = list_changed(loaded, since, until, index=index)
-        assert told(loaded, compare(since, until, *sides)) == told(
+        assert told(loaded, compare(loaded, since, until, *sides)) == told(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
 
@@ -137,13 +137,14 @@ class TestWhatIsRead:
 
 
 def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
-    """Files of the plan up to the present snapshot by group; it is the oracle's."""
+    """Files of the plan up to the present snapshot: added, removed, with other deletes at the
+    beginning and at the end; it is the oracle's."""
     loaded, until = table.loaded(), head(table)
     plan = plan_changes(loaded, since, until)
     assert told(loaded, plan) == told(loaded, plan_by_listing(loaded, since, until))
     groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
     added, removed, before, after = (group.files for group in groups)
-    return added, removed, before, after
+    return added, removed, before, after + sum(each.data.files for each in plan.by_value)
 
 
 def commit_append(table: MetadataTable) -> Any:
@@ -191,14 +192,21 @@ def new_table(spark: SparkSession, version: int, merge_at: int = 100) -> Metadat
 
 
 def plan_by_listing(table: IcebergTable, since: int | None, until: int) -> ChangePlan:
-    return compare(since, until, list_files(table, since), list_files(table, until))
+    return compare(table, since, until, list_files(table, since), list_files(table, until))
 
 
 def told(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
     """All that a plan says, its tasks in their order and whole."""
     groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
     names = ("added", "removed", "deletes_before", "deletes_after")
-    return {name: told_group(table, group) for name, group in zip(names, groups, strict=True)}
+    by_value = [
+        (told_group(table, each.data), told_group(table, each.deletes), each.by)
+        for each in plan.by_value
+    ]
+    return {
+        **{name: told_group(table, group) for name, group in zip(names, groups, strict=True)},
+        "by_value": by_value,
+    }
 
 
 def told_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Pair:
         rest = {
             each.name: value
             for each in fields(self.plan)
-            if each.name not in ("from_id", "to_id")
+            if each.name not in ("from_id", "to_id", "by_value")
             and not isinstance(value := getattr(self.plan, each.name), FileGroup)
         }
         return f"{schema} {rest}"
@@ -142,7 +142,8 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
         expected = "c" if op.id not in before else "u" if op.id in after else "d"
         assert op.expect == expected, f"{op} ought to expect {expected}, {told}"
     compares = strategy in (Strategy.ONE_READ, Strategy.TWO_READS)
-    if compares and not plan.deletes_before.files and not plan.deletes_after.files:
+    with_deletes = plan.deletes_before.files + plan.deletes_after.files + len(plan.by_value)
+    if compares and not with_deletes:
         assert sent == changed, f"{sent - changed} were sent in vain, {told}"
 
 
@@ -206,7 +207,8 @@ def _joined(group: Sequence[Pair]) -> ChangePlan:
         for each in fields(first)
         if isinstance(getattr(first, each.name), FileGroup)
     }
-    return replace(first, **groups)
+    by_value = tuple(each for pair in group for each in pair.plan.by_value)
+    return replace(first, **groups, by_value=by_value)
 
 
 def _applied(index: Documents, ops: list[Op]) -> Documents:

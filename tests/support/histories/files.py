@@ -213,7 +213,7 @@ class Files:
         """A Java function that answers this, whatever it is given."""
         bridge, handles = self._bridge, self._bridge.statics("java.lang.invoke.MethodHandles")
         constant = handles.constant(bridge._class("java.lang.Object"), answer)
-        anything = bridge._array("java.lang.Class", [bridge._class("java.lang.Object")])
+        anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
         return bridge._as_function(handles.dropArguments(constant, 0, anything))
 
 
