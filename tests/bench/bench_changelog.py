@@ -24,12 +24,13 @@ from icdc_spark.diff.changes import Strategy, choose
 from icdc_spark.diff.plan import ChangePlan
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
-from support_changelog_ranges import compaction, ten_commits, two_commits
+from support_changelog_ranges import compaction, ten_commits, two_commits, upserts
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"
 FLOOR = "native engine, one process"
+IDS = "reading all ids once, with older deletes"
 
 Way = Callable[[Range], tuple[int, int]]
 
@@ -119,9 +120,10 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     if plan.lineage_since is not None:
         strategies.append(Strategy.LINEAGE)
     without_deletes = plan.deletes_before.files + plan.deletes_after.files == 0
+    floor: dict[str, Way] = {FLOOR: ways.floor} if without_deletes else {}
     return {
         **views,
-        **({FLOOR: ways.floor} if without_deletes else {}),
+        **({IDS: ways.ids} if plan.by_value else floor),
         **{strategy.value: _changelog(ways, strategy) for strategy in strategies},
     }
 
@@ -146,6 +148,7 @@ SCENARIOS: Mapping[str, tuple[Callable[[SparkSession, int], Range], int]] = {
         lambda spark, rows: two_commits(spark, rows, mode=MERGE_ON_READ, table="mor"),
         1,
     ),
+    "equality deletes": (upserts, 1),
     "compaction": (compaction, 1),
     # Making and viewing ten commits of all rows would take most of the time.
     "ten commits": (ten_commits, 8),

@@ -3,14 +3,21 @@
 Of format 3, with 20 columns: a `bigint` key, texts of 24 characters, doubles and integers.
 """
 
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from icdc_spark.iceberg.tables import IcebergTable
 from support_changelog_bench import CATALOG, Range
-from support_lake import COPY_ON_WRITE
+from support_lake import COPY_ON_WRITE, MERGE_ON_READ
 
 FILES = 8
 TEXTS, NUMBERS, COUNTS = 10, 5, 4
 """Columns beside `id`: texts, doubles, integers."""
+_EARLIER = 10
+"""Commits with equality deletes before those that are looked at."""
 
 
 def two_commits(
@@ -42,6 +49,46 @@ def compaction(spark: SparkSession, rows: int) -> Range:
         "options => map('rewrite-all', 'true'))"
     )
     return Range(table=name, since=since, until=_head(spark, name))
+
+
+def upserts(spark: SparkSession, rows: int) -> Range:
+    """Every 1000th row written anew as streams do, by an equality delete for each key, which
+    concern all older files: ten times before the range, once in it."""
+    name = _table(spark, rows, MERGE_ON_READ, "upserted")
+    for commit in range(_EARLIER):
+        _upsert(spark, name, range(commit, rows, 1000))
+    since = _head(spark, name)
+    _upsert(spark, name, range(_EARLIER, rows, 1000))
+    return Range(table=name, since=since, until=_head(spark, name))
+
+
+def _upsert(spark: SparkSession, name: str, keys: range) -> None:
+    before = _head(spark, name)
+    table = IcebergTable.load(spark, CATALOG, name)
+    table.java.newRowDelta().addDeletes(_equality_deletes(table, keys)).commit()
+    columns = spark.table(f"{CATALOG}.{name}").columns
+    shown = ", ".join("concat(s0, 'Z')" if each == "s0" else each for each in columns)
+    spark.sql(
+        f"insert into {CATALOG}.{name} select {shown} from {CATALOG}.{name} "
+        f"version as of {before} where id % {keys.step} = {keys.start}"
+    )
+
+
+def _equality_deletes(table: IcebergTable, keys: range) -> Any:
+    """The Java delete file for these values of `id`, field 1, of an unpartitioned table."""
+    bridge, java = table.bridge, table.java
+    column = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    place = f"{java.location()}/data/equal-{keys.start}.parquet"
+    made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
+    pq.write_table(made, place.removeprefix("file:"))
+    ids = bridge._gateway.new_array(bridge.jvm.int, 1)
+    ids[0] = 1
+    file = java.io().newInputFile(place)
+    config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
+    metrics = bridge.statics("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(file, config)
+    builder = bridge.statics("org.apache.iceberg.FileMetadata").deleteFileBuilder(java.spec())
+    described = builder.ofEqualityDeletes(ids).withInputFile(file).withFormat("parquet")
+    return described.withMetrics(metrics).build()
 
 
 def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
