@@ -10,7 +10,7 @@ from support_metadata_table import MetadataTable
 BRANCH = "side"
 PARTITIONS = 3
 WIDE_UNTIL = 8
-"""Deletes that are not for one file alone come up to this step: what comes later meets them."""
+"""Deletes that may be for any file come up to this step: what comes later meets them."""
 
 
 class MetadataHistory:
@@ -51,9 +51,10 @@ class MetadataHistory:
         ]  # fmt: skip
         if self.version > 1:
             kinds += [self.delete_rows] * 5 + [self.rewrite_deletes] * 2
-        if self.version > 1 and len(self.log) < WIDE_UNTIL:
+        is_wide = len(self.log) < WIDE_UNTIL or self.table.java.spec().isPartitioned()
+        if self.version > 1 and is_wide:
             kinds += [self.delete_equal] * 2
-        if self.version == 2 and len(self.log) < WIDE_UNTIL:
+        if self.version == 2 and is_wide:
             kinds += [self.delete_in_partition] * 2
         if self.upgrades and self.version < 3:
             kinds.append(self.upgrade)

@@ -8,8 +8,8 @@ Deletes make it harder. A new delete file may concern a data file in a manifest 
 so such files are looked for (`manifest_index`). A data file that both sides hold, with the same
 sequence number, can only have other deletes where a delete file is of one side alone; deletes that
 were merely moved to another manifest cancel. Which deletes a file then has is left to Iceberg
-(`partial_scan`). Where a delete file of one side is not for one data file alone, both sides are
-listed whole.
+(`partial_scan`). A delete file of one side that is for a partition may concern all files of that;
+where one may concern any file, or most of them, both sides are listed whole.
 
 Files that are listed twice in one snapshot (`add_files` without its check) are keys that occur
 twice; they are noticed as such, later.
@@ -38,6 +38,12 @@ Entries = Mapping[str, DataEntry]
 _INDEX = ManifestIndex()
 """One for the process: manifests have unique names, whatever table they are of."""
 
+_PARTITIONS = ManifestIndex()
+"""Another, of the partitions that manifests are about in place of files."""
+
+_MOST = 0.5
+"""The share of all files from which on listing both sides whole is no dearer."""
+
 
 class Sides(NamedTuple):
     """The files of the earlier and of the later snapshot among which all differences are."""
@@ -47,7 +53,12 @@ class Sides(NamedTuple):
 
 
 def list_changed(
-    table: IcebergTable, from_id: int | None, to_id: int, *, index: ManifestIndex = _INDEX
+    table: IcebergTable,
+    from_id: int | None,
+    to_id: int,
+    *,
+    index: ManifestIndex = _INDEX,
+    partitions: ManifestIndex = _PARTITIONS,
 ) -> Sides:
     """Like listing both snapshots, without most files that are the same in both.
 
@@ -59,20 +70,22 @@ def list_changed(
         table.require(snapshot_id)
     with source_errors(table.name):
         earlier, later = manifests_of(table, from_id), manifests_of(table, to_id)
-        comparison = Comparison(table, index)
+        comparison = Comparison(table, index, partitions)
         deletes = comparison.changed_deletes(earlier, later)
-        targets = {entry.target for entry in deletes if entry.target is not None}
-        if all(entry.target is not None for entry in deletes):
-            return comparison.sides(earlier, later, targets)
-    # Equality deletes, and position deletes for whole partitions, may concern any file.
-    return Sides(list_files(table, from_id), list_files(table, to_id))
+        sides = comparison.sides(earlier, later, deletes)
+    return sides or Sides(list_files(table, from_id), list_files(table, to_id))
 
 
 class Comparison:
     """Of snapshots of one table, by what is in their manifests."""
 
-    def __init__(self, table: IcebergTable, index: ManifestIndex = _INDEX) -> None:
-        self._table, self._index = table, index
+    def __init__(
+        self,
+        table: IcebergTable,
+        index: ManifestIndex = _INDEX,
+        partitions: ManifestIndex = _PARTITIONS,
+    ) -> None:
+        self._table, self._index, self._partitions = table, index, partitions
 
     def concerned(self, earlier_id: int, later_id: int) -> set[str | None]:
         """The data files that delete files of one of two snapshots alone are for; None if any."""
@@ -100,16 +113,29 @@ class Comparison:
         return {entry for _, entry in before} ^ {entry for _, entry in after}
 
     def sides(
-        self, earlier: SnapshotManifests, later: SnapshotManifests, targets: Set[str]
-    ) -> Sides:
-        """The files of either side that can differ; other deletes than before concern `targets`."""
-        before = data_entries(self._table, earlier.data.without(set(later.data.keys)))
-        after = data_entries(self._table, later.data.without(set(earlier.data.keys)))
+        self, earlier: SnapshotManifests, later: SnapshotManifests, deletes: Set[DeleteEntry]
+    ) -> Sides | None:
+        """The files of either side that can differ, `deletes` being those of one side alone; None
+        where these may concern most files."""
+        targets = {entry.target for entry in deletes if entry.target is not None}
+        wide = {entry.partition for entry in deletes if entry.target is None}
+        partitions = {each for each in wide if each is not None}
+        if len(partitions) < len(wide):
+            return None
+        shared = earlier.data.within(set(later.data.keys))
+        among = self._within(shared, partitions)
+        if partitions and among.live_files > _MOST * shared.live_files:
+            return None
+        before = self._entries(earlier.data.without(set(later.data.keys)), partitions)
+        after = self._entries(later.data.without(set(earlier.data.keys)), partitions)
         kept = before.keys() & after.keys()
         # A file that was taken out and put in again is later than deletes that concerned it.
         doubtful = {place for place in kept if before[place].sequence != after[place].sequence}
-        shared = earlier.data.within(set(later.data.keys))
+        doubtful |= {place for place in kept if before[place].partition in partitions}
         found = self._find(shared, targets - before.keys() - after.keys())
+        for place, entry in self._entries(among, partitions).items():
+            if entry.partition in partitions:
+                found[place] = entry
         doubtful |= (kept & targets) | found.keys()
         removed, added = before.keys() - after.keys(), after.keys() - before.keys()
         return Sides(
@@ -128,7 +154,22 @@ class Comparison:
         tasks = partial_scan(self._table, data, deletes)
         return listing_of(self._table, tasks, only=wanted, has_deletes=len(deletes) > 0)
 
-    def _find(self, manifests: Manifests, places: Set[str]) -> Entries:
+    def _entries(self, manifests: Manifests, partitions: Set[str]) -> dict[str, DataEntry]:
+        """What is in these manifests, with partitions where these are looked for."""
+        return data_entries(self._table, manifests, partitions=bool(partitions))
+
+    def _within(self, manifests: Manifests, partitions: Set[str]) -> Manifests:
+        """The manifests that may hold data files in these partitions."""
+        if not partitions:
+            return manifests.within(())
+        return self._partitions.narrow(manifests, partitions, self._look_at_partitions)
+
+    def _look_at_partitions(self, manifests: Manifests) -> Told:
+        found = data_entries(self._table, manifests, partitions=True).values()
+        known = {(entry.manifest, entry.partition) for entry in found}
+        return _by_manifest(each for each in known if each[1] is not None)
+
+    def _find(self, manifests: Manifests, places: Set[str]) -> dict[str, DataEntry]:
         """Where these data files are, as far as they are in these manifests."""
         if not places:
             return {}

@@ -5,6 +5,7 @@ It must not know what the files are read for, nor which deletes apply to which o
 for Iceberg to say (`partial_scan`).
 """
 
+import json
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,8 +18,10 @@ _MANIFEST = "org.apache.iceberg.ManifestFile"
 _READER = "org.apache.iceberg.ManifestReader"
 
 _PATH = ("file_path",)
+_PATH_AND_PARTITION = ("file_path", "partition")
 _PATH_AND_TARGET = (
     "file_path",
+    "partition",
     "content",
     "file_format",
     "content_offset",
@@ -97,18 +100,24 @@ class SnapshotManifests:
 
 
 class DataEntry(NamedTuple):
-    """A live data file in a manifest; `sequence` decides which deletes are later than its rows."""
+    """A live data file in a manifest; `sequence` decides which deletes are later than its rows.
+
+    `partition` is None where it was not asked for, or there is none.
+    """
 
     sequence: int
     manifest: str
+    partition: str | None
 
 
 class DeleteEntry(NamedTuple):
-    """A live delete file in a manifest; `target` is None where it may concern many data files."""
+    """A live delete file in a manifest; `target` is None where it may concern many data files:
+    those of a partition, or, where that is None too, any."""
 
     name: str
     sequence: int
     target: str | None
+    partition: str | None
 
 
 def manifests_of(table: IcebergTable, snapshot_id: int) -> SnapshotManifests:
@@ -121,25 +130,34 @@ def manifests_of(table: IcebergTable, snapshot_id: int) -> SnapshotManifests:
 
 
 def data_entries(
-    table: IcebergTable, manifests: Manifests, only: Collection[str] | None = None
+    table: IcebergTable,
+    manifests: Manifests,
+    only: Collection[str] | None = None,
+    *,
+    partitions: bool = False,
 ) -> dict[str, DataEntry]:
-    """The live data files in these manifests by location, `only` those with these locations."""
+    """The live data files in these manifests by location, `only` those with these locations.
+
+    With `partitions` the partition of each is told too.
+    """
     if not manifests or (only is not None and not only):
         return {}
     bridge = table.bridge
     wanted = None
     if only is not None:
         wanted = bridge.is_any_of(only, [bridge.function(FILE, "location")])
-    files = _read(table, manifests, "read", _PATH, wanted)
+    selected = _PATH_AND_PARTITION if partitions else _PATH
+    files = _read(table, manifests, "read", selected, wanted)
     columns = zip(
         bridge.texts(bridge.map(files, FILE, "location")),
         bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
         bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        _partitions(table, files) if partitions else [None] * int(files.size()),
         strict=True,
     )
     return {
-        location: DataEntry(sequence=int(sequence), manifest=manifest)
-        for location, sequence, manifest in columns
+        location: DataEntry(int(sequence), manifest, partition)
+        for location, sequence, manifest, partition in columns
     }
 
 
@@ -158,16 +176,48 @@ def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str,
         bridge.texts(bridge.map(files, _DELETE, "contentOffset")),
         bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
         bridge.texts(targets),
+        _partitions(table, files),
         strict=True,
     )
     return [
         (
             manifest,
-            # Many deletion vectors share one file, so the offset counts.
-            DeleteEntry(f"{place}@{at}", int(sequence), None if target == "null" else target),
+            DeleteEntry(
+                # Many deletion vectors share one file, so the offset counts.
+                name=f"{place}@{at}",
+                sequence=int(sequence),
+                target=None if target == "null" else target,
+                partition=partition,
+            ),
         )
-        for manifest, place, at, sequence, target in columns
+        for manifest, place, at, sequence, target, partition in columns
     ]
+
+
+def _partitions(table: IcebergTable, files: Any) -> list[str | None]:
+    """Of each file of a Java list its partition with the id of its spec; None without any, or where
+    what it was made of is no longer in the table, so that nobody can read its value."""
+    bridge = table.bridge
+    ids = bridge.texts(bridge.map(files, FILE, "specId"))
+    found: list[str | None] = [None] * len(ids)
+    for each in set(ids):
+        spec = table.java.specs().get(int(each))
+        if spec.isUnpartitioned() or not _has_sources(table, spec):
+            continue
+        mine = [at for at, number in enumerate(ids) if number == each]
+        values = bridge.map(bridge.pick(files, mine), FILE, "partition")
+        of = "org.apache.iceberg.PartitionSpec"
+        paths = bridge.map_by(values, spec, of, "partitionToPath", "org.apache.iceberg.StructLike")
+        for at, path in zip(mine, bridge.texts(paths), strict=True):
+            found[at] = f"{each}/{path}"
+    return found
+
+
+def _has_sources(table: IcebergTable, spec: Any) -> bool:
+    text = table.bridge.statics("org.apache.iceberg.PartitionSpecParser").toJson(spec)
+    schema = table.java.schema()
+    fields = json.loads(text)["fields"]
+    return all(schema.findField(part["source-id"]) is not None for part in fields)
 
 
 def _read(

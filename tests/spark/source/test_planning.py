@@ -49,7 +49,8 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
     for _ in range(PAIRS):
         since, until = history.pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
-        sides = list_changed(loaded, since, until, index=index)
+        partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
+        sides = list_changed(loaded, since, until, index=index, partitions=partitions)
         assert told(loaded, compare(loaded, since, until, *sides)) == told(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
@@ -123,7 +124,32 @@ class TestWhatIsRead:
         take_away(table, [manifest_of(table, file) for file in (first, *others)])
         assert changed(table, since, index) == [second.location()]
         with pytest.raises(DataFileMissing):
-            changed(table, since, ManifestIndex())
+            changed(table, since)
+
+    @pytest.mark.parametrize("kind", ["equality", "position"])
+    def test_manifests_are_searched_for_the_partitions_of_deletes_only_once(
+        self, spark: SparkSession, kind: str
+    ) -> None:
+        table, known = new_table(spark, 2), ManifestIndex()
+        table.java.updateSpec().addField("p").commit()
+        first, second, *others = [commit_append(table, partition=at % 3) for at in range(6)]
+
+        def delete_beside(file: Any) -> int:
+            since = head(table)
+            made = (
+                table.equality_deletes(file)
+                if kind == "equality"
+                else table.position_deletes(file, target=False)
+            )
+            table.java.newRowDelta().addDeletes(made).commit()
+            return since
+
+        assert changed(table, delete_beside(first), None, known) == places(first, others[1])
+        since = delete_beside(second)
+        take_away(table, [manifest_of(table, file) for file in (first, others[0], others[1])])
+        assert changed(table, since, None, known) == places(second, others[2])
+        with pytest.raises(DataFileMissing):
+            changed(table, since)
 
     def test_a_changed_manifest_that_is_gone_is_named(self, spark: SparkSession) -> None:
         table = new_table(spark, 2)
@@ -147,9 +173,9 @@ def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
     return added, removed, before, after + sum(each.data.files for each in plan.by_value)
 
 
-def commit_append(table: MetadataTable) -> Any:
+def commit_append(table: MetadataTable, partition: int | None = None) -> Any:
     """A data file in a manifest of its own."""
-    file = table.data_file()
+    file = table.data_file(partition)
     table.java.newFastAppend().appendFile(file).commit()
     return file
 
@@ -173,10 +199,26 @@ def manifest_of(table: MetadataTable, file: Any) -> str:
     return entries[file.location()].manifest
 
 
-def changed(table: MetadataTable, since: int, index: ManifestIndex) -> list[str]:
-    """The files that are listed of the present snapshot, by location."""
-    sides = list_changed(table.loaded(), since, head(table), index=index)
-    return [file.location for file in sides.later.files]
+def changed(
+    table: MetadataTable,
+    since: int,
+    index: ManifestIndex | None = None,
+    partitions: ManifestIndex | None = None,
+) -> list[str]:
+    """The files that are listed of the present snapshot, by location; by default nothing is known
+    of any manifest."""
+    sides = list_changed(
+        table.loaded(),
+        since,
+        head(table),
+        index=index or ManifestIndex(),
+        partitions=partitions or ManifestIndex(),
+    )
+    return sorted(file.location for file in sides.later.files)
+
+
+def places(*files: Any) -> list[str]:
+    return sorted(file.location() for file in files)
 
 
 def take_away(table: MetadataTable, paths: Sequence[str]) -> None:
