@@ -62,7 +62,7 @@ class MetadataTable:
         return self._described(builder, f"data/{self._count:06}.parquet", "PARQUET").build()
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
-        """So many data files that differ from a given one, of an unpartitioned table, by place."""
+        """So many data files that differ from a given one by place."""
         maker = self.bridge.statics(_ICEBERG + "DataFiles")
         spec, place = self.java.spec(), str(file.location()).removesuffix(".parquet")
         for number in range(count):

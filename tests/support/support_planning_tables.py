@@ -13,6 +13,8 @@ from support_metadata_table import MetadataTable
 _ICEBERG = "org.apache.iceberg."
 TOUCHED = 3
 """Data files that a small commit concerns."""
+PARTITIONS = 100
+"""Of the table that has any; each manifest is of one of them."""
 WITH_DELETES = 10
 """One data file in so many has deletes before the commit that is planned."""
 
@@ -48,6 +50,7 @@ class ManyFiles:
         yield from self._with_deletes("position deletes", 2)
         if not growth_only:
             yield from self._with_deletes("deletion vectors", 3)
+            yield self._with_equality_deletes()
 
     def _without_deletes(self, growth_only: bool) -> Iterator[Case]:
         table, files = self._filled("plain", 2)
@@ -79,20 +82,42 @@ class ManyFiles:
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
         yield self._case(name, table, since)
 
+    def _with_equality_deletes(self) -> Case:
+        table = self._table("equality", 2)
+        table.java.updateSpec().addField("p").commit()
+        counts = [len(part) for part in _parts([None] * self._files, self._manifests)]
+        parts = [
+            [*table.like(table.data_file(number % PARTITIONS, bounds=True), count)]
+            for number, count in enumerate(counts)
+        ]
+        self._fill(table, parts)
+        since = _head(table)
+        deletes = table.equality_deletes(parts[0][0])
+        table.java.newRowDelta().addDeletes(deletes).addRows(table.data_file(0)).commit()
+        name = f"equality deletes for 1 of {PARTITIONS} partitions, 1 file appended"
+        return self._case(name, table, since)
+
     def _filled(self, name: str, version: int) -> tuple[MetadataTable, list[Any]]:
-        folder = self._folder / f"{name}-{self._files}"
-        table = MetadataTable(
+        table = self._table(name, version)
+        if not self._described:  # the same ones serve every unpartitioned table of this size
+            self._described = [*table.like(table.data_file(bounds=True), self._files)]
+        self._fill(table, _parts(self._described, self._manifests))
+        return table, self._described
+
+    def _table(self, name: str, version: int) -> MetadataTable:
+        return MetadataTable(
             self._session,
-            str(folder),
+            str(self._folder / f"{name}-{self._files}"),
             **{"format-version": str(version), "commit.manifest-merge.enabled": "false"},
         )
-        if not self._described:  # the same ones serve every table of this size
-            self._described = [*table.like(table.data_file(bounds=True), self._files)]
+
+    def _fill(self, table: MetadataTable, parts: list[list[Any]]) -> None:
+        """A commit of the files, each part in a manifest of its own."""
         change = table.java.newFastAppend()
-        for number, part in enumerate(_parts(self._described, self._manifests)):
-            change = change.appendManifest(_manifest(table, f"{folder}/m{number}.avro", part))
+        for number, part in enumerate(parts):
+            place = f"{table.java.location()}/m{number}.avro"
+            change = change.appendManifest(_manifest(table, place, part))
         change.commit()
-        return table, self._described
 
     def _case(
         self, name: str, table: MetadataTable, since: int, rewrites_all: bool = False

@@ -65,7 +65,10 @@ def equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
     bridge = table.bridge
     with source_errors(table.name):
         deletes = bridge.flatten(bridge.map(tasks, "org.apache.iceberg.FileScanTask", "deletes"))
-        told = set(_told(bridge, deletes, "equalityFieldIds"))
+        ids = bridge.map(deletes, "org.apache.iceberg.ContentFile", "equalityFieldIds")
+        # Of millions only those that differ cross the border.
+        different = bridge.new("java.util.ArrayList", bridge.new("java.util.HashSet", ids))
+        told = bridge.texts(different)
     return frozenset(each for text in told for each in json.loads(text) or ())
 
 

@@ -4,8 +4,9 @@ Asks Iceberg's own planning, so that every kind of delete file is assigned as an
 Nothing here opens a data file.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from icdc_spark.iceberg.bridge import Bridge
@@ -16,6 +17,9 @@ _TASK = "org.apache.iceberg.FileScanTask"
 _CONTENT_TASK = "org.apache.iceberg.ContentScanTask"
 _FILE = "org.apache.iceberg.ContentFile"
 _DELETE = "org.apache.iceberg.DeleteFile"
+
+_NAMES_AT_A_TIME = 100_000
+"""Names of delete files that are in memory at once beside those that differ: some 30 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +163,31 @@ def delete_names(bridge: Bridge, deletes: Any) -> list[str]:
 
 
 def _deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
-    """Per task the names of its delete files."""
+    """Per task the names of its delete files.
+
+    An equality delete may be for every file, so these can be very many, though few are different.
+    """
     bridge = table.bridge
     nested = bridge.map(tasks, _TASK, "deletes")
     counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
-    names = iter(delete_names(bridge, bridge.flatten(nested)))
-    return [frozenset(next(names) for _ in range(count)) for count in counts]
+    found: list[frozenset[str]] = []
+    sets: dict[frozenset[str], frozenset[str]] = {}
+    names: dict[str, str] = {}
+    for start, end in _slices(counts, _NAMES_AT_A_TIME):
+        told = iter(delete_names(bridge, bridge.flatten(nested.subList(start, end))))
+        for count in counts[start:end]:
+            mine = frozenset(names.setdefault(each, each) for each in islice(told, count))
+            found.append(sets.setdefault(mine, mine))
+    return found
+
+
+def _slices(counts: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Cuts a sequence where the counts add up to more than `most`; one alone may be more."""
+    start = filled = 0
+    for at, count in enumerate(counts):
+        if filled + count > most and at > start:
+            yield start, at
+            start, filled = at, 0
+        filled += count
+    if counts:
+        yield start, len(counts)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import DataFileMissing
 from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg import planning
 from icdc_spark.iceberg.changed_files import list_changed
 from icdc_spark.iceberg.manifest_index import ManifestIndex
 from icdc_spark.iceberg.manifests import data_entries, manifests_of
@@ -95,6 +96,37 @@ class TestDeletes:
 
         assert counted(table, since) == (0, 0, 1, 0)
 
+    def test_deletes_for_a_partition_concern_files_in_manifests_that_were_rewritten(
+        self, spark: SparkSession
+    ) -> None:
+        table = new_table(spark, 2)
+        table.java.updateSpec().addField("p").commit()
+        files = [commit_append(table, partition=at) for at in range(4)]
+        since = head(table)
+        same = table.bridge.function("org.apache.iceberg.ContentFile", "specId")
+        table.java.rewriteManifests().clusterBy(same).commit()
+        deletes = table.position_deletes(files[1], target=False)
+        table.java.newRowDelta().addDeletes(deletes).commit()
+
+        assert counted(table, since) == (0, 0, 0, 1)
+
+    @pytest.mark.parametrize("most", [1, 2, 3, 6])
+    def test_names_of_deletes_are_told_a_few_at_a_time(
+        self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int
+    ) -> None:
+        table = new_table(spark, 2)
+        first, second, _ = [commit_append(table) for _ in range(3)]
+        for made in (table.equality_deletes(first), table.position_deletes(second, target=True)):
+            table.java.newRowDelta().addDeletes(made).commit()
+        commit_append(table)
+        table.java.newRowDelta().addDeletes(table.equality_deletes(first)).commit()
+        at_once = deletes_of_files(table)
+        assert sorted(map(len, at_once.values())) == [1, 2, 2, 3]
+
+        monkeypatch.setattr(planning, "_NAMES_AT_A_TIME", most)
+
+        assert deletes_of_files(table) == at_once
+
 
 class TestWhatIsRead:
     """Manifests that planning must not read are taken away."""
@@ -136,11 +168,8 @@ class TestWhatIsRead:
 
         def delete_beside(file: Any) -> int:
             since = head(table)
-            made = (
-                table.equality_deletes(file)
-                if kind == "equality"
-                else table.position_deletes(file, target=False)
-            )
+            by_position = table.position_deletes(file, target=False)
+            made = table.equality_deletes(file) if kind == "equality" else by_position
             table.java.newRowDelta().addDeletes(made).commit()
             return since
 
@@ -162,15 +191,19 @@ class TestWhatIsRead:
             plan_changes(table.loaded(), since, head(table))
 
 
+def deletes_of_files(table: MetadataTable) -> dict[str, frozenset[str]]:
+    files = list_files(table.loaded(), head(table)).files
+    return {file.location: file.deletes for file in files}
+
+
 def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
     """Files of the plan up to the present snapshot: added, removed, with other deletes at the
     beginning and at the end; it is the oracle's."""
     loaded, until = table.loaded(), head(table)
     plan = plan_changes(loaded, since, until)
     assert told(loaded, plan) == told(loaded, plan_by_listing(loaded, since, until))
-    groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
-    added, removed, before, after = (group.files for group in groups)
-    return added, removed, before, after + sum(each.data.files for each in plan.by_value)
+    after = sum(each.data.files for each in plan.by_value) + plan.deletes_after.files
+    return plan.added.files, plan.removed.files, plan.deletes_before.files, after
 
 
 def commit_append(table: MetadataTable, partition: int | None = None) -> Any:
@@ -205,15 +238,9 @@ def changed(
     index: ManifestIndex | None = None,
     partitions: ManifestIndex | None = None,
 ) -> list[str]:
-    """The files that are listed of the present snapshot, by location; by default nothing is known
-    of any manifest."""
-    sides = list_changed(
-        table.loaded(),
-        since,
-        head(table),
-        index=index or ManifestIndex(),
-        partitions=partitions or ManifestIndex(),
-    )
+    """The files listed of the present snapshot; nothing is known of manifests unless given."""
+    known = {"index": index or ManifestIndex(), "partitions": partitions or ManifestIndex()}
+    sides = list_changed(table.loaded(), since, head(table), **known)
     return sorted(file.location for file in sides.later.files)
 
 
