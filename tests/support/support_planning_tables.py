@@ -92,7 +92,7 @@ class ManyFiles:
         ]
         self._fill(table, parts)
         since = _head(table)
-        deletes = table.equality_deletes(parts[0][0])
+        deletes = table.equality_deletes(parts[0][0], by=(1, 2))  # as streams must
         table.java.newRowDelta().addDeletes(deletes).addRows(table.data_file(0)).commit()
         name = f"equality deletes for 1 of {PARTITIONS} partitions, 1 file appended"
         return self._case(name, table, since)
