@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.tables import IcebergTable
 from support_changelog_bench import CATALOG, Range
+from support_java_files import described, int_array
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ
 
 FILES = 8
@@ -81,14 +82,10 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
     place = f"{java.location()}/data/equal-{keys.start}.parquet"
     made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
     pq.write_table(made, place.removeprefix("file:"))
-    ids = bridge._gateway.new_array(bridge.jvm.int, 1)
-    ids[0] = 1
-    file = java.io().newInputFile(place)
+    metadata = bridge.statics("org.apache.iceberg.FileMetadata")
+    builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
     config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
-    metrics = bridge.statics("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(file, config)
-    builder = bridge.statics("org.apache.iceberg.FileMetadata").deleteFileBuilder(java.spec())
-    described = builder.ofEqualityDeletes(ids).withInputFile(file).withFormat("parquet")
-    return described.withMetrics(metrics).build()
+    return described(table, builder, place, config)
 
 
 def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from icdc_spark.iceberg.tables import IcebergTable
+from support_java_files import constant, int_array
 
 Row = Mapping[str, Any]
 """Values by column, as py4j passes them: Java objects where Python has no like."""
@@ -82,9 +83,7 @@ class JavaWriter:
         names = list(_leaves(keys[0]))
         chosen = self._table.java.schema().select(self._table.bridge.strings(names))
         found = [chosen.findField(name) for name in names]
-        ids = self._table.bridge._gateway.new_array(self._jvm.int, len(found))
-        for at, field in enumerate(found):
-            ids[at] = field.fieldId()
+        ids = int_array(self._table.bridge, [field.fieldId() for field in found])
         kind = self._iceberg.FileFormat.fromString(file_format)
         builder = self._builder().equalityFieldIds(ids).equalityDeleteRowSchema(chosen)
         spec, output = self._table.java.spec(), self._output(file_format)
@@ -147,10 +146,7 @@ class JavaWriter:
     def _vectors(self, file: Any, positions: Sequence[int]) -> list[Any]:
         factory = self._iceberg.io.OutputFileFactory.builderFor(self._table.java, 1, 1)
         files = factory.format(self._iceberg.FileFormat.PUFFIN).build()
-        bridge, handles = self._table.bridge, self._jvm.java.lang.invoke.MethodHandles
-        nothing = handles.constant(bridge._class("java.lang.Object"), None)
-        anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
-        none_before = bridge._as_function(handles.dropArguments(nothing, 0, anything))
+        none_before = constant(self._table.bridge, None)
         writer = self._iceberg.deletes.BaseDVFileWriter(files, none_before)
         for position in positions:
             writer.delete(file.location(), position, self._table.java.spec(), None)

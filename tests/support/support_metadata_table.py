@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.tables import IcebergTable
+from support_java_files import int_array
 
 _ICEBERG = "org.apache.iceberg."
 _SCHEMA = (
@@ -87,9 +88,7 @@ class MetadataTable:
 
     def equality_deletes(self, like: Any, by: Sequence[int] = (1,)) -> Any:
         """An equality delete file on fields in a data file's partition, for all if it has none."""
-        ids = self.bridge._gateway.new_array(self.bridge.jvm.int, len(by))
-        for at, field_id in enumerate(by):
-            ids[at] = field_id
+        ids = int_array(self.bridge, by)
         builder = self._deletes_like(like).ofEqualityDeletes(ids)
         return self._described(builder, f"data/{self._count:06}-eq.parquet", "PARQUET").build()
 

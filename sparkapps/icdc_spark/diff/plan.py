@@ -126,7 +126,7 @@ def compare(
     table: IcebergTable, from_id: int | None, to_id: int, earlier: Listing, later: Listing
 ) -> ChangePlan:
     """The plan from what is listed of two snapshots; files that are the same may be left out."""
-    by_value, explained = value_deletes(table, to_id, earlier, later)
+    by_value, explained = value_deletes(table, from_id, to_id, earlier, later)
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(

@@ -13,11 +13,12 @@ partition can then hold them), and where all the deletes are later than all the 
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from icdc_spark.documents.schema import Field, Primitive, Schema
+from icdc_spark.iceberg.manifests import manifests_of
 from icdc_spark.iceberg.planning import FileGroup, Listing, PlannedFile, delete_names
 from icdc_spark.iceberg.tables import IcebergTable
 
@@ -38,12 +39,15 @@ class ValueDeletes:
     """A row of `data`, files as of the earlier snapshot, is gone at the later one just where the
     fields `by` have the values of some row of `deletes`; null is equal to null.
 
-    `deletes` are delete files in the shape of data files: they hold the fields `by` alone.
+    `deletes` are delete files in the shape of data files: they hold the fields `by` alone. With
+    `everywhere` they take the rows of these values out of all files of the earlier snapshot, so
+    that no such row is left at the later one but in files that were added.
     """
 
     data: FileGroup
     deletes: FileGroup
     by: tuple[Field, ...]
+    everywhere: bool
 
 
 class _Delete(NamedTuple):
@@ -60,7 +64,7 @@ _Kind = tuple[int, tuple[int, ...]]
 
 
 def value_deletes(
-    table: IcebergTable, to_id: int, earlier: Listing, later: Listing
+    table: IcebergTable, from_id: int | None, to_id: int, earlier: Listing, later: Listing
 ) -> tuple[list[ValueDeletes], frozenset[str]]:
     """What can be found by values, and the locations of the files of which that says all.
 
@@ -73,10 +77,10 @@ def value_deletes(
         for place in before.keys() & after.keys()
         if before[place].deletes < after[place].deletes
     }
-    if not new:
+    if from_id is None or not new:
         return [], frozenset()
     files = [after[place] for place in new]
-    deletes = _deletes(table, later, _naming(files, new))
+    deletes = _deletes(table, later, _naming(files, new), frozenset[str]().union(*new.values()))
     by = _by_fields(table.schema(to_id), deletes.values())
     specs = dict(zip(new, later.spec_ids(files), strict=True))
     left = {place for place, names in new.items() if all(deletes[n].fields in by for n in names)}
@@ -90,14 +94,16 @@ def value_deletes(
         if not doubtful:
             break
         left -= doubtful
-    made = [
-        ValueDeletes(
+    made = []
+    for kind, (places, names) in sorted(kinds.items()):
+        mine = [deletes[name] for name in sorted(names)]
+        found = ValueDeletes(
             data=earlier.group([before[place] for place in sorted(places)]),
-            deletes=_as_data(table, [deletes[name].java for name in sorted(names)]),
+            deletes=_as_data(table, [delete.java for delete in mine]),
             by=by[kind[1]],
+            everywhere=_is_everywhere(table, from_id, kind[0], mine),
         )
-        for kind, (places, names) in sorted(kinds.items())
-    ]
+        made.append(found)
     return made, frozenset(left)
 
 
@@ -113,9 +119,9 @@ def _naming(
 
 
 def _deletes(
-    table: IcebergTable, listing: Listing, files: Iterable[PlannedFile]
+    table: IcebergTable, listing: Listing, files: Iterable[PlannedFile], wanted: Set[str]
 ) -> dict[str, _Delete]:
-    """The delete files of these data files by name."""
+    """Those of the delete files of these data files that are wanted, by name."""
     bridge = table.bridge
     flat = bridge.flatten(bridge.map(listing.group(list(files)).tasks, _TASK, "deletes"))
     methods = ("specId", "dataSequenceNumber", "equalityFieldIds")
@@ -124,6 +130,7 @@ def _deletes(
     found = {
         name: (at, int(spec), int(sequence), tuple(sorted(json.loads(ids) or ())))
         for at, (name, spec, sequence, ids) in enumerate(told)
+        if name in wanted
     }
     return {
         name: _Delete(flat.get(at), spec, sequence, ids)
@@ -172,6 +179,21 @@ def _is_exact(
     fields = json.loads(parser.toJson(specs.get(spec_id)))["fields"]
     sources = {part["source-id"] for part in fields if part["transform"] != "void"}
     return sources.issubset(compared)
+
+
+def _is_everywhere(
+    table: IcebergTable, from_id: int, spec_id: int, deletes: Sequence[_Delete]
+) -> bool:
+    """Whether no data file of the earlier snapshot is out of reach of any of these deletes, of
+    which is known that they are exact for files of the spec."""
+    if table.require(from_id).sequence_number >= min(delete.sequence for delete in deletes):
+        return False
+    specs = table.java.specs()
+    if all(specs.get(delete.spec_id).isUnpartitioned() for delete in deletes):
+        return True
+    bridge, manifests = table.bridge, manifests_of(table, from_id).data
+    of = bridge.map(manifests.java, "org.apache.iceberg.ManifestFile", "partitionSpecId")
+    return set(bridge.texts(of)) == {str(spec_id)}
 
 
 def _as_data(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:

@@ -19,6 +19,7 @@ from histories.columns import EVERY, PLAIN, TEXTS
 from histories.history import History, Kind
 from histories.playing import play
 from histories.twins import Chosen, check_twins
+from icdc_spark.diff import sides
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 
 pytestmark = pytest.mark.spark
@@ -49,10 +50,14 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     lake: Lake,
     rng: random.Random,
     record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
     columns: str,
     number: int,
 ) -> None:
     types, count = TOGETHER[columns]
+    if columns == "plain":
+        # Tables are small here: as if they were large, deletes that name ids are believed.
+        monkeypatch.setattr(sides, "LOOK_UP_ROWS", 0)
     histories, operations = [], 0
     for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))

@@ -1,184 +1,17 @@
-"""Equality deletes that are found by one read of the values, and those that are not."""
+"""Rows that equality deletes take, found by one read of their values or by none."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
+from icdc_spark.diff import sides
 from icdc_spark.diff.plan import plan_changes
 from icdc_spark.iceberg.bridge import Bridge
 from support_generics import JavaWriter
-from support_lake import Lake
-from support_metadata_table import MetadataTable
+from support_lake import Lake, Op
 from support_schemas import create_from_json, fields_json
 
 pytestmark = pytest.mark.spark
-
-ID, P = 1, 2
-
-Make = Callable[[MetadataTable], int]
-"""Commits to a table of format 2; answers the snapshot from which on is planned."""
-
-
-def three_files(table: MetadataTable) -> list[Any]:
-    files = [table.data_file(number) for number in range(3)]
-    update = table.java.newAppend()
-    for file in files:
-        update = update.appendFile(file)
-    update.commit()
-    return files
-
-
-def partition(table: MetadataTable) -> None:
-    table.java.updateSpec().addField("p").commit()
-
-
-def delete(table: MetadataTable, *deletes: Any) -> None:
-    update = table.java.newRowDelta()
-    for each in deletes:
-        update = update.addDeletes(each)
-    update.commit()
-
-
-def by_key(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    return since
-
-
-def in_several_commits_after_others(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    table.java.newAppend().appendFile(table.data_file(0)).commit()
-    delete(table, table.equality_deletes(first))
-    return since
-
-
-def by_two_kinds_of_keys(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first), table.equality_deletes(first, by=(P, ID)))
-    return since
-
-
-def by_the_partition_and_more(table: MetadataTable) -> int:
-    partition(table)
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, *(table.equality_deletes(each, by=(P, ID)) for each in (first, second)))
-    return since
-
-
-def by_less_than_the_partition(table: MetadataTable) -> int:
-    partition(table)
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    return since
-
-
-def for_files_of_two_specs(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    partition(table)
-    three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first))
-    return since
-
-
-def with_position_deletes_for_one(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
-    return since
-
-
-def while_others_went(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    old = table.position_deletes(first, target=True)
-    delete(table, old)
-    since = head(table)
-    table.java.newRowDelta().removeDeletes(old).addDeletes(table.equality_deletes(first)).commit()
-    return since
-
-
-def by_a_column_that_is_gone(table: MetadataTable) -> int:
-    first, *_ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(first, by=(P,)))
-    table.java.updateSchema().deleteColumn("p").commit()
-    table.java.newAppend().appendFile(table.data_file()).commit()
-    return since
-
-
-def not_for_a_file_that_was_put_in_again(table: MetadataTable) -> int:
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(second))
-    table.java.newDelete().deleteFile(first).commit()
-    table.java.newFastAppend().appendFile(first).commit()
-    return since
-
-
-def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
-    """Of which the first deletes are no more: all that are looked up are for all files."""
-    first, second, _ = three_files(table)
-    since = head(table)
-    delete(table, table.equality_deletes(second))
-    table.java.newDelete().deleteFile(first).commit()
-    table.java.newFastAppend().appendFile(first).commit()
-    delete(table, table.equality_deletes(second))
-    return since
-
-
-def of_a_snapshot_that_is_older(table: MetadataTable) -> int:
-    """The other way round: the deletes are those that went."""
-    by_key(table)
-    since = head(table)
-    table.java.manageSnapshots().rollbackTo(table.java.currentSnapshot().parentId()).commit()
-    return since
-
-
-# what happens, the files found by values and the deletes, each time; the files read at both ends
-CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
-    (by_key, [(3, 1)], 0),
-    (in_several_commits_after_others, [(3, 2)], 0),
-    (by_two_kinds_of_keys, [(3, 1), (3, 1)], 0),
-    (by_the_partition_and_more, [(2, 2)], 0),
-    (by_less_than_the_partition, [], 1),
-    (for_files_of_two_specs, [(3, 1), (3, 1)], 0),
-    (with_position_deletes_for_one, [(2, 1)], 1),
-    (while_others_went, [(2, 1)], 1),
-    (by_a_column_that_is_gone, [], 3),
-    (not_for_a_file_that_was_put_in_again, [(2, 1)], 0),
-    (before_and_after_a_file_was_put_in_again, [], 3),
-    (of_a_snapshot_that_is_older, [], 3),
-]
-
-
-@pytest.mark.parametrize(
-    ("make", "by_value", "rest"), CASES, ids=lambda it: getattr(it, "__name__", "")
-)
-def test_deletes_are_looked_up_by_value_just_where_that_says_all(
-    spark: SparkSession, make: Make, by_value: list[tuple[int, int]], rest: int
-) -> None:
-    table = MetadataTable(spark, **{"format-version": "2"})
-    since = make(table)
-    plan = plan_changes(table.loaded(), since, head(table))
-    assert [(each.data.files, each.deletes.files) for each in plan.by_value] == by_value
-    assert max(plan.deletes_before.files, plan.deletes_after.files) == rest
-    assert not plan.is_append
-
-
-def head(table: MetadataTable) -> int:
-    found = table.loaded().head()
-    assert found is not None
-    return found.id
-
 
 # type, what makes Java values of the texts (none: they are values), the deleted one, another
 TYPES: list[tuple[str, tuple[str, str] | None, Any, Any]] = [
@@ -245,6 +78,56 @@ def test_delete_files_of_any_format_are_looked_up(lake: Lake, file_format: str) 
 
     assert len(plan_changes(lake.table(name), since, lake.head(name)).by_value) == 1
     assert lake.changes(name, since).short == [("d", "1")]
+
+
+UPSERTED = [{"id": 1, "v": "new"}, {"id": 7, "v": "first"}]
+
+
+def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sides, "LOOK_UP_ROWS", 2)
+    name = typed_table(lake, {"v": "string"})
+    old = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    since = lake.head(name)
+    JavaWriter(lake.table(name)).upsert(UPSERTED, "id")
+    JavaWriter(lake.table(name)).delete_equal([{"id": 2}, {"id": 8}])
+    lake.table(name).java.io().deleteFile(old.location())
+
+    for strategy, batch in lake.ways(name, since).items():
+        assert batch.ops == [
+            # Whether 7 and 8 were there nobody knows who does not read the older file.
+            Op("d", "2", None),
+            Op("d", "8", None),
+            Op("u", "1", '{"id":1,"v":"new"}'),
+            Op("u", "7", '{"id":7,"v":"first"}'),
+        ], strategy
+
+
+@pytest.mark.parametrize(
+    ("wishes", "keys", "rows"),
+    [
+        pytest.param({"row_filter": "v = 'old'"}, [{"id": 2}, {"id": 8}], 2, id="a filter"),
+        pytest.param({}, [{"id": 2, "v": "old"}, {"id": 8, "v": "old"}], 2, id="other columns"),
+        pytest.param({"identifier_columns": ("id", "v")}, [{"id": 2}], 2, id="another key"),
+        pytest.param({}, [{"id": 2}, {"id": 8}], 3, id="few rows"),
+    ],
+)
+def test_rows_are_read_where_deletes_do_not_say_all(
+    lake: Lake,
+    monkeypatch: pytest.MonkeyPatch,
+    wishes: dict[str, Any],
+    keys: list[dict[str, Any]],
+    rows: int,
+) -> None:
+    monkeypatch.setattr(sides, "LOOK_UP_ROWS", rows)
+    name = typed_table(lake, {"v": "string"})
+    JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    since = lake.head(name)
+    JavaWriter(lake.table(name)).delete_equal(keys)
+
+    gone = "2|old" if "identifier_columns" in wishes else "2"
+    assert lake.changes(name, since, **wishes).ops == [Op("d", gone, None)]
 
 
 def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:

@@ -19,6 +19,7 @@ from pyiceberg.transforms import parse_transform
 
 from histories.columns import Cells, Column, for_arrow
 from icdc_spark.iceberg.tables import IcebergTable
+from support_java_files import constant, described, int_array
 
 ROW_ID, UPDATED_AT = "_row_id", "_last_updated_sequence_number"
 Lineage = tuple[int | None, int | None]
@@ -98,7 +99,7 @@ class Files:
         config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
         metadata = self._bridge.statics("org.apache.iceberg.FileMetadata")
         builder = metadata.deleteFileBuilder(self._spec_of(of[0])).ofPositionDeletes()
-        return self._described(builder.withPartition(of[0].java.partition()), file, config)
+        return described(self._table, builder.withPartition(of[0].java.partition()), file, config)
 
     def vectors(self, wanted: Mapping[str, tuple[Stored, Sequence[int]]]) -> dict[str, Any]:
         """Deletion vectors, all in one file, by the location of their data file."""
@@ -109,7 +110,7 @@ class Files:
         writer = self._bridge.new(
             "org.apache.iceberg.deletes.BaseDVFileWriter",
             builder.format(puffin).build(),
-            self.always(None),  # no older deletes to be merged
+            constant(self._bridge, None),  # no older deletes to be merged
         )
         for stored, positions in wanted.values():
             spec, partition = self._spec_of(stored), stored.java.partition()
@@ -123,9 +124,7 @@ class Files:
         """A delete file, by Iceberg's writer, for rows with these values in the columns `by`, in
         the partition of the data file `like`; the Java delete file."""
         bridge, java = self._bridge, self._table.java
-        ids = bridge._gateway.new_array(bridge.jvm.int, len(by))
-        for at, column in enumerate(by):
-            ids[at] = column.id
+        ids = int_array(bridge, [column.id for column in by])
         schema = java.schema().select(bridge.strings([column.name for column in by]))
         builder = bridge.new("org.apache.iceberg.data.GenericFileWriterFactory$Builder", java)
         factory = builder.equalityFieldIds(ids).equalityDeleteRowSchema(schema).build()
@@ -166,7 +165,7 @@ class Files:
         builder = files.builder(self._table.java.spec())
         if self._table.java.spec().isPartitioned():
             builder = builder.withPartitionPath(partition)
-        java = self._described(builder, file, config)
+        java = described(self._table, builder, file, config)
         return Stored(
             java=java,
             # As Iceberg has it, with the scheme: deletes name their data file by it.
@@ -177,12 +176,6 @@ class Files:
             rows=[{c.id: cells.get(c.id, c.default) for c in columns} for cells, _ in rows],
             lineage=[lineage if keep_lineage else _NO_LINEAGE for _, lineage in rows],
         )
-
-    def _described(self, builder: Any, location: str, config: Any) -> Any:
-        file = self._table.java.io().newInputFile(location)
-        metrics = self._bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
-        found = builder.withInputFile(file).withFormat("parquet")
-        return found.withMetrics(metrics.fileMetrics(file, config)).build()
 
     def _write(self, rows: pa.Table) -> str:
         location = self._new_location()
@@ -208,13 +201,6 @@ class Files:
 
     def _spec_of(self, stored: Stored) -> Any:
         return self._table.java.specs().get(stored.spec_id)
-
-    def always(self, answer: str | None) -> Any:
-        """A Java function that answers this, whatever it is given."""
-        bridge, handles = self._bridge, self._bridge.statics("java.lang.invoke.MethodHandles")
-        constant = handles.constant(bridge._class("java.lang.Object"), answer)
-        anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
-        return bridge._as_function(handles.dropArguments(constant, 0, anything))
 
 
 def _with_variants(kind: pa.DataType) -> pa.DataType:

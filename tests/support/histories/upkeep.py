@@ -5,6 +5,7 @@ from dataclasses import replace
 from histories.history import History, State, rows_of
 from histories.rows import Said, copy_on_write, insert, merge_on_read
 from icdc_spark.iceberg.tables import MAIN
+from support_java_files import constant
 
 _BRANCH = "side"
 
@@ -55,7 +56,7 @@ def rewrite_deletes(history: History) -> Said:
 
 def rewrite_manifests(history: History) -> Said:
     """Puts all files into one manifest for each spec."""
-    together = history.files.always("together")
+    together = constant(history.table.bridge, "together")
     history.commit(history.java.rewriteManifests().clusterBy(together))
     return "rewrite manifests"
 

@@ -1,0 +1,197 @@
+"""Which equality deletes are looked up by value, by files: nothing is read here."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_spark.diff.plan import plan_changes
+from support_metadata_table import MetadataTable
+
+pytestmark = pytest.mark.spark
+
+ID, P = 1, 2
+
+Make = Callable[[MetadataTable], int]
+"""Commits to a table of format 2; answers the snapshot from which on is planned."""
+
+
+def three_files(table: MetadataTable) -> list[Any]:
+    files = [table.data_file(number) for number in range(3)]
+    update = table.java.newAppend()
+    for file in files:
+        update = update.appendFile(file)
+    update.commit()
+    return files
+
+
+def partition(table: MetadataTable) -> None:
+    table.java.updateSpec().addField("p").commit()
+
+
+def delete(table: MetadataTable, *deletes: Any) -> None:
+    update = table.java.newRowDelta()
+    for each in deletes:
+        update = update.addDeletes(each)
+    update.commit()
+
+
+def by_key(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first))
+    return since
+
+
+def in_several_commits_after_others(table: MetadataTable) -> int:
+    first, second, _ = three_files(table)
+    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
+    since = head(table)
+    delete(table, table.equality_deletes(first))
+    table.java.newAppend().appendFile(table.data_file(0)).commit()
+    delete(table, table.equality_deletes(first))
+    return since
+
+
+def by_two_kinds_of_keys(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first), table.equality_deletes(first, by=(P, ID)))
+    return since
+
+
+def by_the_partition_and_more(table: MetadataTable) -> int:
+    partition(table)
+    first, second, _ = three_files(table)
+    since = head(table)
+    delete(table, *(table.equality_deletes(each, by=(P, ID)) for each in (first, second)))
+    return since
+
+
+def by_less_than_the_partition(table: MetadataTable) -> int:
+    partition(table)
+    first, *_ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first))
+    return since
+
+
+def for_files_of_two_specs(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    partition(table)
+    three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first))
+    return since
+
+
+def for_files_of_one_of_two_specs(table: MetadataTable) -> int:
+    three_files(table)
+    partition(table)
+    first, *_ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first, by=(P, ID)))
+    return since
+
+
+def after_a_later_snapshot_of_another_branch(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    table.java.manageSnapshots().createBranch("side").commit()
+    delete(table, table.equality_deletes(first))
+    table.java.newAppend().appendFile(table.data_file()).toBranch("side").commit()
+    return int(table.java.snapshot("side").snapshotId())
+
+
+def with_position_deletes_for_one(table: MetadataTable) -> int:
+    first, second, _ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first), table.position_deletes(second, target=True))
+    return since
+
+
+def while_others_went(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    old = table.position_deletes(first, target=True)
+    delete(table, old)
+    since = head(table)
+    table.java.newRowDelta().removeDeletes(old).addDeletes(table.equality_deletes(first)).commit()
+    return since
+
+
+def by_a_column_that_is_gone(table: MetadataTable) -> int:
+    first, *_ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first, by=(P,)))
+    table.java.updateSchema().deleteColumn("p").commit()
+    table.java.newAppend().appendFile(table.data_file()).commit()
+    return since
+
+
+def not_for_a_file_that_was_put_in_again(table: MetadataTable) -> int:
+    first, second, _ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(second))
+    table.java.newDelete().deleteFile(first).commit()
+    table.java.newFastAppend().appendFile(first).commit()
+    return since
+
+
+def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
+    """Of which the first deletes are no more: all that are looked up are for all files."""
+    first, second, _ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(second))
+    table.java.newDelete().deleteFile(first).commit()
+    table.java.newFastAppend().appendFile(first).commit()
+    delete(table, table.equality_deletes(second))
+    return since
+
+
+def of_a_snapshot_that_is_older(table: MetadataTable) -> int:
+    """The other way round: the deletes are those that went."""
+    by_key(table)
+    since = head(table)
+    table.java.manageSnapshots().rollbackTo(table.java.currentSnapshot().parentId()).commit()
+    return since
+
+
+# what happens; the files found by values, the deletes, and whether these reach all older files,
+# each time; the files read at both ends
+CASES: list[tuple[Make, list[tuple[int, int, bool]], int]] = [
+    (by_key, [(3, 1, True)], 0),
+    (in_several_commits_after_others, [(3, 2, True)], 0),
+    (by_two_kinds_of_keys, [(3, 1, True), (3, 1, True)], 0),
+    (by_the_partition_and_more, [(2, 2, True)], 0),
+    (by_less_than_the_partition, [], 1),
+    (for_files_of_two_specs, [(3, 1, True), (3, 1, True)], 0),
+    (for_files_of_one_of_two_specs, [(1, 1, False)], 0),
+    (after_a_later_snapshot_of_another_branch, [(3, 1, False)], 0),
+    (with_position_deletes_for_one, [(2, 1, True)], 1),
+    (while_others_went, [(2, 1, True)], 1),
+    (by_a_column_that_is_gone, [], 3),
+    (not_for_a_file_that_was_put_in_again, [(2, 1, True)], 0),
+    (before_and_after_a_file_was_put_in_again, [], 3),
+    (of_a_snapshot_that_is_older, [], 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "by_value", "rest"), CASES, ids=lambda it: getattr(it, "__name__", "")
+)
+def test_deletes_are_looked_up_by_value_just_where_that_says_all(
+    spark: SparkSession, make: Make, by_value: list[tuple[int, int, bool]], rest: int
+) -> None:
+    table = MetadataTable(spark, **{"format-version": "2"})
+    since = make(table)
+    plan = plan_changes(table.loaded(), since, head(table))
+    found = [(each.data.files, each.deletes.files, each.everywhere) for each in plan.by_value]
+    assert found == by_value
+    assert max(plan.deletes_before.files, plan.deletes_after.files) == rest
+    assert not plan.is_append
+
+
+def head(table: MetadataTable) -> int:
+    found = table.loaded().head()
+    assert found is not None
+    return found.id

@@ -1,0 +1,32 @@
+"""What tests share that write data and delete files and describe them to Iceberg's Java API."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from icdc_spark.iceberg.bridge import Bridge
+from icdc_spark.iceberg.tables import IcebergTable
+
+
+def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
+    """A Java array of `int`, such as the ids of the fields by which an equality delete deletes."""
+    made = bridge._gateway.new_array(bridge.jvm.int, len(values))
+    for at, value in enumerate(values):
+        made[at] = value
+    return made
+
+
+def constant(bridge: Bridge, answer: str | None) -> Any:
+    """A Java function that answers this, whatever it is given."""
+    handles = bridge.statics("java.lang.invoke.MethodHandles")
+    told = handles.constant(bridge._class("java.lang.Object"), answer)
+    anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
+    return bridge._as_function(handles.dropArguments(told, 0, anything))
+
+
+def described(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:
+    """The Java file of a Parquet file that is there; the config says of which columns to keep
+    statistics."""
+    file = table.java.io().newInputFile(location)
+    metrics = table.bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
+    found = builder.withInputFile(file).withFormat("parquet")
+    return found.withMetrics(metrics.fileMetrics(file, config)).build()
