@@ -17,7 +17,7 @@ import pytest
 from histories.checking import Pair, check_alone, check_model, check_together, pair
 from histories.columns import EVERY, PLAIN, TEXTS
 from histories.history import History, Kind
-from histories.playing import play
+from histories.playing import STREAM, play
 from histories.twins import Chosen, check_twins
 from icdc_spark.diff import sides
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
@@ -40,6 +40,9 @@ KINDS = (
     Kind(mode=MERGE_ON_READ, version=2, upgrades=True),
     Kind(mode=MERGE_ON_READ, version=3),
 )
+STREAMS = 8
+"""How many histories of streams are evaluated together."""
+STREAMED = tuple(each for each in KINDS if each.merges_on_read and each.version >= 2)
 ROUNDS = range(-(-HISTORIES // sum(count for _, count in TOGETHER.values())))
 
 
@@ -50,14 +53,10 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     lake: Lake,
     rng: random.Random,
     record_property: Callable[[str, object], None],
-    monkeypatch: pytest.MonkeyPatch,
     columns: str,
     number: int,
 ) -> None:
     types, count = TOGETHER[columns]
-    if columns == "plain":
-        # Tables are small here: as if they were large, deletes that name ids are believed.
-        monkeypatch.setattr(sides, "LOOK_UP_ROWS", 0)
     histories, operations = [], 0
     for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
@@ -73,14 +72,49 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
         ends = {end for each in mine for end in (each.since, each.until) if end is not None}
         check_model(history, sorted(ends))
     checked = check_together(pairs)
-    by_value = sum(1 for each in pairs if each.plan.by_value)
     check_alone(rng.choice(pairs))
     for history in histories:
         shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
     record_property(
         "tried",
         f"{count} histories with {columns} of {operations} operations: {len(pairs)} pairs of "
-        f"snapshots, {checked} batches, {by_value} pairs with deletes that are looked up by value",
+        f"snapshots, {checked} batches",
+    )
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", ROUNDS)
+@pytest.mark.parametrize("large", [False, True])
+def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
+    lake: Lake,
+    rng: random.Random,
+    record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
+    large: bool,
+    number: int,
+) -> None:
+    if large:  # as if the tables were: deletes that name ids are then believed
+        monkeypatch.setattr(sides, "LOOK_UP_ROWS", 0)
+    pairs = []
+    for position in range(STREAMS):
+        own = random.Random(rng.getrandbits(64))
+        history = History(lake.session, lake.new_name(), own.choice(STREAMED), PLAIN, own, position)
+        play(history, operations=own.randint(10, 20), statements=0, chances=STREAM)
+        check_model(history, [history.head])
+        known = list(history.states)
+        for since in own.sample(range(len(known)), k=min(SYNCS, len(known))):
+            until = min(len(known) - 1, since + own.randint(1, 4))
+            pairs.append(pair(history, known[since], known[until]))
+    checked = check_together(pairs)
+    for history in {each.history for each in pairs}:
+        shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
+    by_value = sum(1 for each in pairs if each.plan.by_value)
+    named = sum(any(part.everywhere for part in each.plan.by_value) for each in pairs)
+    assert by_value, "no equality delete was looked up"
+    record_property(
+        "tried",
+        f"{STREAMS} histories of streams: {len(pairs)} pairs of snapshots, {checked} batches, of "
+        f"{by_value} pairs deletes looked up by value, of {named} deletes that reach everything",
     )
 
 

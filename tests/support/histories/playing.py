@@ -29,10 +29,30 @@ CHANCES: Mapping[Operation, int] = {
 }
 """How often each operation is tried, in relation to the others."""
 
+STREAM: Mapping[Operation, int] = {
+    rows.insert: 6,
+    rows.equality_delete: 20,
+    rows.merge_on_read: 2,
+    rows.copy_on_write: 2,
+    rows.drop_files: 1,
+    upkeep.compact: 2,
+    upkeep.rewrite_manifests: 1,
+    upkeep.rollback: 1,
+    upkeep.branch: 1,
+    shapes.evolve_partitions: 1,
+}
+"""Likewise, in a table that a streaming writer upserts into."""
+
 STATEMENTS: tuple[Operation, ...] = (sql.update, sql.delete, sql.merge)
 
 
-def play(history: History, *, operations: int, statements: float) -> None:
+def play(
+    history: History,
+    *,
+    operations: int,
+    statements: float,
+    chances: Mapping[Operation, int] = CHANCES,
+) -> None:
     """Plays so many operations; those that cannot be done at the moment do not count.
 
     `statements` is the chance of a statement on Spark, which takes as long as twenty others.
@@ -42,7 +62,7 @@ def play(history: History, *, operations: int, statements: float) -> None:
         if history.states and _runs_statements(history) and history.rng.random() < statements:
             chosen = history.rng.choice(STATEMENTS)
         else:
-            (chosen,) = history.rng.choices(list(CHANCES), weights=list(CHANCES.values()))
+            (chosen,) = history.rng.choices(list(chances), weights=list(chances.values()))
         done += _step(history, chosen if history.states else rows.insert)
 
 
