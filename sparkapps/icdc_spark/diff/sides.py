@@ -94,7 +94,11 @@ def _marked(reader: Reader, group: FileGroup) -> DataFrame | None:
 def _names_ids(deletes: ValueDeletes, spec: DocumentSpec) -> bool:
     """Whether the values of deletes say all of the ids that are gone, so that no older file need be
     read to know them. A filter would have to see the rows."""
-    if not deletes.everywhere or deletes.data.records <= LOOK_UP_ROWS or spec.row_filter is not None:
+    if (
+        not deletes.everywhere
+        or deletes.data.records <= LOOK_UP_ROWS
+        or spec.row_filter is not None
+    ):
         return False
     identifiers = {path[-1].id for path in spec.identifiers}
     return identifiers == {field.id for field in deletes.by}
