@@ -79,7 +79,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
     try:
         return _written(batch, plan, intent, state, replay=replay)
     except DataFileMissing as error:
-        check_plan(batch.table, plan, planner(append_only=batch.documents.append_only), error)
+        check_plan(batch.table, plan, planner(batch.documents), error)
         raise
 
 
@@ -100,7 +100,7 @@ def _written(
 def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
     """What differs between the intent's snapshots, by files."""
     from_id = int(intent.from_) if intent.from_ else None
-    plan = planner(append_only=batch.documents.append_only)
+    plan = planner(batch.documents)
     return plan(batch.table, from_id, int(intent.to or 0))
 
 

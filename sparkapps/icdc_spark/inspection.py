@@ -70,9 +70,7 @@ def _work(look: Look) -> Entry:
         return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_size(groups)}
     if step.kind is steps.StepKind.BEGIN:
         return _NO_FILES
-    plan = planner(append_only=look.documents.append_only)(
-        look.table, int(step.from_id) if step.from_id else None, to_id
-    )
+    plan = planner(look.documents)(look.table, int(step.from_id) if step.from_id else None, to_id)
     return {
         "filesAdded": plan.added.files,
         "filesRemoved": plan.removed.files,

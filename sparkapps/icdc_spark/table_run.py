@@ -128,7 +128,7 @@ class TableRun:
             int(step.from_id) if step.from_id else None,
             int(step.to_id),
             max_bytes=context.spec.changelog.max_bytes_per_batch,
-            plan=planner(append_only=look.documents.append_only),
+            plan=planner(look.documents),
             documents_at=lambda number: self.documents_at(look, str(number)),
         )
         return replace(step, to_id=str(end))

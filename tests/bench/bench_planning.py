@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg.changed_files import Sides
 from icdc_spark.iceberg.planning import list_files
 from icdc_spark.iceberg.tables import IcebergTable
 from support_bench_machine import machine
@@ -60,7 +61,7 @@ def main() -> int:
 
 
 def _by_listing(table: IcebergTable, since: int, until: int) -> ChangePlan:
-    return compare(table, since, until, list_files(table, since), list_files(table, until))
+    return compare(table, since, until, Sides(list_files(table, since), list_files(table, until)))
 
 
 def _measured(case: Case, rounds: int) -> dict[str, Any]:

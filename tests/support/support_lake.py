@@ -137,7 +137,7 @@ class Lake:
     ) -> Iterator[tuple[Reader, ChangePlan, DocumentSpec]]:
         at, table = until or self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
-        plan = planner(append_only=spec.append_only)(table, since, at)
+        plan = planner(spec)(table, since, at)
         with open_reader(self.session, table, at, spec) as reader:
             yield reader, plan, spec
 

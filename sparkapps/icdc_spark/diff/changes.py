@@ -90,9 +90,9 @@ def changes(
             case Strategy.STREAM:
                 return to_lines(_stream(reader, plan, spec), spec, version=version)
             case Strategy.ONE_READ:
-                operations = _one_read(read_sides(reader, plan, spec), spec, seen)
+                operations = _one_read(read_sides(reader, plan), spec, seen)
             case Strategy.TWO_READS:
-                operations = _two_reads(reader, read_sides(reader, plan, spec), spec, seen)
+                operations = _two_reads(reader, read_sides(reader, plan), spec, seen)
             case Strategy.LINEAGE:
                 found = _lineage(reader, plan, spec, seen)
                 if found is None:
@@ -111,7 +111,7 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
     with source_errors(reader.table_name):
         if spec.append_only:
             return keys(reader.read(plan.added, metadata=PLACE), spec).distinct()
-        sides = read_sides(reader, plan, spec)
+        sides = read_sides(reader, plan)
         key = _keys_of(spec)
         kinds = (sides.added, sides.removed, sides.gone, sides.undone)
         return sides.united(*((rows, key) for rows in kinds)).distinct()
@@ -194,7 +194,7 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
 
 
 def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
-    sides = read_sides(reader, plan, spec)
+    sides = read_sides(reader, plan)
     key = _keys_of(spec)
     ids = sides.united((sides.gone, key), (sides.removed, key)).distinct()
     old = reader.keep(ids.select(F.col(ID).alias(OLD_ID)))
@@ -214,7 +214,7 @@ def _lineage(
 ) -> DataFrame | None:
     if plan.lineage_since is None or not reader.tells_lineage:
         raise Bug(f"{reader.table_name}: rows do not say when they were last written")
-    sides = read_sides(reader, plan, spec, metadata=(LAST_UPDATED,))
+    sides = read_sides(reader, plan, metadata=(LAST_UPDATED,))
     return by_lineage(reader, sides, spec, since=plan.lineage_since, seen=seen)
 
 

@@ -4,15 +4,16 @@ Plans are deterministic: the same snapshots give the same chunks and groups, wha
 between the two plannings, so that a restarted run goes on where the other one stopped.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 
 from icdc_api.errors import Gap, NotAppendOnly
-from icdc_spark.iceberg.changed_files import list_changed
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.iceberg.changed_files import Sides, list_changed
 from icdc_spark.iceberg.compactions import without_compactions
 from icdc_spark.iceberg.planning import (
     FileGroup,
-    Listing,
     PlannedFile,
     list_appended,
     list_files,
@@ -39,8 +40,11 @@ class ChangePlan:
     `added` are files of the later snapshot only, `removed` of the earlier only. The others are
     files of both whose deletes differ: `by_value` those to which only equality deletes came that
     can be looked up by value, and the rest as of the earlier and of the later snapshot, where a
-    file without deletes at one side is missing there. `lineage_since` is the sequence number of the
-    earlier snapshot where rows of `added` say whether they were written after it, else None.
+    file without deletes at one side is missing there. Where deletes tell themselves which documents
+    are gone, `keys_gone` are these deletes, in the shape of data files that hold the fields of the
+    key alone, and what else they concern is in no other group. `lineage_since` is the sequence
+    number of the earlier snapshot where rows of `added` say whether they were written after it,
+    else None.
     """
 
     from_id: int | None
@@ -49,6 +53,7 @@ class ChangePlan:
     removed: FileGroup
     deletes_before: FileGroup
     deletes_after: FileGroup
+    keys_gone: FileGroup
     by_value: tuple[ValueDeletes, ...] = ()
     lineage_since: int | None = None
 
@@ -56,11 +61,11 @@ class ChangePlan:
     def groups(self) -> tuple[FileGroup, ...]:
         """All that has to be read."""
         groups = (self.added, self.removed, self.deletes_before, self.deletes_after)
-        return (*groups, *(each.data for each in self.by_value))
+        return (*groups, self.keys_gone, *(each.data for each in self.by_value))
 
     @property
     def bytes(self) -> int:
-        """Of all data files that have to be read, as compressed."""
+        """Of all files that have to be read, as compressed; of deletes only `keys_gone` count."""
         return sum(group.bytes for group in self.groups)
 
     @property
@@ -78,9 +83,9 @@ Planner = Callable[[IcebergTable, int | None, int], ChangePlan]
 """Plans what to read for the changes between two snapshots; None as the earlier means empty."""
 
 
-def planner(*, append_only: bool) -> Planner:
-    """How the changes of a table are planned."""
-    return plan_appends if append_only else plan_changes
+def planner(spec: DocumentSpec) -> Planner:
+    """How the changes of a table are planned, of which these documents are made."""
+    return plan_appends if spec.append_only else partial(plan_changes, keys=spec.telling)
 
 
 def plan_export(
@@ -111,22 +116,24 @@ def pack(
     return runs
 
 
-def plan_changes(table: IcebergTable, from_id: int | None, to_id: int) -> ChangePlan:
+def plan_changes(
+    table: IcebergTable, from_id: int | None, to_id: int, *, keys: Set[int] = frozenset()
+) -> ChangePlan:
     """What to read for the changes between two snapshots; `from_id` None means from empty.
 
-    Neither need descend from the other, and nothing between them need be retained.
+    Neither need descend from the other, and nothing between them need be retained. Deletes by
+    value of fields with the ids `keys`, if any, tell which documents are gone.
     """
-    listed = list_changed(table, from_id, to_id)
-    earlier, later = without_compactions(table, from_id, to_id, listed)
-    plan = compare(table, from_id, to_id, earlier, later)
+    listed = list_changed(table, from_id, to_id, keys=keys)
+    plan = compare(table, from_id, to_id, without_compactions(table, from_id, to_id, listed))
     return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
 
 
-def compare(
-    table: IcebergTable, from_id: int | None, to_id: int, earlier: Listing, later: Listing
-) -> ChangePlan:
+def compare(table: IcebergTable, from_id: int | None, to_id: int, sides: Sides) -> ChangePlan:
     """The plan from what is listed of two snapshots; files that are the same may be left out."""
-    by_value, explained = value_deletes(table, from_id, to_id, earlier, later)
+    earlier, later, gone = sides
+    told = gone.names if gone else frozenset[str]()
+    by_value, explained = value_deletes(table, to_id, earlier, later, told=told)
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(
@@ -141,6 +148,7 @@ def compare(
         removed=earlier.group(_missing(earlier.files, after)),
         deletes_before=earlier.group(_with_deletes(before[place] for place in changed)),
         deletes_after=later.group(_with_deletes(after[place] for place in changed)),
+        keys_gone=gone.rows if gone else later.group(()),
         by_value=tuple(by_value),
     )
 
@@ -164,6 +172,7 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
         removed=nothing,
         deletes_before=nothing,
         deletes_after=nothing,
+        keys_gone=nothing,
     )
 
 

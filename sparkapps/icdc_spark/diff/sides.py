@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.plan import ChangePlan
 from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE
-from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.ids import cell
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.value_deletes import ValueDeletes
@@ -23,10 +22,6 @@ MARKED = (*PLACE, "_deleted")
 
 BROADCAST_VALUES = 200_000
 """Rows of equality deletes up to which the rows of files are not shuffled to find theirs."""
-
-LOOK_UP_ROWS = 200_000
-"""Rows of older files up to which they are read, although deletes name the ids that are gone: of
-these some may never have been there, and are then deleted in the index for nothing."""
 
 Make = Callable[[DataFrame], DataFrame]
 
@@ -54,21 +49,18 @@ class Sides:
         return self.united((self.added, make), (self.undone, make))
 
 
-def read_sides(
-    reader: Reader, plan: ChangePlan, spec: DocumentSpec, *, metadata: Sequence[str] = ()
-) -> Sides:
+def read_sides(reader: Reader, plan: ChangePlan, *, metadata: Sequence[str] = ()) -> Sides:
     """Reads positions deleted at both ends; a row deleted at one end only is gone, or undone.
 
-    `metadata` is asked of the added and the removed rows. Where deletes name the ids of what they
-    take, in place of rows that are gone there may be those of the deletes, of the same ids and
-    nothing else, also of ids that never were.
+    `metadata` is asked of the added and the removed rows. Where deletes tell which documents are
+    gone, there are in place of these rows those of the deletes, of the same ids and nothing else,
+    also of ids that never were.
     """
     before = _marked(reader, plan.deletes_before)
     after = _marked(reader, plan.deletes_after)
-    gone = [
-        reader.read(each.deletes) if _names_ids(each, spec) else _having(reader, each)
-        for each in plan.by_value
-    ]
+    gone = [_having(reader, each) for each in plan.by_value]
+    if plan.keys_gone.files:
+        gone.append(reader.read(plan.keys_gone))
     hidden = _without(after, before)
     if hidden is not None:
         gone.append(hidden.drop(*MARKED))
@@ -89,19 +81,6 @@ def _marked(reader: Reader, group: FileGroup) -> DataFrame | None:
     """The deleted rows of files, with their places."""
     rows = _read(reader, group, MARKED)
     return None if rows is None else rows.where("_deleted")
-
-
-def _names_ids(deletes: ValueDeletes, spec: DocumentSpec) -> bool:
-    """Whether the values of deletes say all of the ids that are gone, so that no older file need be
-    read to know them. A filter would have to see the rows."""
-    if (
-        not deletes.everywhere
-        or deletes.data.records <= LOOK_UP_ROWS
-        or spec.row_filter is not None
-    ):
-        return False
-    identifiers = {path[-1].id for path in spec.identifiers}
-    return identifiers == {field.id for field in deletes.by}
 
 
 def _having(reader: Reader, deletes: ValueDeletes) -> DataFrame:

@@ -71,6 +71,14 @@ class DocumentSpec:
         """Lower-case hex SHA-256 of `stored`."""
         return hashlib.sha256(_canonical(self.stored).encode()).hexdigest()
 
+    @property
+    def telling(self) -> frozenset[int]:
+        """The ids of the fields of which the values alone tell which documents are gone; none where
+        the rows have to be seen, for their filter or because their place makes the id."""
+        if self.row_filter is not None:
+            return frozenset()
+        return frozenset(path[-1].id for path in self.identifiers)
+
     def compatible_with(self, stored: Mapping[str, Any]) -> "Compatibility":
         """Whether documents written under an earlier `stored` are what this spec would write."""
         now = self.stored

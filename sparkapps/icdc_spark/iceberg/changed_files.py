@@ -9,7 +9,8 @@ so such files are looked for (`manifest_index`). A data file that both sides hol
 sequence number, can only have other deletes where a delete file is of one side alone; deletes that
 were merely moved to another manifest cancel. Which deletes a file then has is left to Iceberg
 (`partial_scan`). A delete file of one side that is for a partition may concern all files of that;
-where one may concern any file, or most of them, both sides are listed whole.
+where one may concern any file, or most of them, both sides are listed whole. Not so for deletes
+that tell themselves which documents are gone (`key_deletes`).
 
 Files that are listed twice in one snapshot (`add_files` without its check) are keys that occur
 twice; they are noticed as such, later.
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.key_deletes import KeyDeletes, key_deletes, naming_keys
 from icdc_spark.iceberg.manifest_index import ManifestIndex, Told
 from icdc_spark.iceberg.manifests import (
     DataEntry,
@@ -46,10 +48,12 @@ _MOST = 0.5
 
 
 class Sides(NamedTuple):
-    """The files of the earlier and of the later snapshot among which all differences are."""
+    """The files of the earlier and of the later snapshot among which all differences are, but for
+    those that `key_deletes` made."""
 
     earlier: Listing
     later: Listing
+    key_deletes: KeyDeletes | None = None
 
 
 def list_changed(
@@ -57,12 +61,14 @@ def list_changed(
     from_id: int | None,
     to_id: int,
     *,
+    keys: Set[int] = frozenset(),
     index: ManifestIndex = _INDEX,
     partitions: ManifestIndex = _PARTITIONS,
 ) -> Sides:
     """Like listing both snapshots, without most files that are the same in both.
 
-    Neither need descend from the other. Raises Gap when one is no longer retained.
+    Neither need descend from the other. Equality deletes of fields with the ids `keys` may be taken
+    at their word. Raises Gap when a snapshot is no longer retained.
     """
     if from_id is None:
         return Sides(list_files(table, None), list_files(table, to_id))
@@ -72,8 +78,27 @@ def list_changed(
         earlier, later = manifests_of(table, from_id), manifests_of(table, to_id)
         comparison = Comparison(table, index, partitions)
         deletes = comparison.changed_deletes(earlier, later)
-        sides = comparison.sides(earlier, later, deletes)
-    return sides or Sides(list_files(table, from_id), list_files(table, to_id))
+
+        def sides(told: Set[DeleteEntry]) -> Sides:
+            found = comparison.sides(earlier, later, deletes - told)
+            return found or Sides(list_files(table, from_id), list_files(table, to_id))
+
+        named = naming_keys(table, from_id, to_id, earlier, deletes, keys)
+        found = sides(named)
+        if not named:
+            return found
+        if _put_in_again(found):
+            return sides(frozenset())
+        fresh = later.deletes.without(set(earlier.deletes.keys))
+        return found._replace(key_deletes=key_deletes(table, fresh, named))
+
+
+def _put_in_again(sides: Sides) -> bool:
+    """Whether a file of both snapshots is younger in the later one."""
+    before = {file.location: file.sequence for file in sides.earlier.files}
+    return any(
+        before.get(file.location, file.sequence) != file.sequence for file in sides.later.files
+    )
 
 
 class Comparison:

@@ -89,8 +89,10 @@ class _Undoing:
             for snapshot_id, places in ends.items()
         ]
         same = originals.difference(*ends.values())
-        earlier, later = self._sides
-        return Sides(earlier.without(same), later.without(results, *put_back))
+        earlier, later = self._sides.earlier, self._sides.later
+        return self._sides._replace(
+            earlier=earlier.without(same), later=later.without(results, *put_back)
+        )
 
     def lives(self, rewrites: Sequence[Rewrite]) -> _Lives | None:
         """The files of rewrites that belong together, oldest first; None where rows must be read.

@@ -10,11 +10,13 @@ from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from icdc_spark.iceberg.planning import delete_names
 from icdc_spark.iceberg.tables import IcebergTable
 
 FILE = "org.apache.iceberg.ContentFile"
 _DELETE = "org.apache.iceberg.DeleteFile"
 _MANIFEST = "org.apache.iceberg.ManifestFile"
+_SPEC_ID = "partitionSpecId"
 _READER = "org.apache.iceberg.ManifestReader"
 
 _PATH = ("file_path",)
@@ -26,6 +28,7 @@ _PATH_AND_TARGET = (
     "file_format",
     "content_offset",
     "referenced_data_file",
+    "equality_ids",
     # Of these only the path's are there; a delete file for one data file may say so by them alone.
     "lower_bounds",
     "upper_bounds",
@@ -62,12 +65,18 @@ class Manifests:
     @property
     def live_files(self) -> int:
         """How many live files they hold, as far as their list says so."""
+        return self._sum("addedFilesCount", "existingFilesCount")
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows their live files hold, before deletes, as far as their list says so."""
+        return self._sum("addedRowsCount", "existingRowsCount")
+
+    @property
+    def spec_ids(self) -> set[int]:
+        """The ids of the partition specs of their files."""
         bridge = self._table.bridge
-        counts = [
-            *bridge.texts(bridge.map(self.java, _MANIFEST, "addedFilesCount")),
-            *bridge.texts(bridge.map(self.java, _MANIFEST, "existingFilesCount")),
-        ]
-        return sum(int(count) for count in counts if count != "null")
+        return {int(each) for each in bridge.texts(bridge.map(self.java, _MANIFEST, _SPEC_ID))}
 
     def without(self, other: Container[ManifestKey]) -> "Manifests":
         """Those that are not among the others."""
@@ -84,6 +93,11 @@ class Manifests:
     def since(self, sequence: int) -> "Manifests":
         """Those that may hold an entry of this sequence number or a later one."""
         return self._pick(at for at, key in enumerate(self.keys) if key.sequence >= sequence)
+
+    def _sum(self, *counts: str) -> int:
+        bridge = self._table.bridge
+        told = (bridge.texts(bridge.map(self.java, _MANIFEST, count)) for count in counts)
+        return sum(int(text) for texts in told for text in texts if text != "null")
 
     def _pick(self, positions: Iterable[int]) -> "Manifests":
         chosen = list(positions)
@@ -112,12 +126,17 @@ class DataEntry(NamedTuple):
 
 class DeleteEntry(NamedTuple):
     """A live delete file in a manifest; `target` is None where it may concern many data files:
-    those of a partition, or, where that is None too, any."""
+    those of a partition, or, where that is None too, any.
+
+    `fields` are the ids of the fields that it compares, sorted; none where it names positions.
+    """
 
     name: str
     sequence: int
     target: str | None
     partition: str | None
+    spec_id: int
+    fields: tuple[int, ...]
 
 
 def manifests_of(table: IcebergTable, snapshot_id: int) -> SnapshotManifests:
@@ -177,6 +196,8 @@ def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str,
         bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
         bridge.texts(targets),
         _partitions(table, files),
+        bridge.texts(bridge.map(files, FILE, "specId")),
+        bridge.texts(bridge.map(files, FILE, "equalityFieldIds")),
         strict=True,
     )
     return [
@@ -188,10 +209,21 @@ def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str,
                 sequence=int(sequence),
                 target=None if target == "null" else target,
                 partition=partition,
+                spec_id=int(spec_id),
+                fields=tuple(sorted(json.loads(compared) or ())),
             ),
         )
-        for manifest, place, at, sequence, target, partition in columns
+        for manifest, place, at, sequence, target, partition, spec_id, compared in columns
     ]
+
+
+def delete_files(table: IcebergTable, manifests: Manifests, names: Container[str]) -> list[Any]:
+    """The live delete files in these manifests that have these names, as Java has them, whole."""
+    bridge = table.bridge
+    files = _read(table, manifests, "readDeleteManifest", None, None)
+    told = delete_names(bridge, files)
+    chosen = bridge.pick(files, [at for at, name in enumerate(told) if name in names])
+    return list(bridge.each(chosen))
 
 
 def _partitions(table: IcebergTable, files: Any) -> list[str | None]:
@@ -221,9 +253,16 @@ def _has_sources(table: IcebergTable, spec: Any) -> bool:
 
 
 def _read(
-    table: IcebergTable, manifests: Manifests, method: str, columns: Collection[str], wanted: Any
+    table: IcebergTable,
+    manifests: Manifests,
+    method: str,
+    columns: Collection[str] | None,
+    wanted: Any,
 ) -> Any:
-    """A Java list of the live files; several manifests are read at a time, as by Iceberg."""
+    """A Java list of the live files, with these columns of them or with all.
+
+    Several manifests are read at a time, as by Iceberg.
+    """
     bridge = table.bridge
     readers = bridge.map_static(
         manifests.java,
@@ -233,10 +272,11 @@ def _read(
         ("org.apache.iceberg.io.FileIO", table.java.io()),
         ("java.util.Map", table.java.specs()),
     )
-    selected = bridge.new("java.util.ArrayList")
-    for column in columns:
-        selected.add(column)
-    readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
+    if columns is not None:
+        selected = bridge.new("java.util.ArrayList")
+        for column in columns:
+            selected.add(column)
+        readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
     pool = bridge.statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
     parallel = bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)
     return bridge.drain(parallel, wanted)

@@ -17,21 +17,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from icdc_spark.documents.schema import Field, Primitive, Schema
-from icdc_spark.iceberg.manifests import manifests_of
+from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.iceberg.equality_deletes import (
+    as_data,
+    comparable_fields,
+    is_for_all_partitions,
+    is_partition_of,
+)
 from icdc_spark.iceberg.planning import FileGroup, Listing, PlannedFile, delete_names
 from icdc_spark.iceberg.tables import IcebergTable
 
 _FILE = "org.apache.iceberg.ContentFile"
 _TASK = "org.apache.iceberg.FileScanTask"
-
-_COMPARED_ALIKE = frozenset(
-    {
-        "boolean", "int", "long", "decimal", "date", "timestamp", "timestamptz", "string", "uuid",
-        "fixed", "binary",
-    }
-)  # fmt: skip
-"""Types of which Spark and Iceberg call the same values equal; of floats they do not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +36,12 @@ class ValueDeletes:
     """A row of `data`, files as of the earlier snapshot, is gone at the later one just where the
     fields `by` have the values of some row of `deletes`; null is equal to null.
 
-    `deletes` are delete files in the shape of data files: they hold the fields `by` alone. With
-    `everywhere` they take the rows of these values out of all files of the earlier snapshot, so
-    that no such row is left at the later one but in files that were added.
+    `deletes` are delete files in the shape of data files: they hold the fields `by` alone.
     """
 
     data: FileGroup
     deletes: FileGroup
     by: tuple[Field, ...]
-    everywhere: bool
 
 
 class _Delete(NamedTuple):
@@ -64,21 +58,29 @@ _Kind = tuple[int, tuple[int, ...]]
 
 
 def value_deletes(
-    table: IcebergTable, from_id: int | None, to_id: int, earlier: Listing, later: Listing
+    table: IcebergTable,
+    to_id: int,
+    earlier: Listing,
+    later: Listing,
+    *,
+    told: Set[str] = frozenset(),
 ) -> tuple[list[ValueDeletes], frozenset[str]]:
     """What can be found by values, and the locations of the files of which that says all.
 
-    The listings are those of the two snapshots, as far as their files differ.
+    The listings are those of two snapshots, as far as their files differ. Of deletes with names
+    that are `told` is known already what they take.
     """
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
-    new = {
-        place: after[place].deletes - before[place].deletes
+    more = {
+        place: after[place].deletes - before[place].deletes - told
         for place in before.keys() & after.keys()
         if before[place].deletes < after[place].deletes
     }
-    if from_id is None or not new:
-        return [], frozenset()
+    new = {place: names for place, names in more.items() if names}
+    explained = frozenset(more.keys() - new.keys())
+    if not new:
+        return [], explained
     files = [after[place] for place in new]
     deletes = _deletes(table, later, _naming(files, new), frozenset[str]().union(*new.values()))
     by = _by_fields(table.schema(to_id), deletes.values())
@@ -99,12 +101,11 @@ def value_deletes(
         mine = [deletes[name] for name in sorted(names)]
         found = ValueDeletes(
             data=earlier.group([before[place] for place in sorted(places)]),
-            deletes=_as_data(table, [delete.java for delete in mine]),
+            deletes=as_data(table, [delete.java for delete in mine]),
             by=by[kind[1]],
-            everywhere=_is_everywhere(table, from_id, kind[0], mine),
         )
         made.append(found)
-    return made, frozenset(left)
+    return made, explained | left
 
 
 def _naming(
@@ -142,13 +143,11 @@ def _by_fields(
     schema: Schema, deletes: Iterable[_Delete]
 ) -> dict[tuple[int, ...], tuple[Field, ...]]:
     """The fields that deletes compare, by their ids, where rows can be asked for all of them."""
-    known = {field.id: field for field in schema.fields}
     found = {}
     for ids in {delete.fields for delete in deletes if delete.fields}:
-        fields = [known[each] for each in ids if each in known]
-        kinds = [field.type.name for field in fields if isinstance(field.type, Primitive)]
-        if len(kinds) == len(ids) and _COMPARED_ALIKE.issuperset(kinds):
-            found[ids] = tuple(fields)
+        fields = comparable_fields(schema, set(ids))
+        if fields is not None:
+            found[ids] = fields
     return found
 
 
@@ -172,66 +171,7 @@ def _is_exact(
     spec_id, compared = kind
     if last_sequence >= min(delete.sequence for delete in deletes):
         return False
-    specs = table.java.specs()
-    if all(specs.get(delete.spec_id).isUnpartitioned() for delete in deletes):
-        return True  # such deletes are for all partitions
-    parser = table.bridge.statics("org.apache.iceberg.PartitionSpecParser")
-    fields = json.loads(parser.toJson(specs.get(spec_id)))["fields"]
-    sources = {part["source-id"] for part in fields if part["transform"] != "void"}
-    return sources.issubset(compared)
-
-
-def _is_everywhere(
-    table: IcebergTable, from_id: int, spec_id: int, deletes: Sequence[_Delete]
-) -> bool:
-    """Whether no data file of the earlier snapshot is out of reach of any of these deletes, of
-    which is known that they are exact for files of the spec."""
-    if table.require(from_id).sequence_number >= min(delete.sequence for delete in deletes):
-        return False
-    specs = table.java.specs()
-    if all(specs.get(delete.spec_id).isUnpartitioned() for delete in deletes):
+    specs = {delete.spec_id for delete in deletes}
+    if all(is_for_all_partitions(table, each) for each in specs):
         return True
-    bridge, manifests = table.bridge, manifests_of(table, from_id).data
-    of = bridge.map(manifests.java, "org.apache.iceberg.ManifestFile", "partitionSpecId")
-    return set(bridge.texts(of)) == {str(spec_id)}
-
-
-def _as_data(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
-    """Java delete files as a group of data files, which readers open like any other."""
-    bridge = table.bridge
-    tasks = bridge.new("java.util.ArrayList")
-    schema = bridge.statics("org.apache.iceberg.SchemaParser").toJson(table.java.schema())
-    parser = bridge.statics("org.apache.iceberg.PartitionSpecParser")
-    everything = bridge.statics("org.apache.iceberg.expressions.Expressions").alwaysTrue()
-    residuals = bridge.statics("org.apache.iceberg.expressions.ResidualEvaluator")
-    residual = residuals.unpartitioned(everything)
-    none = bridge.array("org.apache.iceberg.DeleteFile", ())
-    for delete in deletes:
-        spec = table.java.specs().get(delete.specId())
-        tasks.add(
-            bridge.new(
-                "org.apache.iceberg.BaseFileScanTask",
-                _data_file(table, spec, delete),
-                none,
-                schema,
-                parser.toJson(spec),
-                residual,
-            )
-        )
-    return FileGroup(
-        tasks=tasks,
-        files=len(deletes),
-        records=sum(int(delete.recordCount()) for delete in deletes),
-        bytes=sum(int(delete.fileSizeInBytes()) for delete in deletes),
-    )
-
-
-def _data_file(table: IcebergTable, spec: Any, delete: Any) -> Any:
-    builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(spec)
-    builder.withPath(delete.location()).withFormat(delete.format())
-    builder.withFileSizeInBytes(delete.fileSizeInBytes()).withRecordCount(delete.recordCount())
-    if spec.isPartitioned():
-        builder.withPartition(delete.partition())
-    if delete.keyMetadata() is not None:
-        builder.withEncryptionKeyMetadata(delete.keyMetadata())
-    return builder.build()
+    return is_partition_of(table, spec_id, set(compared))

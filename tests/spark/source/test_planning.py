@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import DataFileMissing
 from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
 from icdc_spark.iceberg import planning
-from icdc_spark.iceberg.changed_files import list_changed
+from icdc_spark.iceberg.changed_files import Sides, list_changed
 from icdc_spark.iceberg.manifest_index import ManifestIndex
 from icdc_spark.iceberg.manifests import data_entries, manifests_of
 from icdc_spark.iceberg.planning import FileGroup, list_files
@@ -52,7 +52,7 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         sides = list_changed(loaded, since, until, index=index, partitions=partitions)
-        assert told(loaded, compare(loaded, since, until, *sides)) == told(
+        assert told(loaded, compare(loaded, since, until, sides)) == told(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
 
@@ -239,8 +239,13 @@ def changed(
     partitions: ManifestIndex | None = None,
 ) -> list[str]:
     """The files listed of the present snapshot; nothing is known of manifests unless given."""
-    known = {"index": index or ManifestIndex(), "partitions": partitions or ManifestIndex()}
-    sides = list_changed(table.loaded(), since, head(table), **known)
+    sides = list_changed(
+        table.loaded(),
+        since,
+        head(table),
+        index=index or ManifestIndex(),
+        partitions=partitions or ManifestIndex(),
+    )
     return sorted(file.location for file in sides.later.files)
 
 
@@ -261,19 +266,18 @@ def new_table(spark: SparkSession, version: int, merge_at: int = 100) -> Metadat
 
 
 def plan_by_listing(table: IcebergTable, since: int | None, until: int) -> ChangePlan:
-    return compare(table, since, until, list_files(table, since), list_files(table, until))
+    return compare(table, since, until, Sides(list_files(table, since), list_files(table, until)))
 
 
 def told(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
     """All that a plan says, its tasks in their order and whole."""
-    groups = (plan.added, plan.removed, plan.deletes_before, plan.deletes_after)
-    names = ("added", "removed", "deletes_before", "deletes_after")
+    names = ("added", "removed", "deletes_before", "deletes_after", "keys_gone")
     by_value = [
         (told_group(table, each.data), told_group(table, each.deletes), each.by)
         for each in plan.by_value
     ]
     return {
-        **{name: told_group(table, group) for name, group in zip(names, groups, strict=True)},
+        **{name: told_group(table, getattr(plan, name)) for name in names},
         "by_value": by_value,
     }
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.diff import sides
 from icdc_spark.diff.plan import plan_changes
+from icdc_spark.iceberg import key_deletes
 from icdc_spark.iceberg.bridge import Bridge
 from support_generics import JavaWriter
 from support_lake import Lake, Op
@@ -86,7 +86,7 @@ UPSERTED = [{"id": 1, "v": "new"}, {"id": 7, "v": "first"}]
 def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sides, "LOOK_UP_ROWS", 2)
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 2)
     name = typed_table(lake, {"v": "string"})
     old = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     since = lake.head(name)
@@ -102,6 +102,23 @@ def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
             Op("u", "1", '{"id":1,"v":"new"}'),
             Op("u", "7", '{"id":7,"v":"first"}'),
         ], strategy
+
+
+def test_a_file_that_was_put_in_again_keeps_the_keys_that_were_deleted_before(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
+    name = typed_table(lake, {"v": "string"})
+    again = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
+    JavaWriter(lake.table(name)).append([{"id": 5, "v": "old"}])
+    since = lake.head(name)
+    JavaWriter(lake.table(name)).delete_equal([{"id": 1}, {"id": 5}])
+    lake.table(name).java.newDelete().deleteFile(again).commit()
+    lake.table(name).java.newFastAppend().appendFile(again).commit()
+
+    assert deleted_since(lake, name, since) == [5]
+    for strategy, batch in lake.ways(name, since).items():
+        assert [op for op in batch.ops if op.expect == "d"] == [Op("d", "5", None)], strategy
 
 
 @pytest.mark.parametrize(
@@ -120,7 +137,7 @@ def test_rows_are_read_where_deletes_do_not_say_all(
     keys: list[dict[str, Any]],
     rows: int,
 ) -> None:
-    monkeypatch.setattr(sides, "LOOK_UP_ROWS", rows)
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows)
     name = typed_table(lake, {"v": "string"})
     JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     since = lake.head(name)

@@ -1,4 +1,4 @@
-"""Which equality deletes are looked up by value, by files: nothing is read here."""
+"""Which equality deletes are looked up by value, or tell the keys, by files: no row is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_spark.diff.plan import plan_changes
+from icdc_spark.diff.plan import ChangePlan, plan_changes
+from icdc_spark.iceberg import key_deletes
+from icdc_spark.iceberg.planning import list_files
 from support_metadata_table import MetadataTable
 
 pytestmark = pytest.mark.spark
 
 ID, P = 1, 2
+
+ROWS = 10
+"""Of every file."""
 
 Make = Callable[[MetadataTable], int]
 """Commits to a table of format 2; answers the snapshot from which on is planned."""
@@ -156,21 +161,20 @@ def of_a_snapshot_that_is_older(table: MetadataTable) -> int:
     return since
 
 
-# what happens; the files found by values, the deletes, and whether these reach all older files,
-# each time; the files read at both ends
-CASES: list[tuple[Make, list[tuple[int, int, bool]], int]] = [
-    (by_key, [(3, 1, True)], 0),
-    (in_several_commits_after_others, [(3, 2, True)], 0),
-    (by_two_kinds_of_keys, [(3, 1, True), (3, 1, True)], 0),
-    (by_the_partition_and_more, [(2, 2, True)], 0),
+# what happens; the files found by values and the deletes, each time; the files read at both ends
+CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
+    (by_key, [(3, 1)], 0),
+    (in_several_commits_after_others, [(3, 2)], 0),
+    (by_two_kinds_of_keys, [(3, 1), (3, 1)], 0),
+    (by_the_partition_and_more, [(2, 2)], 0),
     (by_less_than_the_partition, [], 1),
-    (for_files_of_two_specs, [(3, 1, True), (3, 1, True)], 0),
-    (for_files_of_one_of_two_specs, [(1, 1, False)], 0),
-    (after_a_later_snapshot_of_another_branch, [(3, 1, False)], 0),
-    (with_position_deletes_for_one, [(2, 1, True)], 1),
-    (while_others_went, [(2, 1, True)], 1),
+    (for_files_of_two_specs, [(3, 1), (3, 1)], 0),
+    (for_files_of_one_of_two_specs, [(1, 1)], 0),
+    (after_a_later_snapshot_of_another_branch, [(3, 1)], 0),
+    (with_position_deletes_for_one, [(2, 1)], 1),
+    (while_others_went, [(2, 1)], 1),
     (by_a_column_that_is_gone, [], 3),
-    (not_for_a_file_that_was_put_in_again, [(2, 1, True)], 0),
+    (not_for_a_file_that_was_put_in_again, [(2, 1)], 0),
     (before_and_after_a_file_was_put_in_again, [], 3),
     (of_a_snapshot_that_is_older, [], 3),
 ]
@@ -180,15 +184,82 @@ CASES: list[tuple[Make, list[tuple[int, int, bool]], int]] = [
     ("make", "by_value", "rest"), CASES, ids=lambda it: getattr(it, "__name__", "")
 )
 def test_deletes_are_looked_up_by_value_just_where_that_says_all(
-    spark: SparkSession, make: Make, by_value: list[tuple[int, int, bool]], rest: int
+    spark: SparkSession, make: Make, by_value: list[tuple[int, int]], rest: int
 ) -> None:
     table = MetadataTable(spark, **{"format-version": "2"})
     since = make(table)
-    plan = plan_changes(table.loaded(), since, head(table))
-    found = [(each.data.files, each.deletes.files, each.everywhere) for each in plan.by_value]
-    assert found == by_value
+    check(plan_changes(table.loaded(), since, head(table)), by_value, rest)
+
+
+# what happens; the fields of the key; the deletes that tell the keys; the rest as above
+KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
+    (by_key, {ID}, 1, [], 0),
+    (by_key, {P}, 0, [(3, 1)], 0),
+    (by_key, {ID, P}, 0, [(3, 1)], 0),
+    (in_several_commits_after_others, {ID}, 2, [], 0),
+    (by_two_kinds_of_keys, {ID}, 1, [(3, 1)], 0),
+    (by_the_partition_and_more, {ID, P}, 2, [], 0),
+    (by_less_than_the_partition, {ID}, 0, [], 1),
+    (for_files_of_two_specs, {ID}, 1, [], 0),
+    (for_files_of_one_of_two_specs, {ID, P}, 0, [(1, 1)], 0),
+    (after_a_later_snapshot_of_another_branch, {ID}, 0, [(3, 1)], 0),
+    (with_position_deletes_for_one, {ID}, 1, [], 1),
+    (while_others_went, {ID}, 1, [], 1),
+    (by_a_column_that_is_gone, {P}, 0, [], 3),
+    (not_for_a_file_that_was_put_in_again, {ID}, 0, [(2, 1)], 0),
+    (before_and_after_a_file_was_put_in_again, {ID}, 0, [], 3),
+    (of_a_snapshot_that_is_older, {ID}, 0, [], 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "keys", "told", "by_value", "rest"),
+    KEYED,
+    ids=lambda it: getattr(it, "__name__", ""),
+)
+def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Make,
+    keys: set[int],
+    told: int,
+    by_value: list[tuple[int, int]],
+    rest: int,
+) -> None:
+    table = MetadataTable(spark, **{"format-version": "2"})
+    since = make(table)
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since) - 1)
+    plan = plan_changes(table.loaded(), since, head(table), keys=keys)
+    check(plan, by_value, rest)
+    assert (plan.keys_gone.files, plan.keys_gone.records) == (told, told * ROWS)
+
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since))
+    few = plan_changes(table.loaded(), since, head(table), keys=keys)
+    assert few == plan_changes(table.loaded(), since, head(table))
+
+
+def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
+    table = MetadataTable(spark, **{"format-version": "2"})
+    since = in_several_commits_after_others(table)
+    snapshot = table.java.snapshot(since)
+    for manifest in table.bridge.each(snapshot.allManifests(table.java.io())):
+        table.java.io().deleteFile(manifest.path())
+    plan = plan_changes(table.loaded(), since, head(table), keys={ID})
+    assert (plan.added.files, plan.keys_gone.files) == (1, 2)
+
+
+def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
+    """The plan has deletes, looked up by value in so many files, and so many read at both ends."""
+    assert [(each.data.files, each.deletes.files) for each in plan.by_value] == by_value
     assert max(plan.deletes_before.files, plan.deletes_after.files) == rest
     assert not plan.is_append
+
+
+def rows_of(table: MetadataTable, snapshot_id: int) -> int:
+    return ROWS * len(list_files(table.loaded(), snapshot_id).files)
 
 
 def head(table: MetadataTable) -> int:

@@ -31,7 +31,8 @@ CHANCES: Mapping[Operation, int] = {
 
 STREAM: Mapping[Operation, int] = {
     rows.insert: 6,
-    rows.equality_delete: 20,
+    rows.upsert: 20,
+    rows.equality_delete: 6,
     rows.merge_on_read: 2,
     rows.copy_on_write: 2,
     rows.drop_files: 1,
@@ -42,6 +43,9 @@ STREAM: Mapping[Operation, int] = {
     shapes.evolve_partitions: 1,
 }
 """Likewise, in a table that a streaming writer upserts into."""
+
+UPSERTS: Mapping[Operation, int] = {rows.insert: 1, rows.upsert: 6}
+"""Likewise, of which nearly every commit deletes by key."""
 
 STATEMENTS: tuple[Operation, ...] = (sql.update, sql.delete, sql.merge)
 

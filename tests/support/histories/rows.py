@@ -64,9 +64,18 @@ def merge_on_read(history: History) -> Said:
     return f"merge on read {_keys(history, deleted)} -> {_keys(history, written)}"
 
 
+def upsert(history: History) -> Said:
+    """Deletes by key, as streaming writers do, and writes some of the keys anew in that commit."""
+    return _delete_equal(history, [HISTORY, KEY])
+
+
 def equality_delete(history: History) -> Said:
-    """Deletes by value, as streaming writers do, and upserts some of the keys in that commit."""
-    chosen = history.rng.choice([[HISTORY, KEY], [KEY], [PART], [TEXT, PART]])
+    """Deletes by any values, and writes some of the keys anew in that commit."""
+    choices = [[HISTORY, KEY], [KEY], [PART], [TEXT, PART]]
+    return _delete_equal(history, history.rng.choice(choices))
+
+
+def _delete_equal(history: History, chosen: Sequence[str]) -> Said:
     by = [each for each in history.columns if each.name in chosen]
     files = [stored for stored in history.live.values() if stored.live]
     if not history.has_deletes or not files:

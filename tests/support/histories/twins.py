@@ -14,7 +14,7 @@ from histories.checking import KEYS, canonical
 from histories.columns import Cells, Column, shown
 from histories.history import History
 from icdc_spark.diff.changes import changed_ids
-from icdc_spark.diff.plan import plan_changes
+from icdc_spark.diff.plan import planner
 from icdc_spark.diff.resolve import resolve
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
@@ -61,7 +61,7 @@ def _batch(history: History, since: int | None, until: int) -> dict[str, str | N
     """The document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
     spec = resolve_spec(history.name, table.schema(until), wishes)
-    plan = plan_changes(table, since, until)
+    plan = planner(spec)(table, since, until)
     with open_reader(history.session, table, until, spec) as reader:
         ids = changed_ids(reader, plan, spec)
         made = parsed(resolve(reader, ids, spec, version=VERSION))

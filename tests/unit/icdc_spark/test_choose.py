@@ -22,6 +22,7 @@ def plan(
     removed: int = 0,
     before: int = 0,
     after: int = 0,
+    gone: int = 0,
     since: int | None = None,
     records: int = 1,
 ) -> ChangePlan:
@@ -33,6 +34,7 @@ def plan(
         removed=group(removed, records),
         deletes_before=group(before, records),
         deletes_after=group(after, records),
+        keys_gone=group(gone, records),
         lineage_since=since,
     )
 
@@ -42,6 +44,8 @@ def plan(
     [
         (plan(added=LARGE), Strategy.APPEND),
         (plan(added=LARGE, since=7), Strategy.APPEND),
+        (plan(added=LARGE, gone=1), Strategy.STREAM),
+        (plan(gone=1), Strategy.ONE_READ),
         (plan(added=SMALL, removed=1), Strategy.ONE_READ),
         (plan(added=LARGE, removed=1), Strategy.TWO_READS),
         (plan(added=LARGE, after=1), Strategy.STREAM),
