@@ -20,6 +20,8 @@ _SCHEMA = (
     '{"id":1,"name":"id","required":true,"type":"long"},'
     '{"id":2,"name":"p","required":false,"type":"int"}]}'
 )
+ROWS = 10
+"""Of a file, unless told otherwise."""
 _NUMBERS = itertools.count()
 
 
@@ -50,7 +52,9 @@ class MetadataTable:
         java = self._load()
         return IcebergTable(self.bridge, str(java.name()), java)
 
-    def data_file(self, partition: int | None = None, *, bounds: bool = False) -> Any:
+    def data_file(
+        self, partition: int | None = None, *, bounds: bool = False, rows: int = ROWS
+    ) -> Any:
         """A new data file in the newest partition spec; `bounds` with statistics of its ids."""
         self._count += 1
         builder = self.bridge.statics(_ICEBERG + "DataFiles").builder(self.java.spec())
@@ -60,7 +64,8 @@ class MetadataTable:
             # As large as this it is a `long` for py4j too.
             identity = (1 << 32) + self._count
             builder = builder.withMetrics(self._bounds(1, "LongType", identity))
-        return self._described(builder, f"data/{self._count:06}.parquet", "PARQUET").build()
+        described = self._described(builder, f"data/{self._count:06}.parquet", "PARQUET")
+        return described.withRecordCount(rows).build()
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
         """So many data files that differ from a given one by place."""
@@ -101,7 +106,7 @@ class MetadataTable:
     def _described(self, builder: Any, path: str, file_format: str) -> Any:
         kind = self.bridge.statics(_ICEBERG + "FileFormat").valueOf(file_format)
         builder = builder.withPath(f"{self.java.location()}/{path}").withFormat(kind)
-        return builder.withFileSizeInBytes(1000 + self._count).withRecordCount(10)
+        return builder.withFileSizeInBytes(1000 + self._count).withRecordCount(ROWS)
 
     def _bounds(self, field_id: int, kind: str, value: Any) -> Any:
         bridge = self.bridge

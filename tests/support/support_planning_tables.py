@@ -15,13 +15,18 @@ TOUCHED = 3
 """Data files that a small commit concerns."""
 PARTITIONS = 100
 """Of the table that has any; each manifest is of one of them."""
+ROWS = 1_000
+"""Of each data file that is there before the commit that is planned."""
 WITH_DELETES = 10
 """One data file in so many has deletes before the commit that is planned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Two snapshots of a table; `files` and `manifests` (of both kinds) are of the later one."""
+    """Two snapshots of a table; `files` and `manifests` (of both kinds) are of the later one.
+
+    `keys` are the ids of the fields that make the ids of documents.
+    """
 
     name: str
     table: MetadataTable
@@ -29,6 +34,7 @@ class Case:
     until: int
     files: int
     manifests: int
+    keys: frozenset[int] = frozenset({1})
     rewrites_all: bool = False
 
     def load(self) -> IcebergTable:
@@ -48,6 +54,7 @@ class ManyFiles:
         """One table after the other, each when asked for; all kinds, or the two for growth."""
         yield from self._without_deletes(growth_only)
         yield from self._with_deletes("position deletes", 2)
+        yield self._upserted()
         if not growth_only:
             yield from self._with_deletes("deletion vectors", 3)
             yield self._with_equality_deletes()
@@ -82,6 +89,14 @@ class ManyFiles:
         name = f"merge-on-read, {kind} for 3 files, 1 file appended"
         yield self._case(name, table, since)
 
+    def _upserted(self) -> Case:
+        table, files = self._filled("upserted", 2)
+        for number in range(self._manifests // WITH_DELETES + 1):
+            since = _head(table)
+            change = table.java.newRowDelta().addDeletes(table.equality_deletes(files[number]))
+            change.addRows(table.data_file()).commit()
+        return self._case("equality deletes by key for all files, 1 file appended", table, since)
+
     def _with_equality_deletes(self) -> Case:
         table = self._table("equality", 2)
         table.java.updateSpec().addField("p").commit()
@@ -100,7 +115,7 @@ class ManyFiles:
     def _filled(self, name: str, version: int) -> tuple[MetadataTable, list[Any]]:
         table = self._table(name, version)
         if not self._described:  # the same ones serve every unpartitioned table of this size
-            self._described = [*table.like(table.data_file(bounds=True), self._files)]
+            self._described = [*table.like(table.data_file(bounds=True, rows=ROWS), self._files)]
         self._fill(table, _parts(self._described, self._manifests))
         return table, self._described
 

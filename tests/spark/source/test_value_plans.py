@@ -9,14 +9,11 @@ from pyspark.sql import SparkSession
 from icdc_spark.diff.plan import ChangePlan, plan_changes
 from icdc_spark.iceberg import key_deletes
 from icdc_spark.iceberg.planning import list_files
-from support_metadata_table import MetadataTable
+from support_metadata_table import ROWS, MetadataTable
 
 pytestmark = pytest.mark.spark
 
 ID, P = 1, 2
-
-ROWS = 10
-"""Of every file."""
 
 Make = Callable[[MetadataTable], int]
 """Commits to a table of format 2; answers the snapshot from which on is planned."""
