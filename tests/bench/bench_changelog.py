@@ -119,11 +119,12 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
         strategies.append(Strategy.STREAM)
     if plan.lineage_since is not None:
         strategies.append(Strategy.LINEAGE)
+    by_value = plan.by_value or plan.keys_gone.files
     without_deletes = plan.deletes_before.files + plan.deletes_after.files == 0
     floor: dict[str, Way] = {FLOOR: ways.floor} if without_deletes else {}
     return {
         **views,
-        **({IDS: ways.ids} if plan.by_value else floor),
+        **({IDS: ways.ids} if by_value else floor),
         **{strategy.value: _changelog(ways, strategy) for strategy in strategies},
     }
 

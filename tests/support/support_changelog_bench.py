@@ -19,8 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import defaults
 from icdc_spark.diff.changes import Strategy, changes
-from icdc_spark.diff.plan import ChangePlan, plan_changes
-from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
+from icdc_spark.diff.plan import ChangePlan, planner
+from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
@@ -83,14 +83,12 @@ class Ways:
     def plan(self, where: Range) -> ChangePlan:
         """What differs, by files."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        return plan_changes(table, where.since, where.until)
+        return _planned(table, where)[1]
 
     def changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
         """As the application does it, from loading the table on."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        wishes = DocumentWishes(identifier_columns=("id",))
-        spec = resolve_spec(where.table, table.schema(where.until), wishes)
-        plan = plan_changes(table, where.since, where.until)
+        spec, plan = _planned(table, where)
         if plan.is_empty:
             return 0, 0  # as `changelog.write` does
         with open_reader(self._spark, table, where.until, spec) as reader:
@@ -122,6 +120,12 @@ class Ways:
         columns = self._spark.table(f"{CATALOG}.{where.table}").columns
         sizes = [len(line) for line in changed_lines(*sides, columns=columns, key="id")]
         return len(sizes), sum(sizes)
+
+
+def _planned(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
+    wishes = DocumentWishes(identifier_columns=("id",))
+    spec = resolve_spec(where.table, table.schema(where.until), wishes)
+    return spec, planner(spec)(table, where.since, where.until)
 
 
 def _locations(group: FileGroup) -> list[str]:
