@@ -112,6 +112,15 @@ def with_position_deletes_for_one(table: MetadataTable) -> int:
     return since
 
 
+def with_position_deletes_for_most(table: MetadataTable) -> int:
+    partition(table)
+    files = three_files(table)
+    since = head(table)
+    by_places = [table.position_deletes(each, target=False) for each in files[1:]]
+    delete(table, *(table.equality_deletes(each, by=(P, ID)) for each in files), *by_places)
+    return since
+
+
 def while_others_went(table: MetadataTable) -> int:
     first, *_ = three_files(table)
     old = table.position_deletes(first, target=True)
@@ -169,6 +178,7 @@ CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
     (for_files_of_one_of_two_specs, [(1, 1)], 0),
     (after_a_later_snapshot_of_another_branch, [(3, 1)], 0),
     (with_position_deletes_for_one, [(2, 1)], 1),
+    (with_position_deletes_for_most, [(1, 1)], 2),
     (while_others_went, [(2, 1)], 1),
     (by_a_column_that_is_gone, [], 3),
     (not_for_a_file_that_was_put_in_again, [(2, 1)], 0),
@@ -201,6 +211,7 @@ KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
     (for_files_of_one_of_two_specs, {ID, P}, 0, [(1, 1)], 0),
     (after_a_later_snapshot_of_another_branch, {ID}, 0, [(3, 1)], 0),
     (with_position_deletes_for_one, {ID}, 1, [], 1),
+    (with_position_deletes_for_most, {ID, P}, 3, [], 2),
     (while_others_went, {ID}, 1, [], 1),
     (by_a_column_that_is_gone, {P}, 0, [], 3),
     (not_for_a_file_that_was_put_in_again, {ID}, 0, [(2, 1)], 0),
@@ -246,6 +257,21 @@ def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
         table.java.io().deleteFile(manifest.path())
     plan = plan_changes(table.loaded(), since, head(table), keys={ID})
     assert (plan.added.files, plan.keys_gone.files) == (1, 2)
+
+
+def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
+    table = MetadataTable(spark, **{"format-version": "2"})
+    first, second, _ = three_files(table)
+    since = head(table)
+    delete(table, table.equality_deletes(first))
+    rewrite = table.java.newRewrite().validateFromSnapshot(head(table))
+    rewrite = rewrite.deleteFile(first).deleteFile(second)
+    rewrite.addFile(table.data_file(rows=2 * ROWS - 1)).commit()
+    plan = plan_changes(table.loaded(), since, head(table), keys={ID})
+    assert [each.files for each in plan.groups] == [0, 0, 0, 0, 1]
 
 
 def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
