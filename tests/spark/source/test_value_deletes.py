@@ -83,11 +83,13 @@ def test_delete_files_of_any_format_are_looked_up(lake: Lake, file_format: str) 
 UPSERTED = [{"id": 1, "v": "new"}, {"id": 7, "v": "first"}]
 
 
+@pytest.mark.parametrize("also", ["int", "time"])
 def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, also: str
 ) -> None:
+    """Nor by the reader of tables that Spark cannot load."""
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 2)
-    name = typed_table(lake, {"v": "string"})
+    name = typed_table(lake, {"v": "string", "t": also})
     old = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     since = lake.head(name)
     JavaWriter(lake.table(name)).upsert(UPSERTED, "id")
