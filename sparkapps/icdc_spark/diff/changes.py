@@ -8,15 +8,28 @@ compaction, which removes and adds the same rows, writes nothing.
 
 from enum import StrEnum
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Bug
 from icdc_spark.diff.lineage import BROADCAST_IDS, LAST_UPDATED, by_lineage
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, Lines, to_lines, with_expect
 from icdc_spark.diff.plan import ChangePlan, Chunk
-from icdc_spark.diff.rows import FINGERPRINT, ID, PLACE, among, compared, keys, metadata_of, whole
-from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, by_id, observed, read_sides, winners
+from icdc_spark.diff.rows import (
+    FINGERPRINT,
+    ID,
+    PLACE,
+    among,
+    by_values,
+    compared,
+    keys,
+    metadata_of,
+    print_of,
+    values,
+    whole,
+    with_ids,
+)
+from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, observed, read_sides, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.readers.reader import Reader
@@ -131,23 +144,15 @@ def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     return with_expect(differing, expect).withColumn(ID, either)
 
 
-def _compared_old(sides: Sides, spec: DocumentSpec) -> DataFrame:
-    """Of newly deleted rows only keys are read: they have no fingerprint and equal nothing."""
-    unknown = F.lit(None).cast("long").alias(FINGERPRINT)
-    return sides.united(
-        (sides.removed, _compared_of(spec)), (sides.gone, lambda rows: keys(rows, spec, unknown))
-    )
-
-
 def _old_rows(sides: Sides, spec: DocumentSpec) -> DataFrame:
     """One row per old id."""
-    return (
-        _compared_old(sides, spec)
-        .groupBy(F.col(ID).alias(OLD_ID))
-        .agg(
-            F.max(FINGERPRINT).alias(_OLD_FINGERPRINT),
-            F.bool_or(F.col(FINGERPRINT).isNull()).alias(_OLD_UNKNOWN),
-        )
+    old = sides.united(
+        (sides.removed, lambda rows: compared(rows, spec)),
+        (sides.gone, lambda rows: keys(rows, spec, _unknown())),
+    )
+    return old.groupBy(F.col(ID).alias(OLD_ID)).agg(
+        F.max(FINGERPRINT).alias(_OLD_FINGERPRINT),
+        F.bool_or(F.col(FINGERPRINT).isNull()).alias(_OLD_UNKNOWN),
     )
 
 
@@ -178,10 +183,13 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
 
 def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     is_new = F.col("new")
-    fresh = sides.fresh_united(_compared_of(spec))
-    old = _compared_old(sides, spec)
+    fresh = sides.fresh_united(lambda rows: values(rows, spec, print_of(rows, spec)))
+    old = sides.united(
+        (sides.removed, lambda rows: values(rows, spec, print_of(rows, spec))),
+        (sides.gone, lambda rows: values(rows, spec, _unknown())),
+    )
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
-    grouped = by_id(both).agg(
+    grouped = by_values(both, spec).agg(
         F.count_if(is_new).alias("fresh"),
         F.count_if(~is_new).alias("old"),
         F.max(F.when(is_new, F.col(FINGERPRINT))).alias("new_fp"),
@@ -190,7 +198,12 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
     )
     counted = observed(grouped, F.col("fresh") > 1, seen)
     carried_over = (F.col("new_fp") == F.col("old_fp")) & (F.col("unknown") == 0)
-    return counted.where(~F.coalesce(carried_over, F.lit(False)))
+    return with_ids(counted.where(~F.coalesce(carried_over, F.lit(False))), spec)
+
+
+def _unknown() -> Column:
+    """Of newly deleted rows only keys are read: they have no fingerprint and equal nothing."""
+    return F.lit(None).cast("long").alias(FINGERPRINT)
 
 
 def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
@@ -220,10 +233,6 @@ def _lineage(
 
 def _keys_of(spec: DocumentSpec) -> Make:
     return lambda rows: keys(rows, spec)
-
-
-def _compared_of(spec: DocumentSpec) -> Make:
-    return lambda rows: compared(rows, spec)
 
 
 def _whole_of(spec: DocumentSpec) -> Make:

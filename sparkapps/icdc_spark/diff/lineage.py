@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
-from icdc_spark.diff.rows import ID, keys, whole
-from icdc_spark.diff.sides import OLD_ID, Sides, by_id, observed, winners
+from icdc_spark.diff.rows import ID, by_values, values, whole, with_ids
+from icdc_spark.diff.sides import OLD_ID, Sides, observed, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.readers.reader import Reader
 
@@ -71,12 +71,12 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
     unknown = F.lit(_UNKNOWN).alias("last")
     long_ago = F.lit(_LONG_AGO).cast("long").alias("last")
     looked_at = sides.united(
-        (sides.added, lambda rows: keys(rows, spec, now, known)),
-        (sides.undone, lambda rows: keys(rows, spec, now, unknown)),
-        (sides.removed, lambda rows: keys(rows, spec, was, known)),
-        (sides.gone, lambda rows: keys(rows, spec, was, long_ago)),
+        (sides.added, lambda rows: values(rows, spec, now, known)),
+        (sides.undone, lambda rows: values(rows, spec, now, unknown)),
+        (sides.removed, lambda rows: values(rows, spec, was, known)),
+        (sides.gone, lambda rows: values(rows, spec, was, long_ago)),
     )
-    grouped = by_id(looked_at).agg(
+    grouped = by_values(looked_at, spec).agg(
         F.count_if("now").alias("fresh"),
         F.count_if(~F.col("now")).alias("old"),
         F.min("last").alias("first"),
@@ -85,7 +85,8 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
     one_each = (F.col("fresh") == 1) & (F.col("old") == 1)
     # Not older than S alone: an old file that was put back has old rows, but others than S had.
     carried_over = one_each & (F.col("first") == F.col("last")) & (F.col("last") <= since)
-    return observed(grouped, F.col("fresh") > 1, seen).where(~carried_over)
+    counted = observed(grouped, F.col("fresh") > 1, seen)
+    return with_ids(counted.where(~carried_over), spec)
 
 
 def _is_plain(since: int) -> Column:

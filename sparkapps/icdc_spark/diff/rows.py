@@ -1,14 +1,17 @@
 """Rows of a table in the shape in which they are compared: id, fingerprint, numbered cells.
 
 Cells travel under names of our own, because a table may have columns called anything.
+
+Where many rows are told from few, they are grouped by the values that make their ids: no two share
+an id, and values are cheaper to compare, and smaller. The few are given their ids then.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import fingerprint
-from icdc_spark.documents.ids import cell, document_id
+from icdc_spark.documents.ids import cell, document_id, joined
 from icdc_spark.documents.serialise import Cells, document, non_finite
 from icdc_spark.iceberg.errors import filter_errors
 from icdc_spark.readers.reader import Reader
@@ -38,6 +41,30 @@ def keys(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
     return found.select(document_id(found, spec).alias(ID), *also)
 
 
+def values(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
+    """The values that make the id of each row of the index, and further columns."""
+    found = filtered(rows, spec)
+    own = (cell(found, path).alias(_value_name(at)) for at, path in enumerate(spec.identifiers))
+    return found.select(*own, *also)
+
+
+def by_values(rows: DataFrame, spec: DocumentSpec) -> GroupedData:
+    """Rows in the shape of `values`, grouped by them, after they were brought to one partition.
+
+    Without that Spark first groups what each task has read, where nearly every key is alone: a
+    fifth of the cost of comparing two sides, for nothing.
+    """
+    names = [_value_name(at) for at in range(len(spec.identifiers))]
+    return rows.repartition(*names).groupBy(*names)
+
+
+def with_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Rows in the shape of `values` with their ids in place of these."""
+    names = [_value_name(at) for at in range(len(spec.identifiers))]
+    parts = [(F.col(name), path[-1]) for name, path in zip(names, spec.identifiers, strict=True)]
+    return rows.withColumn(ID, joined(parts)).drop(*names)
+
+
 def among(rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec) -> DataFrame:
     """The rows, as read, whose id is in a column of a small frame."""
     found = filtered(rows, spec)
@@ -47,11 +74,12 @@ def among(rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec) -> D
 
 def compared(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Id and fingerprint of each row of the index."""
-    found = filtered(rows, spec)
-    return found.select(
-        document_id(found, spec).alias(ID),
-        fingerprint(_read(found, spec)).alias(FINGERPRINT),
-    )
+    return keys(rows, spec, print_of(rows, spec))
+
+
+def print_of(rows: DataFrame, spec: DocumentSpec) -> Column:
+    """The fingerprint of each row."""
+    return fingerprint(_read(rows, spec)).alias(FINGERPRINT)
 
 
 def whole(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
@@ -87,6 +115,10 @@ def _read(rows: DataFrame, spec: DocumentSpec) -> Cells:
 
 def _numbered(spec: DocumentSpec) -> Cells:
     return [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
+
+
+def _value_name(number: int) -> str:
+    return f"k{number}"
 
 
 def _cell_name(number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, GroupedData, Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.plan import ChangePlan
@@ -115,15 +115,6 @@ def winners(rows: DataFrame) -> DataFrame:
         TWIN, F.lead(F.col(FINGERPRINT)).over(per_id).isNotNull()
     )
     return ranked.where(F.col("rank") == 1).drop("rank")
-
-
-def by_id(rows: DataFrame) -> GroupedData:
-    """The rows grouped by their id, after they were brought to one partition.
-
-    Without that Spark first groups what each task has read, where nearly every id is alone: a fifth
-    of the cost of comparing two sides, for nothing.
-    """
-    return rows.repartition(ID).groupBy(ID)
 
 
 def observed(rows: DataFrame, is_twin: Column, seen: Observation) -> DataFrame:
