@@ -52,6 +52,15 @@ class World:
     def live(self) -> list[RunSeen]:
         return [run for run in self.runs.values() if run.live]
 
+    @property
+    def remembers_last_epoch(self) -> bool:
+        """Whether the status has more of the newest run than the record that it is planned."""
+        run = self.status.current_run
+        known = {each.epoch for each in self.status.recent_runs}
+        if run is not None and run.state != RunState.PLANNED:
+            known.add(run.epoch)
+        return bool(self.status.recent_runs) and self.created_epochs[-1] in known
+
     def observed(self, queued: Queued | None = None) -> Observed:
         return Observed(
             queued=queued,
@@ -87,7 +96,9 @@ class World:
                 case CreateRun(run, _):
                     assert not self.live, "a run is created while another may write"
                     assert self.status.current_run == run, "the record is durable first"
-                    if run.name not in self.runs:
+                    # One that others removed before it was looked at is created once more: the
+                    # record says no more than that it is planned, and nothing of it lives.
+                    if run.epoch not in self.created_epochs[-1:]:
                         self.created_epochs.append(run.epoch)
                     seen = RunSeen(run.name, run.epoch, RunPhase.PENDING, writer_alive=True)
                     self.runs.setdefault(run.name, seen)

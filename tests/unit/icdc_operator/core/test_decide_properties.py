@@ -47,8 +47,9 @@ class Machine(RuleBasedStateMachine):
         self.world.now += timedelta(seconds=seconds)
 
     # With the clock set back, the status lost and no trace left, nobody knows the last epoch but
-    # the state document in the index, which no decision reads: the run is then Fenced.
-    @precondition(lambda self: self.world.status.recent_runs)
+    # the state document in the index, which no decision reads: the run is then Fenced. So it is
+    # where others removed a run unseen, and the record that it is planned is dropped.
+    @precondition(lambda self: self.world.remembers_last_epoch)
     @rule(seconds=st.integers(1, 3600))
     def the_clock_is_set_back(self, seconds: int) -> None:
         self.clock_is_right = False
@@ -205,6 +206,19 @@ Machine.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestMachine = pytest.mark.unit(Machine.TestCase)
+
+
+@pytest.mark.unit
+def test_a_run_that_others_removed_unseen_is_created_again_as_it_was_recorded() -> None:
+    world = World()
+    world.step()
+    world.step()
+    (run,) = world.live
+    world.end(run.name, finished=True)
+    world.runs.clear()
+    world.step()
+    assert [(each.name, each.epoch) for each in world.live] == [(run.name, run.epoch)]
+    assert world.created_epochs == [run.epoch]
 
 
 @pytest.mark.unit
