@@ -218,12 +218,12 @@ def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str,
 
 
 def delete_files(table: IcebergTable, manifests: Manifests, names: Container[str]) -> list[Any]:
-    """The live delete files in these manifests that have these names, as Java has them, whole."""
+    """The live delete files in these manifests that have these names, in the order of the names, as
+    Java has them, whole."""
     bridge = table.bridge
     files = _read(table, manifests, "readDeleteManifest", None, None)
-    told = delete_names(bridge, files)
-    chosen = bridge.pick(files, [at for at, name in enumerate(told) if name in names])
-    return list(bridge.each(chosen))
+    told = sorted((name, at) for at, name in enumerate(delete_names(bridge, files)))
+    return bridge.each(bridge.pick(files, [at for name, at in told if name in names]))
 
 
 def _partitions(table: IcebergTable, files: Any) -> list[str | None]:
