@@ -6,6 +6,7 @@ fingerprint shows that it was only carried over; an id among the old rows alone 
 compaction, which removes and adds the same rows, writes nothing.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -21,7 +22,6 @@ from icdc_spark.diff.rows import (
     PLACE,
     among,
     by_values,
-    compared,
     keys,
     metadata_of,
     print_of,
@@ -144,15 +144,29 @@ def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     return with_expect(differing, expect).withColumn(ID, either)
 
 
+def _compared_old(
+    sides: Sides, spec: DocumentSpec, shape: Callable[[DataFrame, DocumentSpec, Column], DataFrame]
+) -> DataFrame:
+    """Old rows with their fingerprints, in the shape of `keys` or of `values`.
+
+    Of newly deleted rows only keys are read: they have no fingerprint and equal nothing.
+    """
+    unknown = F.lit(None).cast("long").alias(FINGERPRINT)
+    return sides.united(
+        (sides.removed, lambda rows: shape(rows, spec, print_of(rows, spec))),
+        (sides.gone, lambda rows: shape(rows, spec, unknown)),
+    )
+
+
 def _old_rows(sides: Sides, spec: DocumentSpec) -> DataFrame:
     """One row per old id."""
-    old = sides.united(
-        (sides.removed, lambda rows: compared(rows, spec)),
-        (sides.gone, lambda rows: keys(rows, spec, _unknown())),
-    )
-    return old.groupBy(F.col(ID).alias(OLD_ID)).agg(
-        F.max(FINGERPRINT).alias(_OLD_FINGERPRINT),
-        F.bool_or(F.col(FINGERPRINT).isNull()).alias(_OLD_UNKNOWN),
+    return (
+        _compared_old(sides, spec, keys)
+        .groupBy(F.col(ID).alias(OLD_ID))
+        .agg(
+            F.max(FINGERPRINT).alias(_OLD_FINGERPRINT),
+            F.bool_or(F.col(FINGERPRINT).isNull()).alias(_OLD_UNKNOWN),
+        )
     )
 
 
@@ -184,10 +198,7 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
 def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     is_new = F.col("new")
     fresh = sides.fresh_united(lambda rows: values(rows, spec, print_of(rows, spec)))
-    old = sides.united(
-        (sides.removed, lambda rows: values(rows, spec, print_of(rows, spec))),
-        (sides.gone, lambda rows: values(rows, spec, _unknown())),
-    )
+    old = _compared_old(sides, spec, values)
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
     grouped = by_values(both, spec).agg(
         F.count_if(is_new).alias("fresh"),
@@ -199,11 +210,6 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
     counted = observed(grouped, F.col("fresh") > 1, seen)
     carried_over = (F.col("new_fp") == F.col("old_fp")) & (F.col("unknown") == 0)
     return with_ids(counted.where(~F.coalesce(carried_over, F.lit(False))), spec)
-
-
-def _unknown() -> Column:
-    """Of newly deleted rows only keys are read: they have no fingerprint and equal nothing."""
-    return F.lit(None).cast("long").alias(FINGERPRINT)
 
 
 def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:

@@ -44,8 +44,8 @@ def keys(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
 def values(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
     """The values that make the id of each row of the index, and further columns."""
     found = filtered(rows, spec)
-    own = (cell(found, path).alias(_value_name(at)) for at, path in enumerate(spec.identifiers))
-    return found.select(*own, *also)
+    own = zip(spec.identifiers, _value_names(spec), strict=True)
+    return found.select(*(cell(found, path).alias(name) for path, name in own), *also)
 
 
 def by_values(rows: DataFrame, spec: DocumentSpec) -> GroupedData:
@@ -54,13 +54,13 @@ def by_values(rows: DataFrame, spec: DocumentSpec) -> GroupedData:
     Without that Spark first groups what each task has read, where nearly every key is alone: a
     fifth of the cost of comparing two sides, for nothing.
     """
-    names = [_value_name(at) for at in range(len(spec.identifiers))]
+    names = _value_names(spec)
     return rows.repartition(*names).groupBy(*names)
 
 
 def with_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Rows in the shape of `values` with their ids in place of these."""
-    names = [_value_name(at) for at in range(len(spec.identifiers))]
+    names = _value_names(spec)
     parts = [(F.col(name), path[-1]) for name, path in zip(names, spec.identifiers, strict=True)]
     return rows.withColumn(ID, joined(parts)).drop(*names)
 
@@ -70,11 +70,6 @@ def among(rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec) -> D
     found = filtered(rows, spec)
     ids = F.broadcast(few.select(column))
     return found.join(ids, on=document_id(found, spec) == ids[column], how="left_semi")
-
-
-def compared(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Id and fingerprint of each row of the index."""
-    return keys(rows, spec, print_of(rows, spec))
 
 
 def print_of(rows: DataFrame, spec: DocumentSpec) -> Column:
@@ -117,8 +112,8 @@ def _numbered(spec: DocumentSpec) -> Cells:
     return [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
 
 
-def _value_name(number: int) -> str:
-    return f"k{number}"
+def _value_names(spec: DocumentSpec) -> list[str]:
+    return [f"k{number}" for number in range(len(spec.identifiers))]
 
 
 def _cell_name(number: int) -> str:

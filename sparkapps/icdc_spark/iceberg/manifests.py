@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from icdc_spark.iceberg.planning import delete_names
+from icdc_spark.iceberg.planning import delete_names, equality_fields
 from icdc_spark.iceberg.tables import IcebergTable
 
 FILE = "org.apache.iceberg.ContentFile"
@@ -191,29 +191,27 @@ def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str,
     )
     columns = zip(
         bridge.texts(bridge.map(files, FILE, "manifestLocation")),
-        bridge.texts(bridge.map(files, FILE, "location")),
-        bridge.texts(bridge.map(files, _DELETE, "contentOffset")),
+        delete_names(bridge, files),
         bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
         bridge.texts(targets),
         _partitions(table, files),
         bridge.texts(bridge.map(files, FILE, "specId")),
-        bridge.texts(bridge.map(files, FILE, "equalityFieldIds")),
+        equality_fields(bridge, files),
         strict=True,
     )
     return [
         (
             manifest,
             DeleteEntry(
-                # Many deletion vectors share one file, so the offset counts.
-                name=f"{place}@{at}",
+                name=name,
                 sequence=int(sequence),
                 target=None if target == "null" else target,
                 partition=partition,
                 spec_id=int(spec_id),
-                fields=tuple(sorted(json.loads(compared) or ())),
+                fields=fields,
             ),
         )
-        for manifest, place, at, sequence, target, partition, spec_id, compared in columns
+        for manifest, name, sequence, target, partition, spec_id, fields in columns
     ]
 
 

@@ -4,6 +4,7 @@ Asks Iceberg's own planning, so that every kind of delete file is assigned as an
 Nothing here opens a data file.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -160,6 +161,13 @@ def delete_names(bridge: Bridge, deletes: Any) -> list[str]:
     locations = bridge.texts(bridge.map(deletes, _FILE, "location"))
     offsets = bridge.texts(bridge.map(deletes, _DELETE, "contentOffset"))
     return [f"{place}@{at}" for place, at in zip(locations, offsets, strict=True)]
+
+
+def equality_fields(bridge: Bridge, deletes: Any) -> list[tuple[int, ...]]:
+    """Of each delete file of a Java list the ids of the fields that it compares, sorted; none where
+    it names positions."""
+    told = bridge.texts(bridge.map(deletes, _FILE, "equalityFieldIds"))
+    return [tuple(sorted(json.loads(ids) or ())) for ids in told]
 
 
 def _deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:

@@ -11,7 +11,6 @@ to whole groups. That is exact where the partition is made of the values that ar
 partition can then hold them), and where all the deletes are later than all the files.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -24,7 +23,13 @@ from icdc_spark.iceberg.equality_deletes import (
     is_for_all_partitions,
     is_partition_of,
 )
-from icdc_spark.iceberg.planning import FileGroup, Listing, PlannedFile, delete_names
+from icdc_spark.iceberg.planning import (
+    FileGroup,
+    Listing,
+    PlannedFile,
+    delete_names,
+    equality_fields,
+)
 from icdc_spark.iceberg.tables import IcebergTable
 
 _FILE = "org.apache.iceberg.ContentFile"
@@ -125,11 +130,15 @@ def _deletes(
     """Those of the delete files of these data files that are wanted, by name."""
     bridge = table.bridge
     flat = bridge.flatten(bridge.map(listing.group(list(files)).tasks, _TASK, "deletes"))
-    methods = ("specId", "dataSequenceNumber", "equalityFieldIds")
-    columns = (bridge.texts(bridge.map(flat, _FILE, method)) for method in methods)
-    told = zip(delete_names(bridge, flat), *columns, strict=True)
+    told = zip(
+        delete_names(bridge, flat),
+        bridge.texts(bridge.map(flat, _FILE, "specId")),
+        bridge.texts(bridge.map(flat, _FILE, "dataSequenceNumber")),
+        equality_fields(bridge, flat),
+        strict=True,
+    )
     found = {
-        name: (at, int(spec), int(sequence), tuple(sorted(json.loads(ids) or ())))
+        name: (at, int(spec), int(sequence), ids)
         for at, (name, spec, sequence, ids) in enumerate(told)
         if name in wanted
     }
