@@ -122,6 +122,12 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
     by_value = plan.by_value or plan.keys_gone.files
     without_deletes = plan.deletes_before.files + plan.deletes_after.files == 0
     floor: dict[str, Way] = {FLOOR: ways.floor} if without_deletes else {}
+    if without_deletes and plan.removed.files:
+        floor |= {
+            f"reads of {strategy.value} alone": functools.partial(ways.reads, strategy=strategy)
+            for strategy in strategies
+            if strategy in (Strategy.TWO_READS, Strategy.LINEAGE)
+        }
     return {
         **views,
         **({IDS: ways.ids} if by_value else floor),

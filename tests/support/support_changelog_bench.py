@@ -19,7 +19,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import defaults
 from icdc_spark.diff.changes import Strategy, changes
+from icdc_spark.diff.lineage import LAST_UPDATED
 from icdc_spark.diff.plan import ChangePlan, planner
+from icdc_spark.diff.rows import print_of, values, whole
+from icdc_spark.diff.sides import read_sides
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.iceberg.tables import IcebergTable
@@ -113,6 +116,28 @@ class Ways:
         rows.agg(F.max(F.xxhash64("id"))).collect()
         return 0, 0
 
+    def reads(self, where: Range, strategy: Strategy) -> tuple[int, int]:
+        """What a strategy reads of a range without delete files, without comparing anything; of the
+        rows that are to be written, TWO_READS takes a hundredth, LINEAGE those that say so."""
+        table = IcebergTable.load(self._spark, CATALOG, where.table)
+        spec, plan = _planned(table, where)
+        told = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
+        with open_reader(self._spark, table, where.until, spec) as reader:
+            sides = read_sides(reader, plan, metadata=told)
+
+            def narrow(rows: DataFrame) -> DataFrame:
+                last = F.col(LAST_UPDATED) if told else print_of(rows, spec)
+                return values(rows, spec, last.alias("compared"))
+
+            def written(rows: DataFrame) -> DataFrame:
+                some = F.xxhash64("id") % 100 == 0
+                since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if told else some
+                return whole(rows.where(since), spec)
+
+            _decoded(sides.united((sides.added, narrow), (sides.removed, narrow)))
+            _decoded(sides.united((sides.added, written)))
+        return 0, 0
+
     def floor(self, where: Range) -> tuple[int, int]:
         """What a native engine needs for it; of ranges without delete files."""
         plan = self.plan(where)
@@ -168,6 +193,11 @@ def _swallowed(lines: DataFrame) -> tuple[int, int]:
     """Hands lines to Python workers, which do nothing with them; their number and bytes."""
     counted = lines.mapInArrow(_count, "lines long, bytes long").collect()
     return sum(row["lines"] for row in counted), sum(row["bytes"] for row in counted)
+
+
+def _decoded(rows: DataFrame) -> None:
+    """Looks at every cell in the tasks that read it."""
+    rows.agg(F.max(F.xxhash64(*rows.columns))).collect()
 
 
 def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -200,12 +200,15 @@ def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame
     fresh = sides.fresh_united(lambda rows: values(rows, spec, print_of(rows, spec)))
     old = _compared_old(sides, spec, values)
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
-    grouped = by_values(both, spec).agg(
+    grouped = by_values(
+        both,
+        spec,
         F.count_if(is_new).alias("fresh"),
         F.count_if(~is_new).alias("old"),
         F.max(F.when(is_new, F.col(FINGERPRINT))).alias("new_fp"),
         F.max(F.when(~is_new, F.col(FINGERPRINT))).alias("old_fp"),
         F.count_if(~is_new & F.col(FINGERPRINT).isNull()).alias("unknown"),
+        count=sides.count,
     )
     counted = observed(grouped, F.col("fresh") > 1, seen)
     carried_over = (F.col("new_fp") == F.col("old_fp")) & (F.col("unknown") == 0)

@@ -76,11 +76,14 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
         (sides.removed, lambda rows: values(rows, spec, was, known)),
         (sides.gone, lambda rows: values(rows, spec, was, long_ago)),
     )
-    grouped = by_values(looked_at, spec).agg(
+    grouped = by_values(
+        looked_at,
+        spec,
         F.count_if("now").alias("fresh"),
         F.count_if(~F.col("now")).alias("old"),
         F.min("last").alias("first"),
         F.max("last").alias("last"),
+        count=sides.count,
     )
     one_each = (F.col("fresh") == 1) & (F.col("old") == 1)
     # Not older than S alone: an old file that was put back has old rows, but others than S had.

@@ -6,7 +6,7 @@ Where many rows are told from few, they are grouped by the values that make thei
 an id, and values are cheaper to compare, and smaller. The few are given their ids then.
 """
 
-from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -20,6 +20,13 @@ ID, FINGERPRINT = "id", "fingerprint"
 
 PLACE = ("_file", "_pos")
 """The metadata columns that name one row of a data file."""
+
+GROUPED_ROWS, MOST_PARTITIONS = 250_000, 1_000
+"""Rows that are grouped together, and partitions up to which there are so few: what keys are looked
+up in should fit into a processor's cache. Left to itself, Spark makes a partition for each core."""
+
+_TASK_PARTITIONS = 8
+"""Such partitions that one task takes at most, one after the other, where there are fewer cores."""
 
 
 def metadata_of(spec: DocumentSpec) -> tuple[str, ...]:
@@ -48,14 +55,20 @@ def values(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
     return found.select(*(cell(found, path).alias(name) for path, name in own), *also)
 
 
-def by_values(rows: DataFrame, spec: DocumentSpec) -> GroupedData:
-    """Rows in the shape of `values`, grouped by them, after they were brought to one partition.
+def by_values(rows: DataFrame, spec: DocumentSpec, *told: Column, count: int | None) -> DataFrame:
+    """What is told of each key, of rows in the shape of `values`; `count` of them, if known.
 
-    Without that Spark first groups what each task has read, where nearly every key is alone: a
-    fifth of the cost of comparing two sides, for nothing.
+    They are brought to one partition before. Without that Spark first groups what each task has
+    read, where nearly every key is alone: a fifth of the cost of comparing two sides, for nothing.
     """
     names = _value_names(spec)
-    return rows.repartition(*names).groupBy(*names)
+    if count is None:
+        return rows.repartition(*names).groupBy(*names).agg(*told)
+    partitions = max(1, min(MOST_PARTITIONS, -(-count // GROUPED_ROWS)))
+    grouped = rows.repartition(partitions, *names).groupBy(*names).agg(*told)
+    # What is left of a partition is too little for tasks of its own.
+    cores = rows.sparkSession.sparkContext.defaultParallelism
+    return grouped.coalesce(max(cores, -(-partitions // _TASK_PARTITIONS)))
 
 
 def with_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:

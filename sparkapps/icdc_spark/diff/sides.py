@@ -30,7 +30,8 @@ Make = Callable[[DataFrame], DataFrame]
 class Sides:
     """The four kinds of rows, as read; None where the plan has no file that could hold any.
 
-    Nothing is computed before an action. `nothing` reads the same columns without rows.
+    Nothing is computed before an action. `nothing` reads the same columns without rows. `count` is
+    how many rows added and removed files have at most, None where there are other rows as well.
     """
 
     added: DataFrame | None
@@ -38,6 +39,7 @@ class Sides:
     gone: DataFrame | None
     undone: DataFrame | None
     nothing: Callable[[], DataFrame]
+    count: int | None
 
     def united(self, *parts: tuple[DataFrame | None, Make]) -> DataFrame:
         """What is made of some kinds, together: what cannot be there costs no planning."""
@@ -64,12 +66,15 @@ def read_sides(reader: Reader, plan: ChangePlan, *, metadata: Sequence[str] = ()
     hidden = _without(after, before)
     if hidden is not None:
         gone.append(hidden.drop(*MARKED))
+    undone = _without(before, after)
+    counted = plan.added.records + plan.removed.records
     return Sides(
         added=_read(reader, plan.added, metadata),
         removed=_read(reader, plan.removed, metadata),
         gone=union(gone) if gone else None,
-        undone=_without(before, after),
+        undone=undone,
         nothing=lambda: reader.read(reader.nothing, metadata=metadata),
+        count=None if gone or undone is not None else counted,
     )
 
 

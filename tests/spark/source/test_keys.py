@@ -1,7 +1,9 @@
 """Ids in changes: rows are told apart by the values of their keys, and get their ids afterwards."""
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
+from icdc_spark.diff import rows as diff_rows
 from icdc_spark.diff.changes import Strategy
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 
@@ -44,11 +46,19 @@ CREATED = [
 
 
 @pytest.mark.parametrize(
-    ("mode", "version"), [(COPY_ON_WRITE, 2), (COPY_ON_WRITE, 3), (MERGE_ON_READ, 3)]
+    ("mode", "version", "together"),
+    [
+        (COPY_ON_WRITE, 2, 250_000),
+        (COPY_ON_WRITE, 2, 2),
+        (COPY_ON_WRITE, 3, 250_000),
+        (COPY_ON_WRITE, 3, 2),
+        (MERGE_ON_READ, 3, 250_000),
+    ],
 )
 def test_every_way_of_comparing_gives_the_ids_of_an_export(
-    lake: Lake, mode: str, version: int
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, mode: str, version: int, together: int
 ) -> None:
+    monkeypatch.setattr(diff_rows, "GROUPED_ROWS", together)
     name = lake.create(COLUMNS, mode=mode, version=version)
     rows = ", ".join(KEPT + UPDATED + DELETED)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {rows}")
@@ -69,6 +79,22 @@ def test_every_way_of_comparing_gives_the_ids_of_an_export(
     for strategy, batch in batches.items():
         assert set(batch.ops) == expected, strategy
         assert len(batch.ops) == len(expected), strategy
+
+
+@pytest.mark.parametrize(
+    ("count", "tasks"),
+    [(0, 1), (1, 1), (2_000, 2), (16_000, 2), (16_001, 3), (8_000_000, 125)],
+)
+def test_a_task_groups_a_bounded_number_of_rows_and_small_ones_share_a_task(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, count: int, tasks: int
+) -> None:
+    assert lake.session.sparkContext.defaultParallelism == 2
+    monkeypatch.setattr(diff_rows, "GROUPED_ROWS", 1_000)
+    spec = lake.spec(lake.create("id bigint, v string"))
+    rows = lake.session.range(100).selectExpr("id % 10 as k0")
+    grouped = diff_rows.by_values(rows, spec, F.count(F.lit(1)).alias("rows"), count=count)
+    assert grouped.rdd.getNumPartitions() == tasks
+    assert {(row["k0"], row["rows"]) for row in grouped.collect()} == {(k, 10) for k in range(10)}
 
 
 def exported(lake: Lake, name: str) -> dict[str, str | None]:
