@@ -27,11 +27,13 @@ _SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
 
 
 class Staging:
-    """The staged groups of one reader. `table` is the Java table whose schema the reads show."""
+    """The staged groups of one reader. `table` is the Java table whose schema the reads show;
+    `in_batches` lets Iceberg read many values of a column at once where it can."""
 
-    def __init__(self, bridge: Bridge, table: Any) -> None:
+    def __init__(self, bridge: Bridge, table: Any, *, in_batches: bool = True) -> None:
         self._bridge = bridge
         self._table = table
+        self._in_batches = in_batches
         self._names: list[str] = []
 
     def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
@@ -42,7 +44,10 @@ class Staging:
         self._names.append(name)
         self._manager().stageTasks(self._table, name, tasks)
         self._cache().add(name, self._table)
-        frame = self._bridge.session.read.format("iceberg").load(name)
+        source = self._bridge.session.read.format("iceberg")
+        if not self._in_batches:
+            source = source.option("vectorization-enabled", "false")
+        frame = source.load(name)
         return self._with_metadata(frame, metadata) if metadata else frame
 
     def close(self) -> None:

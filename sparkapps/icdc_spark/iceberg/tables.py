@@ -215,6 +215,11 @@ class IcebergTable:
             return schema
         return self.bridge.statics("org.apache.iceberg.types.TypeUtil").selectNot(schema, unwanted)
 
+    def has_had(self, types: Set[str]) -> bool:
+        """Whether a column, now or in a schema that is still known, holds a type of these names."""
+        texts = (self.bridge.statics(SCHEMA_PARSER).toJson(each) for each in self._schemas())
+        return any(holds(field, types) for text in texts for field in parse_schema(text).fields)
+
     def _schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)
         if info is None or info.schema_id is None:
@@ -222,12 +227,15 @@ class IcebergTable:
         return self.java.schemas().get(info.schema_id)
 
     def _widened(self, schema: Any) -> Any:
-        all_schemas = self.bridge.lists.newArrayList(self.java.schemas().values())
-        if all_schemas.size() == 1:
+        all_schemas = self._schemas()
+        if len(all_schemas) == 1:
             return schema
         parser = self.bridge.statics(SCHEMA_PARSER)
-        texts = [parser.toJson(each) for each in self.bridge.each(all_schemas)]
+        texts = [parser.toJson(each) for each in all_schemas]
         return parser.fromJson(widest(str(parser.toJson(schema)), texts))
+
+    def _schemas(self) -> list[Any]:
+        return self.bridge.each(self.bridge.lists.newArrayList(self.java.schemas().values()))
 
     def _metadata(self) -> Any:
         return self.java.operations().current()

@@ -12,6 +12,10 @@ from icdc_spark.iceberg.staging import Staging
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.reader import SnapshotReader
 
+_NOT_IN_BATCHES = frozenset({"variant"})
+"""Types, of format 3, with which files cannot be read by columns, even of other columns alone:
+Iceberg 1.12 then fails at a variant in a list or a map, and at one stored in typed parts."""
+
 
 class StagedReader(SnapshotReader):
     """A `Reader` of all columns that Spark can load."""
@@ -19,7 +23,9 @@ class StagedReader(SnapshotReader):
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
         with source_errors(table.name):
-            self._staging = Staging(table.bridge, table.pinned(snapshot_id))
+            in_batches = table.format_version < 3 or not table.has_had(_NOT_IN_BATCHES)
+            pinned = table.pinned(snapshot_id)
+            self._staging = Staging(table.bridge, pinned, in_batches=in_batches)
 
     @property
     def tells_lineage(self) -> bool:

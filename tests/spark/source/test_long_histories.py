@@ -25,9 +25,15 @@ from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 pytestmark = pytest.mark.spark
 
 TOGETHER = {"plain": (PLAIN, 10), "all-types": (EVERY, 5), "not-for-spark": (TEXTS, 5)}
-"""How many histories are evaluated together, by the columns that they have."""
-HISTORIES = int(os.environ.get("ICDC_HISTORIES") or 20)
-"""How many are played about; ICDC_HISTORIES says another number."""
+"""How many histories are evaluated together at least, by the columns that they have."""
+STREAMS, REPEATED = 8, 5
+"""Likewise of streams, which come in two kinds, and of repeated keys."""
+_ROUND = sum(count for _, count in TOGETHER.values()) + 2 * STREAMS + REPEATED
+HISTORIES = int(os.environ.get("ICDC_HISTORIES") or 500)
+"""How many are played at least; ICDC_HISTORIES says another number."""
+TIMES = min(5, max(1, HISTORIES // _ROUND))
+"""How many times as many are evaluated together: that costs little more than evaluating few."""
+ROUNDS = range(-(-HISTORIES // (_ROUND * TIMES)))
 SYNCS = 2
 """How many syncs of a history are looked at, beside one between any two snapshots."""
 STATEMENTS = 0.01
@@ -40,10 +46,7 @@ KINDS = (
     Kind(mode=MERGE_ON_READ, version=2, upgrades=True),
     Kind(mode=MERGE_ON_READ, version=3),
 )
-STREAMS = 8
-"""How many histories of streams are evaluated together."""
 STREAMED = tuple(each for each in KINDS if each.merges_on_read and each.version >= 2)
-ROUNDS = range(-(-HISTORIES // sum(count for _, count in TOGETHER.values())))
 
 
 @pytest.mark.timeout(1800)
@@ -56,7 +59,7 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
     columns: str,
     number: int,
 ) -> None:
-    types, count = TOGETHER[columns]
+    types, count = TOGETHER[columns][0], TOGETHER[columns][1] * TIMES
     histories, operations = [], 0
     for position, kind in zip(range(count), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
@@ -96,7 +99,7 @@ def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
     if large:  # as if the tables were: deletes that name ids are then believed
         monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
     pairs = []
-    for position in range(STREAMS):
+    for position in range(STREAMS * TIMES):
         own = random.Random(rng.getrandbits(64))
         history = History(lake.session, lake.new_name(), own.choice(STREAMED), PLAIN, own, position)
         play(history, operations=own.randint(10, 20), statements=0, chances=STREAM)
@@ -114,8 +117,9 @@ def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
     assert told if large else by_value, "no equality delete was met"
     record_property(
         "tried",
-        f"{STREAMS} histories of streams: {len(pairs)} pairs of snapshots, {checked} batches, of "
-        f"{by_value} pairs deletes looked up by value, of {told} deletes that told the keys",
+        f"{STREAMS * TIMES} histories of streams: {len(pairs)} pairs of snapshots, {checked} "
+        f"batches, of {by_value} pairs deletes looked up by value, of {told} deletes that told "
+        "the keys",
     )
 
 
@@ -125,7 +129,7 @@ def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
     lake: Lake, rng: random.Random, record_property: Callable[[str, object], None], number: int
 ) -> None:
     operations = written = 0
-    for position, kind in enumerate(KINDS):
+    for position, kind in zip(range(REPEATED * TIMES), itertools.cycle(KINDS), strict=False):
         own = random.Random(rng.getrandbits(64))
         repeating = replace(kind, repeats_keys=True)
         history = History(lake.session, lake.new_name(), repeating, PLAIN, own, position)
@@ -142,7 +146,7 @@ def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
     assert written, "no key was repeated"
     record_property(
         "tried",
-        f"{len(KINDS)} histories with repeated keys of {operations} operations: "
+        f"{REPEATED * TIMES} histories with repeated keys of {operations} operations: "
         f"{written} times a key of several rows was written",
     )
 

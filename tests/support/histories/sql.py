@@ -9,7 +9,7 @@ from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, Stored
 from histories.history import History, rows_of
 from histories.rows import Said
-from support_lake import CATALOG
+from support_lake import CATALOG, rows_one_by_one
 
 
 def update(history: History) -> Said:
@@ -65,10 +65,11 @@ def merge(history: History) -> Said:
 def _run(history: History, statement: str, rows: list[Cells]) -> Said:
     text = statement.format(f"{CATALOG}.{history.name}")
     before = history.head
-    history.session.sql(text).collect()
-    history.java.refresh()
-    if history.head != before:
-        history.landed(_found(history, rows))
+    with rows_one_by_one(history.session):
+        history.session.sql(text).collect()
+        history.java.refresh()
+        if history.head != before:
+            history.landed(_found(history, rows))
     return text
 
 
