@@ -34,8 +34,9 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.readers.reader import Reader
 
-ONE_READ_BYTES = 64 * 1024 * 1024
-"""Compressed bytes of added files up to which whole rows go through the join at once."""
+ONE_READ_BYTES = 32 * 1024 * 1024
+"""Compressed bytes of added files up to which whole rows go through the join at once. 37 MB take as
+long either way, and more of the processor so (docs/benchmarks.md, ten commits)."""
 
 FEW_ROWS = 200_000
 """Rows of changed files up to which comparing them is cheaper than asking them when they were
