@@ -114,7 +114,7 @@ soak-operator: setup ## all that can go wrong in the operator's stories, on a re
 
 soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
 	ICDC_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 \
-	  tests/spark/source/test_long_histories.py
+	  tests/spark/source/test_long_histories.py tests/spark/source/test_stream_histories.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

@@ -1,0 +1,94 @@
+"""Random histories of tables that streams upsert into, and of tables whose keys come repeatedly.
+
+As in `test_long_histories`; of a key with several rows the batch gives one of them.
+"""
+
+import itertools
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from histories.checking import check_model, check_together, pair
+from histories.columns import PLAIN
+from histories.history import History
+from histories.playing import STREAM, UPSERTS, play
+from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
+from histories.twins import Chosen, check_twins
+from icdc_spark.iceberg import key_deletes
+from support_lake import Lake
+
+pytestmark = pytest.mark.spark
+
+STREAMED = tuple(each for each in KINDS if each.merges_on_read and each.version >= 2)
+SYNCS = 2
+"""How many syncs of a history of repeated keys are looked at."""
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", ROUNDS)
+@pytest.mark.parametrize("large", [False, True])
+def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
+    lake: Lake,
+    rng: random.Random,
+    record_property: Callable[[str, object], None],
+    monkeypatch: pytest.MonkeyPatch,
+    large: bool,
+    number: int,
+) -> None:
+    if large:  # as if the tables were: deletes that name ids are then believed
+        monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
+    pairs = []
+    for position in range(STREAMS * TIMES):
+        own = random.Random(rng.getrandbits(64))
+        history = History(lake.session, lake.new_name(), own.choice(STREAMED), PLAIN, own, position)
+        play(history, operations=own.randint(10, 20), statements=0, chances=STREAM)
+        play(history, operations=2, statements=0, chances=UPSERTS)
+        check_model(history, [history.head])
+        known = list(history.states)
+        first = own.randrange(len(known) - 2)
+        ends = [(first, min(len(known) - 1, first + own.randint(1, 4))), (-3, -1)]
+        pairs += [pair(history, known[since], known[until]) for since, until in ends]
+    checked = check_together(pairs)
+    for history in {each.history for each in pairs}:
+        shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
+    by_value = sum(1 for each in pairs if each.plan.by_value)
+    told = sum(1 for each in pairs if each.plan.keys_gone.files)
+    assert told if large else by_value, "no equality delete was met"
+    record_property(
+        "tried",
+        f"{STREAMS * TIMES} histories of streams: {len(pairs)} pairs of snapshots, {checked} "
+        f"batches, of {by_value} pairs deletes looked up by value, of {told} deletes that told "
+        "the keys",
+    )
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("number", ROUNDS)
+def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
+    lake: Lake, rng: random.Random, record_property: Callable[[str, object], None], number: int
+) -> None:
+    operations = written = 0
+    for position, kind in zip(range(REPEATED * TIMES), itertools.cycle(KINDS), strict=False):
+        own = random.Random(rng.getrandbits(64))
+        repeating = replace(kind, repeats_keys=True)
+        history = History(lake.session, lake.new_name(), repeating, PLAIN, own, position)
+        wanted = own.randint(10, 40)
+        play(history, operations=wanted, statements=0)
+        operations += wanted
+        known = list(history.states)
+        ends = sorted(own.sample(known, k=min(SYNCS, len(known))), key=known.index)
+        check_model(history, ends)
+        chosen: Chosen = {}
+        for since, until in zip([None, *ends], ends, strict=False):
+            written += check_twins(history, since, until, chosen)
+        shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
+    assert written, "no key was repeated"
+    record_property(
+        "tried",
+        f"{REPEATED * TIMES} histories with repeated keys of {operations} operations: "
+        f"{written} times a key of several rows was written",
+    )
