@@ -28,12 +28,12 @@ _SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
 
 class Staging:
     """The staged groups of one reader. `table` is the Java table whose schema the reads show;
-    `in_batches` lets Iceberg read many values of a column at once where it can."""
+    `by_columns` lets Iceberg read many values of a column at once where it can."""
 
-    def __init__(self, bridge: Bridge, table: Any, *, in_batches: bool = True) -> None:
+    def __init__(self, bridge: Bridge, table: Any, *, by_columns: bool = True) -> None:
         self._bridge = bridge
         self._table = table
-        self._in_batches = in_batches
+        self._by_columns = by_columns
         self._names: list[str] = []
 
     def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
@@ -45,7 +45,7 @@ class Staging:
         self._manager().stageTasks(self._table, name, tasks)
         self._cache().add(name, self._table)
         source = self._bridge.session.read.format("iceberg")
-        if not self._in_batches:
+        if not self._by_columns:
             source = source.option("vectorization-enabled", "false")
         frame = source.load(name)
         return self._with_metadata(frame, metadata) if metadata else frame

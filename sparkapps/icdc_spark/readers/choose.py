@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.forms import READ_AS_TEXT, holds
-from icdc_spark.documents.schema import Field, Schema
+from icdc_spark.documents.schema import Field, Primitive, Schema
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.reader import Reader
-from icdc_spark.readers.staged import StagedReader
+from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
 
 
 def open_reader(
@@ -19,25 +19,33 @@ def open_reader(
 ) -> Reader:
     """A reader of one snapshot for these documents; raises UnsupportedType where none fits."""
     needed = list(_needed(table.schema(snapshot_id), spec))
-    texts = _texts(needed)
-    if not texts:
+    if _reads(table, needed):
         return StagedReader(session, table, snapshot_id)
     # What it is made of takes as long to load as all the rest of the application, for few tables.
     from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
 
     for column in needed:
         if holds(column, NOT_BY_ARROW):
+            texts = [f"column `{each.name}` a {each.type}" for each in _texts(needed)]
             raise UnsupportedType(
-                f"{table.name}: column `{column.name}` holds a {column.type} and column "
-                f"`{texts[0].name}` a {texts[0].type}, and no reader can read both; leave one of "
-                "them out by naming the other columns in `columns`"
+                f"{table.name}: column `{column.name}` holds a {column.type} and "
+                f"{(*texts, 'files of the table a time')[0]}, and no reader can read both; leave "
+                f"{'one of them' if texts else 'it'} out by naming the other columns in `columns`"
             )
     return ArrowReader(session, table, snapshot_id)
 
 
 def will_tell_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
     """What `Reader.tells_lineage` of the table's reader is going to be, without opening it."""
-    return not _texts(list(_needed(table.schema(snapshot_id), spec)))
+    return _reads(table, list(_needed(table.schema(snapshot_id), spec)))
+
+
+def _reads(table: IcebergTable, columns: Sequence[Field]) -> bool:
+    """Whether Spark's own reader reads these columns of a table."""
+    if _texts(columns):
+        return False
+    by_rows = any(not isinstance(column.type, Primitive) for column in columns)
+    return not (by_rows and table.has_had(NOT_BY_ROWS))
 
 
 def _texts(columns: Sequence[Field]) -> list[Field]:

@@ -12,9 +12,10 @@ from icdc_spark.iceberg.staging import Staging
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.reader import SnapshotReader
 
-_NOT_IN_BATCHES = frozenset({"variant"})
-"""Types, of format 3, with which files cannot be read by columns, even of other columns alone:
-Iceberg 1.12 then fails at a variant in a list or a map, and at one stored in typed parts."""
+NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
+"""Types with which Iceberg 1.12 cannot read files in one of its two ways, other columns alone
+included: it reads by columns what is of primitive types, and fails there at a variant in a list or
+a map and at one stored in typed parts."""
 
 
 class StagedReader(SnapshotReader):
@@ -23,9 +24,13 @@ class StagedReader(SnapshotReader):
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
         with source_errors(table.name):
-            in_batches = table.format_version < 3 or not table.has_had(_NOT_IN_BATCHES)
+            by_columns = (
+                table.format_version < 3  # which has no variants
+                or not table.has_had(_NOT_BY_COLUMNS)
+                or table.has_had(NOT_BY_ROWS)
+            )
             pinned = table.pinned(snapshot_id)
-            self._staging = Staging(table.bridge, pinned, in_batches=in_batches)
+            self._staging = Staging(table.bridge, pinned, by_columns=by_columns)
 
     @property
     def tells_lineage(self) -> bool:

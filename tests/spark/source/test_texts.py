@@ -216,6 +216,46 @@ def test_a_variant_beside_them_is_refused_and_may_be_left_out(lake: Lake) -> Non
         assert exported.short == [("c", "1")]
 
 
+NESTED = {
+    "struct": {
+        "type": "struct",
+        "fields": [{"id": 50, "name": "x", "type": "int", "required": False}],
+    },
+    "list": {"type": "list", "element-id": 50, "element": "int", "element-required": False},
+}
+
+
+@pytest.mark.parametrize("nested", NESTED)
+@pytest.mark.parametrize("kept", [True, False], ids=["left-out", "dropped"])
+def test_a_time_that_is_left_out_or_was_dropped_does_not_hinder_nested_columns(
+    lake: Lake, nested: str, kept: bool
+) -> None:
+    name = create(lake, {"t": "time", "s": NESTED[nested]})
+    writer(lake, name).append([{"id": 1}])
+    if not kept:
+        lake.table(name).java.updateSchema().deleteColumn("t").commit()
+        writer(lake, name).append([{"id": 2}])
+    since = lake.head(name)
+    writer(lake, name).append([{"id": 3}])
+    (exported,) = lake.export(name, columns=("id", "s"))
+    assert exported.short == [("c", key) for key in ("1", "2", "3") if key != "2" or not kept]
+    assert lake.changes(name, since, columns=("id", "s")).short == [("c", "3")]
+
+
+def test_a_nested_variant_in_files_with_a_time_is_refused(lake: Lake) -> None:
+    listed = {"type": "list", "element-id": 50, "element": "variant", "element-required": False}
+    name = create(lake, {"t": "time", "v": listed})
+    writer(lake, name).append([{"id": 1}])
+
+    with pytest.raises(UnsupportedType) as caught:
+        lake.export(name, columns=("id", "v"))
+
+    assert f"{name}: column `v` holds a list" in str(caught.value)
+    assert "and files of the table a time, and no reader can read both; leave it out" in str(
+        caught.value
+    )
+
+
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 def test_files_of_other_formats_are_refused_by_name(lake: Lake, file_format: str) -> None:
     name = create(lake, {"t": "time"})
