@@ -63,11 +63,10 @@ def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any
     found = {}
     for name in options.scenarios:
         started = time.monotonic()
-        make, share = SCENARIOS[name]
-        where = make(spark, options.rows // share)
+        where = SCENARIOS[name](spark, options.rows)
         made = round(time.monotonic() - started, 1)
         found[name] = {
-            "rows": options.rows // share,
+            "rows": options.rows,
             "making_seconds": made,
             **_compared(ways, meter, where, options.rounds),
         }
@@ -146,21 +145,14 @@ def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
     return {**medians, "every_cpu_seconds": [cost.cpu_seconds for cost in costs]}
 
 
-SCENARIOS: Mapping[str, tuple[Callable[[SparkSession, int], Range], int]] = {
-    COPY_ON_WRITE: (
-        lambda spark, rows: two_commits(spark, rows, mode=COPY_ON_WRITE, table="cow"),
-        1,
-    ),
-    MERGE_ON_READ: (
-        lambda spark, rows: two_commits(spark, rows, mode=MERGE_ON_READ, table="mor"),
-        1,
-    ),
-    "equality deletes": (upserts, 1),
-    "compaction": (compaction, 1),
-    # Making and viewing ten commits of all rows would take most of the time.
-    "ten commits": (ten_commits, 8),
+SCENARIOS: Mapping[str, Callable[[SparkSession, int], Range]] = {
+    COPY_ON_WRITE: functools.partial(two_commits, mode=COPY_ON_WRITE, table="cow"),
+    MERGE_ON_READ: functools.partial(two_commits, mode=MERGE_ON_READ, table="mor"),
+    "equality deletes": upserts,
+    "compaction": compaction,
+    "ten commits": ten_commits,
 }
-"""How a range is made, and what share of the rows it gets."""
+"""How a range is made."""
 
 
 def _markdown(name: str, found: Mapping[str, Any]) -> str:
