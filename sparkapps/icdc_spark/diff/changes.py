@@ -32,6 +32,7 @@ from icdc_spark.diff.rows import (
 from icdc_spark.diff.sides import OLD_ID, TWIN, Make, Sides, observed, read_sides, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.readers.reader import Reader
 
 ONE_READ_BYTES = 32 * 1024 * 1024
@@ -77,7 +78,7 @@ def choose(plan: ChangePlan, *, lineage: bool = True) -> Strategy:
 def export_lines(reader: Reader, chunk: Chunk, spec: DocumentSpec, *, version: int) -> Lines:
     """Every row of a chunk as an index operation."""
     with source_errors(reader.table_name):
-        rows = whole(reader.read(chunk.group, metadata=metadata_of(spec)), spec)
+        rows = _appended(reader, chunk.group, spec)
         return to_lines(with_expect(rows, CREATED), spec, version=version)
 
 
@@ -99,7 +100,7 @@ def changes(
         seen = Observation()
         match chosen:
             case Strategy.APPEND:
-                rows = whole(reader.read(plan.added, metadata=metadata_of(spec)), spec)
+                rows = _appended(reader, plan.added, spec)
                 return to_lines(with_expect(rows, CREATED), spec, version=version)
             case Strategy.STREAM:
                 return to_lines(_stream(reader, plan, spec), spec, version=version)
@@ -129,6 +130,11 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
         key = _keys_of(spec)
         kinds = (sides.added, sides.removed, sides.gone, sides.undone)
         return sides.united(*((rows, key) for rows in kinds)).distinct()
+
+
+def _appended(reader: Reader, group: FileGroup, spec: DocumentSpec) -> DataFrame:
+    """Rows that have nothing to be compared with."""
+    return whole(reader.read(group, metadata=metadata_of(spec)), spec, compared=False)
 
 
 def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
@@ -238,7 +244,7 @@ def _lineage(
     if plan.lineage_since is None or not reader.tells_lineage:
         raise Bug(f"{reader.table_name}: rows do not say when they were last written")
     sides = read_sides(reader, plan, metadata=(LAST_UPDATED,))
-    return by_lineage(reader, sides, spec, since=plan.lineage_since, seen=seen)
+    return by_lineage(reader, plan.added, sides, spec, since=plan.lineage_since, seen=seen)
 
 
 def _keys_of(spec: DocumentSpec) -> Make:

@@ -1,17 +1,20 @@
 """The step for tables of format 3, whose rows say themselves when they were last written.
 
 A row of an added file that was not written since the earlier snapshot was only carried over: no
-fingerprint is needed, and only ids travel. Rows are never told apart by `_row_id`, because released
-writers give rows other ones. Whether rows can be believed is decided where the batch is planned.
+fingerprint is needed, and only ids travel, or less where bitmaps of the keys will do (`bitmaps`).
+Rows are never told apart by `_row_id`, because released writers give rows other ones. Whether rows
+can be believed is decided where the batch is planned.
 """
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
+from icdc_spark.diff import bitmaps
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
 from icdc_spark.diff.rows import ID, by_values, values, whole, with_ids
-from icdc_spark.diff.sides import OLD_ID, Sides, observed, winners
+from icdc_spark.diff.sides import OLD_ID, Make, Sides, observed, winners
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.readers.reader import Reader
 
 LAST_UPDATED = "_last_updated_sequence_number"
@@ -27,13 +30,46 @@ BROADCAST_IDS = 200_000
 
 
 def by_lineage(
-    reader: Reader, sides: Sides, spec: DocumentSpec, *, since: int, seen: Observation
+    reader: Reader,
+    added: FileGroup,
+    sides: Sides,
+    spec: DocumentSpec,
+    *,
+    since: int,
+    seen: Observation,
 ) -> DataFrame | None:
-    """The operations; `since` is the sequence number of the earlier snapshot.
+    """The operations; `since` is the sequence number of the earlier snapshot, and `sides` were read
+    of `added` and other files.
 
     None when more rows than BROADCAST_IDS call themselves new: rows that were rewritten by an
     overwrite do so, and to send them all again costs more than to compare them.
     """
+    if bitmaps.suits(reader, added, sides, spec):
+        compared = bitmaps.compare(reader, sides, spec, _age(), since=since)
+        if compared is not None:
+            return _by_bitmaps(compared, sides, spec, since, seen)
+    return _by_keys(reader, sides, spec, since, seen)
+
+
+def _by_bitmaps(
+    compared: bitmaps.Compared, sides: Sides, spec: DocumentSpec, since: int, seen: Observation
+) -> DataFrame | None:
+    if compared.upserts > BROADCAST_IDS:
+        return None
+    known = compared.old.where("lives").select(F.col(ID).alias(OLD_ID))
+    rows = sides.united((sides.added, _shaped(spec, compared=False, since=since)))
+    if not compared.upserts:
+        rows = rows.where(F.lit(False))  # the files are then not read again
+    met = rows.join(F.broadcast(known), on=F.col(ID) == F.col(OLD_ID), how="left")
+    upserts = with_expect(met, F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED))
+    deletes = with_expect(compared.old.where("not lives").select(ID), DELETED)
+    # Each added row has a key of its own.
+    return observed(upserts.unionByName(deletes, allowMissingColumns=True), F.lit(False), seen)
+
+
+def _by_keys(
+    reader: Reader, sides: Sides, spec: DocumentSpec, since: int, seen: Observation
+) -> DataFrame | None:
     ids = reader.keep(_touched(sides, spec, since, seen))
     told = ids.where("fresh > 0").agg(
         F.count(F.lit(1)).alias("upserts"), F.count_if(~_is_plain(since)).alias("odd")
@@ -48,11 +84,8 @@ def by_lineage(
     )
     # Of an id with several rows any may be the document, also one that was carried over.
     rows = sides.united(
-        (
-            sides.added,
-            lambda added: whole(added if odd else added.where(_written_since(since)), spec),
-        ),
-        (sides.undone, lambda undone: whole(undone, spec)),
+        (sides.added, _shaped(spec, compared=odd > 0, since=None if odd else since)),
+        (sides.undone, _shaped(spec, compared=odd > 0)),
     )
     if not upserts:
         rows = rows.where(F.lit(False))  # the files are then not read again
@@ -67,7 +100,7 @@ def _touched(sides: Sides, spec: DocumentSpec, since: int, seen: Observation) ->
     oldest and the youngest of them were written; ids whose only row was carried over are left out.
     """
     now, was = F.lit(True).alias("now"), F.lit(False).alias("now")
-    known = F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN)).alias("last")
+    known = _age().alias("last")
     unknown = F.lit(_UNKNOWN).alias("last")
     long_ago = F.lit(_LONG_AGO).cast("long").alias("last")
     looked_at = sides.united(
@@ -97,6 +130,15 @@ def _is_plain(since: int) -> Column:
     return (F.col("fresh") == 1) & (F.col("old") <= 1) & (F.col("last") > since)
 
 
-def _written_since(since: int) -> Column:
-    """Whether a row was written after a snapshot; one of unknown age counts as written."""
-    return F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN)) > since
+def _shaped(spec: DocumentSpec, *, compared: bool, since: int | None = None) -> Make:
+    """Makes whole rows, only those written after a sequence number if one is given."""
+
+    def made(rows: DataFrame) -> DataFrame:
+        return whole(rows if since is None else rows.where(_age() > since), spec, compared=compared)
+
+    return made
+
+
+def _age() -> Column:
+    """When a row was written; one of unknown age counts as written just now."""
+    return F.coalesce(F.col(LAST_UPDATED), F.lit(_UNKNOWN))

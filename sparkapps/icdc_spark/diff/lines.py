@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import ID, non_finite_of, source_of
+from icdc_spark.diff.rows import ID, written_of
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.serialise import delete_line, index_line
 
@@ -59,10 +59,11 @@ def to_lines(
 ) -> Lines:
     """Serialises operations: rows in the shape of `whole`, with `expect`; deletes need only ids."""
     deleted = F.col(EXPECT) == DELETED
+    source, non_finite = written_of(spec)
     line = F.when(deleted, delete_line(F.col(ID), version=version)).otherwise(
-        index_line(F.col(ID), source_of(spec), version=version)
+        index_line(F.col(ID), source, version=version)
     )
-    lost = F.when(deleted, F.lit(0)).otherwise(non_finite_of(spec))
+    lost = F.when(deleted, F.lit(0)).otherwise(non_finite)
     made = operations.select(line.alias("line"), F.col(EXPECT), lost.alias("non_finite"))
     written = Observation()
     observed = made.observe(

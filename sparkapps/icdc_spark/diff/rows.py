@@ -51,8 +51,13 @@ def keys(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
 def values(rows: DataFrame, spec: DocumentSpec, *also: Column) -> DataFrame:
     """The values that make the id of each row of the index, and further columns."""
     found = filtered(rows, spec)
-    own = zip(spec.identifiers, _value_names(spec), strict=True)
+    own = zip(spec.identifiers, value_names(spec), strict=True)
     return found.select(*(cell(found, path).alias(name) for path, name in own), *also)
+
+
+def value_names(spec: DocumentSpec) -> list[str]:
+    """What the columns of `values` are called that make ids."""
+    return [f"k{number}" for number in range(len(spec.identifiers))]
 
 
 def by_values(rows: DataFrame, spec: DocumentSpec, *told: Column, count: int | None) -> DataFrame:
@@ -61,7 +66,7 @@ def by_values(rows: DataFrame, spec: DocumentSpec, *told: Column, count: int | N
     They are brought to one partition before. Without that Spark first groups what each task has
     read, where nearly every key is alone: a fifth of the cost of comparing two sides, for nothing.
     """
-    names = _value_names(spec)
+    names = value_names(spec)
     if count is None:
         return rows.repartition(*names).groupBy(*names).agg(*told)
     partitions = max(1, min(MOST_PARTITIONS, -(-count // GROUPED_ROWS)))
@@ -73,7 +78,7 @@ def by_values(rows: DataFrame, spec: DocumentSpec, *told: Column, count: int | N
 
 def with_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Rows in the shape of `values` with their ids in place of these."""
-    names = _value_names(spec)
+    names = value_names(spec)
     parts = [(F.col(name), path[-1]) for name, path in zip(names, spec.identifiers, strict=True)]
     return rows.withColumn(ID, joined(parts)).drop(*names)
 
@@ -90,25 +95,22 @@ def print_of(rows: DataFrame, spec: DocumentSpec) -> Column:
     return fingerprint(_read(rows, spec)).alias(FINGERPRINT)
 
 
-def whole(rows: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Id, fingerprint and all cells of each row of the index."""
+def whole(rows: DataFrame, spec: DocumentSpec, *, compared: bool = True) -> DataFrame:
+    """Id, fingerprint where rows are compared, and all cells of each row of the index."""
     found = filtered(rows, spec)
     cells = _read(found, spec)
     return found.select(
         document_id(found, spec).alias(ID),
-        fingerprint(cells).alias(FINGERPRINT),
+        *([fingerprint(cells).alias(FINGERPRINT)] if compared else []),
         *[value.alias(_cell_name(number)) for number, (_, value) in enumerate(cells)],
     )
 
 
-def source_of(spec: DocumentSpec) -> Column:
-    """The document of a row in the shape of `whole`."""
-    return document(_numbered(spec))
-
-
-def non_finite_of(spec: DocumentSpec) -> Column:
-    """How many numbers of a row in the shape of `whole` are written as null."""
-    return non_finite(_numbered(spec))
+def written_of(spec: DocumentSpec) -> tuple[Column, Column]:
+    """Of a row in the shape of `whole` the document, and how many numbers it has as null that are
+    none in the table."""
+    cells = [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
+    return document(cells), non_finite(cells)
 
 
 def check_filter(reader: Reader, spec: DocumentSpec) -> None:
@@ -119,14 +121,6 @@ def check_filter(reader: Reader, spec: DocumentSpec) -> None:
 
 def _read(rows: DataFrame, spec: DocumentSpec) -> Cells:
     return [(entry, cell(rows, (entry,))) for entry in spec.columns]
-
-
-def _numbered(spec: DocumentSpec) -> Cells:
-    return [(entry, F.col(_cell_name(number))) for number, entry in enumerate(spec.columns)]
-
-
-def _value_names(spec: DocumentSpec) -> list[str]:
-    return [f"k{number}" for number in range(len(spec.identifiers))]
 
 
 def _cell_name(number: int) -> str:

@@ -33,6 +33,7 @@ _PATH_AND_TARGET = (
     "lower_bounds",
     "upper_bounds",
 )
+_BOUNDS = ("file_path", "record_count", "lower_bounds", "upper_bounds")
 
 
 class ManifestKey(NamedTuple):
@@ -178,6 +179,14 @@ def data_entries(
         location: DataEntry(int(sequence), manifest, partition)
         for location, sequence, manifest, partition in columns
     }
+
+
+def files_with_bounds(
+    table: IcebergTable, manifests: Manifests, only: Collection[str]
+) -> list[Any]:
+    """The live data files with these locations, as Java has them, with bounds of their columns."""
+    wanted = table.bridge.is_any_of(only, [table.bridge.function(FILE, "location")])
+    return table.bridge.each(_read(table, manifests, "read", _BOUNDS, wanted))
 
 
 def delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:

@@ -70,9 +70,8 @@ class Staging:
         java: Any = frame._jdf
         relation = java.queryExecution().analyzed()
         schema = relation.table().schema()
-        present = set(schema.fieldNames())
         for column in metadata:
-            if column not in present:
+            if schema.getFieldIndex(column).isEmpty():
                 schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
         types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
         output = types.toAttributes(schema)

@@ -235,7 +235,9 @@ class IcebergTable:
         return parser.fromJson(widest(str(parser.toJson(schema)), texts))
 
     def _schemas(self) -> list[Any]:
-        return self.bridge.each(self.bridge.lists.newArrayList(self.java.schemas().values()))
+        # Not `values()`, for which py4j goes through the map in Python.
+        entries = self.bridge.lists.newArrayList(self.java.schemas().entrySet())
+        return self.bridge.each(self.bridge.map(entries, "java.util.Map$Entry", "getValue"))
 
     def _metadata(self) -> Any:
         return self.java.operations().current()

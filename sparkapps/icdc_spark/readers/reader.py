@@ -8,6 +8,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
+from icdc_spark.iceberg.bounds import spread
 from icdc_spark.iceberg.damaged_files import damage, suspects
 from icdc_spark.iceberg.errors import FOREIGN_ERRORS, translated
 from icdc_spark.iceberg.planning import FileGroup, list_files
@@ -58,6 +59,11 @@ class Reader(Protocol):
 
     def everything(self, *, within: Any = None) -> FileGroup:
         """All files of the snapshot; `within` may leave out files that hold no matching row."""
+        ...
+
+    def spread(self, group: FileGroup, field_id: int) -> int | None:
+        """About how many values lie between the least and the greatest that a field of whole
+        numbers has in a file, for all files of a group together; None where metadata do not say."""
         ...
 
     def keep(self, frame: DataFrame) -> DataFrame:
@@ -127,6 +133,10 @@ class SnapshotReader:
         """See `Reader.everything`; `within` is an Iceberg expression."""
         listing = list_files(self._table, self._snapshot_id, within=within)
         return listing.group(sorted(listing.files, key=lambda file: file.location))
+
+    def spread(self, group: FileGroup, field_id: int) -> int | None:
+        """See `Reader.spread`."""
+        return spread(self._table, self._snapshot_id, group, field_id)
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """See `Reader.keep`; what does not fit into memory goes to local disk."""

@@ -4,10 +4,9 @@ import random
 from collections import defaultdict
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.plan import plan_export
-from icdc_spark.diff.rows import FINGERPRINT, source_of, whole
+from icdc_spark.diff.rows import FINGERPRINT, whole, written_of
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
@@ -95,5 +94,5 @@ def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30)
     with open_reader(lake.session, table, at, spec) as reader:
         rows = whole(reader.read(chunk.group), spec)
-        found = rows.select(source_of(spec).alias("document"), F.col(FINGERPRINT)).collect()
+        found = rows.select(written_of(spec)[0].alias("document"), FINGERPRINT).collect()
     return [(row["document"], row[FINGERPRINT]) for row in found]

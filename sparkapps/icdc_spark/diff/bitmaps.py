@@ -1,0 +1,150 @@
+"""Which rows were only carried over, by bitmaps of their keys.
+
+For keys that are whole numbers and lie close together, as a sequence gives them. Sixty-four keys
+share a word of the added rows; the words are so few that they go to where removed rows are read,
+and of these only the keys travel that were not carried over. What bits cannot tell is noticed, and
+left to others: keys that occur twice, and rows that call themselves carried over of which the
+earlier snapshot had none, or one of another age.
+
+It must not know what becomes of the keys.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_spark.diff.rows import value_names, values, with_ids
+from icdc_spark.diff.sides import Sides
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.schema import Primitive
+from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.readers.reader import Reader
+
+MOST_WORDS = 500_000
+"""Words up to which all of them are held by each executor, some 60 bytes each. That is 32 million
+keys where none is missing between them."""
+
+SPARSEST = 8
+"""Whole numbers per key from which on words have too few keys to be fewer than rows."""
+
+_WHOLE_NUMBERS = frozenset({"int", "long"})
+
+_KEYS_OF_WORD = 64
+
+_CARRIED, _WRITTEN, _GONE, _SUMS = range(4)
+"""What became of a removed row: it was carried over; its key was written anew; it is gone. The last
+is no row, but what all words add up to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """`upserts` added rows were written; `old` are the removed rows that were not carried over:
+    `id`, and whether there is an added row of that id (`lives`)."""
+
+    upserts: int
+    old: DataFrame
+
+
+def suits(reader: Reader, added: FileGroup, sides: Sides, spec: DocumentSpec) -> bool:
+    """Whether bitmaps are worth a try, as far as the table's metadata says."""
+    only_files = sides.gone is None and sides.undone is None
+    if not only_files or sides.added is None or sides.removed is None or len(spec.identifiers) != 1:
+        return False
+    key = spec.identifiers[0][-1]
+    if not isinstance(key.type, Primitive) or key.type.name not in _WHOLE_NUMBERS:
+        return False
+    spread = reader.spread(added, key.id)
+    most = min(SPARSEST * added.records, MOST_WORDS * _KEYS_OF_WORD)
+    return spread is not None and spread <= most
+
+
+def compare(
+    reader: Reader, sides: Sides, spec: DocumentSpec, age: Column, *, since: int
+) -> Compared | None:
+    """What differs; None where bits cannot tell. Runs a pass at once.
+
+    `age` is the sequence number of a row: up to `since` it may have been carried over.
+    """
+    if sides.added is None or sides.removed is None:
+        return None
+    words = reader.keep(_words(_keys(sides.added, spec, age), since))
+    removed = _met(_keys(sides.removed, spec, age), words)
+    met = reader.keep(removed.unionByName(_sums(words), allowMissingColumns=True))
+    told = met.where(F.col("fate").isin(_CARRIED, _SUMS)).collect()
+    found = {row["fate"]: row for row in told}
+    if not _is_exact(found[_SUMS], found.get(_CARRIED)):
+        return None
+    old = met.where(F.col("fate").isin(_WRITTEN, _GONE))
+    lives = (F.col("fate") == _WRITTEN).alias("lives")
+    return Compared(
+        upserts=found[_SUMS]["written"] or 0,
+        old=with_ids(old.select(*value_names(spec), lives), spec),
+    )
+
+
+def _keys(rows: DataFrame, spec: DocumentSpec, age: Column) -> DataFrame:
+    """Of each row its key, age, word and bit there; a key that is null is in no word."""
+    (name,) = value_names(spec)
+    return values(rows, spec, age.alias("age")).selectExpr(
+        name,
+        "age",
+        f"shiftright(bigint({name}), {_KEYS_OF_WORD.bit_length() - 1}) as word",
+        f"shiftleft(1L, int({name} & {_KEYS_OF_WORD - 1})) as bit",
+        f"xxhash64({name}, age) as mix",
+    )
+
+
+def _words(keys: DataFrame, since: int) -> DataFrame:
+    """By word the bits of rows carried over and of those written, and what they add up to."""
+    words = keys.groupBy("word").agg(
+        F.expr(f"coalesce(bit_or(if(age <= {since}, bit, null)), 0L) as carried"),
+        F.expr(f"coalesce(bit_or(if(age > {since}, bit, null)), 0L) as written"),
+        F.expr("count(*) as rows"),
+        F.expr(f"bit_xor(if(age <= {since}, mix, null)) as mix"),
+    )
+    # Metadata may be wrong about how close together keys are: one more than may be is noticed.
+    return words.limit(MOST_WORDS + 1)
+
+
+def _met(keys: DataFrame, words: DataFrame) -> DataFrame:
+    """What became of removed rows: all that were carried over as one, of others each key once."""
+    name = keys.columns[0]
+    known = F.broadcast(words.selectExpr("word as at", "carried", "written"))
+    met = keys.join(known, on=F.col("word") == F.col("at"), how="left")
+    in_carried, in_written = (f"coalesce({of} & bit, 0L) != 0" for of in ("carried", "written"))
+    return (
+        met.selectExpr(
+            f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_GONE})) as fate",
+            f"if({in_carried}, null, {name}) as {name}",
+            "mix",
+        )
+        .groupBy("fate", name)
+        .agg(F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix"))
+    )
+
+
+def _sums(words: DataFrame) -> DataFrame:
+    """One row of what all words add up to."""
+    return words.selectExpr(
+        f"{_SUMS} as fate",
+        "sum(rows) as rows",
+        "bit_xor(mix) as mix",
+        "sum(bit_count(carried | written)) as keys",
+        "sum(bit_count(carried)) as carried",
+        "sum(bit_count(written)) as written",
+        "count(*) as words",
+    )
+
+
+def _is_exact(sums: Row, carried: Row | None) -> bool:
+    """Whether each added row has a key of its own, and each that was carried over has one removed
+    row of the same key and age. The latter by 64 bits of all of them together: what it guards
+    against are old files that were put back, not somebody who looks for two sums that are alike.
+    """
+    rows, mix = (carried["rows"], carried["mix"]) if carried else (0, None)
+    return (
+        sums["words"] <= MOST_WORDS
+        and sums["rows"] == sums["keys"]
+        and (sums["carried"] or 0, sums["mix"]) == (rows, mix)
+    )
