@@ -10,8 +10,9 @@ It must not know what becomes of the keys.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import value_names, values, with_ids
@@ -32,9 +33,8 @@ _WHOLE_NUMBERS = frozenset({"int", "long"})
 
 _KEYS_OF_WORD = 64
 
-_CARRIED, _WRITTEN, _GONE, _SUMS = range(4)
-"""What became of a removed row: it was carried over; its key was written anew; it is gone. The last
-is no row, but what all words add up to."""
+_CARRIED, _WRITTEN, _GONE = range(3)
+"""What became of a removed row: it was carried over; its key was written anew; it is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,22 @@ class Compared:
 
     upserts: int
     old: DataFrame
+
+
+class _Sums(NamedTuple):
+    """What all words add up to: `rows` have `keys` different ones, of which those `carried` over
+    have the hash `mix` together.
+
+    64 bits for all of them: what they guard against are old files that were put back, not somebody
+    who looks for others of the same hash.
+    """
+
+    words: int
+    rows: int
+    keys: int
+    carried: int
+    written: int
+    mix: int
 
 
 def suits(reader: Reader, added: FileGroup, sides: Sides, spec: DocumentSpec) -> bool:
@@ -62,23 +78,23 @@ def suits(reader: Reader, added: FileGroup, sides: Sides, spec: DocumentSpec) ->
 def compare(
     reader: Reader, sides: Sides, spec: DocumentSpec, age: Column, *, since: int
 ) -> Compared | None:
-    """What differs; None where bits cannot tell. Runs a pass at once.
+    """What differs; None where bits cannot tell. Runs two passes at once.
 
     `age` is the sequence number of a row: up to `since` it may have been carried over.
     """
     if sides.added is None or sides.removed is None:
         return None
     words = reader.keep(_words(_keys(sides.added, spec, age), since))
-    removed = _met(_keys(sides.removed, spec, age), words)
-    met = reader.keep(removed.unionByName(_sums(words), allowMissingColumns=True))
-    told = met.where(F.col("fate").isin(_CARRIED, _SUMS)).collect()
-    found = {row["fate"]: row for row in told}
-    if not _is_exact(found[_SUMS], found.get(_CARRIED)):
+    sums = _sums(words)
+    if sums.words > MOST_WORDS or sums.rows != sums.keys:
+        return None
+    met = reader.keep(_met(_keys(sides.removed, spec, age), words))
+    if _carried(met) != (sums.carried, sums.mix):
         return None
     old = met.where(F.col("fate").isin(_WRITTEN, _GONE))
     lives = (F.col("fate") == _WRITTEN).alias("lives")
     return Compared(
-        upserts=found[_SUMS]["written"] or 0,
+        upserts=sums.written,
         old=with_ids(old.select(*value_names(spec), lives), spec),
     )
 
@@ -103,8 +119,7 @@ def _words(keys: DataFrame, since: int) -> DataFrame:
         F.expr("count(*) as rows"),
         F.expr(f"bit_xor(if(age <= {since}, mix, null)) as mix"),
     )
-    # Metadata may be wrong about how close together keys are: one more than may be is noticed.
-    return words.limit(MOST_WORDS + 1)
+    return _in_few_tasks(words)
 
 
 def _met(keys: DataFrame, words: DataFrame) -> DataFrame:
@@ -113,38 +128,32 @@ def _met(keys: DataFrame, words: DataFrame) -> DataFrame:
     known = F.broadcast(words.selectExpr("word as at", "carried", "written"))
     met = keys.join(known, on=F.col("word") == F.col("at"), how="left")
     in_carried, in_written = (f"coalesce({of} & bit, 0L) != 0" for of in ("carried", "written"))
-    return (
-        met.selectExpr(
-            f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_GONE})) as fate",
-            f"if({in_carried}, null, {name}) as {name}",
-            "mix",
-        )
-        .groupBy("fate", name)
-        .agg(F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix"))
-    )
+    fates = met.selectExpr(
+        f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_GONE})) as fate",
+        f"if({in_carried}, null, {name}) as {name}",
+        "mix",
+    ).groupBy("fate", name)
+    return _in_few_tasks(fates.agg(F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix")))
 
 
-def _sums(words: DataFrame) -> DataFrame:
-    """One row of what all words add up to."""
-    return words.selectExpr(
-        f"{_SUMS} as fate",
+def _in_few_tasks(grouped: DataFrame) -> DataFrame:
+    """What is left of many rows is too little for a task for each partition."""
+    return grouped.coalesce(grouped.sparkSession.sparkContext.defaultParallelism)
+
+
+def _sums(words: DataFrame) -> _Sums:
+    found = words.selectExpr(
+        "count(*) as words",
         "sum(rows) as rows",
-        "bit_xor(mix) as mix",
         "sum(bit_count(carried | written)) as keys",
         "sum(bit_count(carried)) as carried",
         "sum(bit_count(written)) as written",
-        "count(*) as words",
-    )
+        "bit_xor(mix) as mix",
+    ).first()
+    return _Sums(*(value or 0 for value in found or ()))
 
 
-def _is_exact(sums: Row, carried: Row | None) -> bool:
-    """Whether each added row has a key of its own, and each that was carried over has one removed
-    row of the same key and age. The latter by 64 bits of all of them together: what it guards
-    against are old files that were put back, not somebody who looks for two sums that are alike.
-    """
-    rows, mix = (carried["rows"], carried["mix"]) if carried else (0, None)
-    return (
-        sums["words"] <= MOST_WORDS
-        and sums["rows"] == sums["keys"]
-        and (sums["carried"] or 0, sums["mix"]) == (rows, mix)
-    )
+def _carried(met: DataFrame) -> tuple[int, int]:
+    """How many removed rows were carried over, and the hash of them all."""
+    found = met.where(F.col("fate") == _CARRIED).select("rows", "mix").collect()
+    return (found[0]["rows"], found[0]["mix"]) if found else (0, 0)
