@@ -1,7 +1,7 @@
 """What it costs to know what changed, beside `create_changelog_view`. `make bench-changelog`.
 
 From two snapshot ids to the last line handed to a null sink, all ways of one range in turn, in one
-process of two cores, after a round on a small table that nobody counts. Prints one JSON object, or
+process of two cores, after rounds on a small table that nobody counts. Prints one JSON object, or
 with `--table` Markdown, each range as soon as it is measured. Bounded in rows and rounds.
 """
 
