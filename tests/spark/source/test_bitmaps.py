@@ -114,6 +114,12 @@ DEAD = "where id = 3 and v = 'b'"
         pytest.param(TWICE, [f"delete from {{t}} {DEAD}"], LEFT, id="one of two is deleted"),
         pytest.param(TWICE, ["delete from {t} where id = 3"], TOLD, id="both are deleted"),
         pytest.param(
+            [*TWICE, "(3, 'c')"],
+            ["delete from {t} where id = 3 and v <> 'b'"],
+            LEFT,
+            id="two of three are deleted",
+        ),
+        pytest.param(
             KEYS,
             ["update {t} set v = 'z' where id = 5", "insert into {t} values (20, 'x'), (20, 'y')"],
             LEFT,
@@ -204,6 +210,21 @@ def test_bits_are_not_tried_where_they_cannot_pay(
 
     assert tried == NOT_TRIED
     assert batch.ops
+
+
+def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
+    lake: Lake, tried: list[bool]
+) -> None:
+    name, _ = filled(lake, "id int, v string", KEYS, mode=MERGE_ON_READ)
+    others = "select id, 'a' from values (11), (12), (13), (14) as t(id)"
+    lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({others})")
+    since = lake.head(name)
+    lake.sql(f"delete from lake.{name} where id = 3")
+    lake.sql(f"alter table lake.{name} set tblproperties('write.update.mode'='{COPY_ON_WRITE}')")
+    lake.sql(f"update lake.{name} set v = 'b' where id = 12")
+
+    assert by_lineage(lake, name, since).short == [("d", "3"), ("u", "12")]
+    assert tried == NOT_TRIED
 
 
 def test_more_words_than_metadata_promised_are_left_to_others(
