@@ -1,10 +1,10 @@
 """Which rows were only carried over, by bitmaps of their keys.
 
-For keys that are whole numbers and lie close together, as a sequence gives them. Sixty-four keys
-share a word of the added rows; the words are so few that they go to where removed rows are read,
-and of these only the keys travel that were not carried over. What bits cannot tell is noticed, and
-left to others: keys that occur twice, and rows that call themselves carried over of which the
-earlier snapshot had none, or one of another age.
+For keys of whole numbers that lie close together, as a sequence gives them. Sixty-four keys, alike
+but for the last number, share a word of the added rows; the words are so few that they go to where
+removed rows are read, and of these only the keys travel that were not carried over. What bits
+cannot tell is noticed, and left to others: keys that occur twice, and rows that call themselves
+carried over of which the earlier snapshot had none, or one of another age.
 
 It must not know what becomes of the keys.
 """
@@ -29,9 +29,12 @@ keys where none is missing between them."""
 SPARSEST = 8
 """Whole numbers per key from which on words have too few keys to be fewer than rows."""
 
-_WHOLE_NUMBERS = frozenset({"int", "long"})
+_WHOLE = frozenset({"int", "long"})
 
 _KEYS_OF_WORD = 64
+
+_NO_WORD = -(1 << 63)
+"""The word of keys whose last number is null; no number has it."""
 
 _CARRIED, _WRITTEN, _GONE = range(3)
 """What became of a removed row: it was carried over; its key was written anew; it is gone."""
@@ -65,12 +68,12 @@ class _Sums(NamedTuple):
 def suits(reader: Reader, added: FileGroup, sides: Sides, spec: DocumentSpec) -> bool:
     """Whether bitmaps are worth a try, as far as the table's metadata says."""
     only_files = sides.gone is None and sides.undone is None
-    if not only_files or sides.added is None or sides.removed is None or len(spec.identifiers) != 1:
+    if not only_files or sides.added is None or sides.removed is None:
         return False
-    key = spec.identifiers[0][-1]
-    if not isinstance(key.type, Primitive) or key.type.name not in _WHOLE_NUMBERS:
+    keys = [path[-1] for path in spec.identifiers]
+    if not all(isinstance(key.type, Primitive) and key.type.name in _WHOLE for key in keys):
         return False
-    spread = reader.spread(added, key.id)
+    spread = reader.spread(added, [key.id for key in keys])
     most = min(SPARSEST * added.records, MOST_WORDS * _KEYS_OF_WORD)
     return spread is not None and spread <= most
 
@@ -84,11 +87,11 @@ def compare(
     """
     if sides.added is None or sides.removed is None:
         return None
-    words = reader.keep(_words(_keys(sides.added, spec, age), since))
+    words = reader.keep(_words(_keys(sides.added, spec, age), spec, since))
     sums = _sums(words)
     if sums.words > MOST_WORDS or sums.rows != sums.keys:
         return None
-    met = reader.keep(_met(_keys(sides.removed, spec, age), words))
+    met = reader.keep(_met(_keys(sides.removed, spec, age), words, spec))
     if _carried(met) != (sums.carried, sums.mix):
         return None
     old = met.where(F.col("fate").isin(_WRITTEN, _GONE))
@@ -100,20 +103,22 @@ def compare(
 
 
 def _keys(rows: DataFrame, spec: DocumentSpec, age: Column) -> DataFrame:
-    """Of each row its key, age, word and bit there; a key that is null is in no word."""
-    (name,) = value_names(spec)
+    """Of each row its key, age, word and bit there."""
+    *_, last = names = value_names(spec)
+    shift = _KEYS_OF_WORD.bit_length() - 1
     return values(rows, spec, age.alias("age")).selectExpr(
-        name,
+        *names,
         "age",
-        f"shiftright(bigint({name}), {_KEYS_OF_WORD.bit_length() - 1}) as word",
-        f"shiftleft(1L, int({name} & {_KEYS_OF_WORD - 1})) as bit",
-        f"xxhash64({name}, age) as mix",
+        f"coalesce(shiftright(bigint({last}), {shift}), bigint('{_NO_WORD}')) as word",
+        f"coalesce(shiftleft(1L, int({last} & {_KEYS_OF_WORD - 1})), 1L) as bit",
+        f"xxhash64({', '.join(names)}, age) as mix",
     )
 
 
-def _words(keys: DataFrame, since: int) -> DataFrame:
-    """By word the bits of rows carried over and of those written, and what they add up to."""
-    words = keys.groupBy("word").agg(
+def _words(keys: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
+    """By word, and the numbers before it, the bits of rows carried over and of those written, and
+    what they add up to."""
+    words = keys.groupBy(*value_names(spec)[:-1], "word").agg(
         F.expr(f"coalesce(bit_or(if(age <= {since}, bit, null)), 0L) as carried"),
         F.expr(f"coalesce(bit_or(if(age > {since}, bit, null)), 0L) as written"),
         F.expr("count(*) as rows"),
@@ -122,18 +127,19 @@ def _words(keys: DataFrame, since: int) -> DataFrame:
     return _in_few_tasks(words)
 
 
-def _met(keys: DataFrame, words: DataFrame) -> DataFrame:
+def _met(keys: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
     """What became of removed rows: all that were carried over as one, of others each key once."""
-    name = keys.columns[0]
-    known = F.broadcast(words.selectExpr("word as at", "carried", "written"))
-    met = keys.join(known, on=F.col("word") == F.col("at"), how="left")
+    names = value_names(spec)
+    place = [*names[:-1], "word"]
+    known = F.broadcast(words.selectExpr(*place, "carried", "written"))
     in_carried, in_written = (f"coalesce({of} & bit, 0L) != 0" for of in ("carried", "written"))
-    fates = met.selectExpr(
+    met = keys.join(known, on=place, how="left").selectExpr(
         f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_GONE})) as fate",
-        f"if({in_carried}, null, {name}) as {name}",
+        *(f"if({in_carried}, null, {name}) as {name}" for name in names),
         "mix",
-    ).groupBy("fate", name)
-    return _in_few_tasks(fates.agg(F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix")))
+    )
+    told = (F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix"))
+    return _in_few_tasks(met.groupBy("fate", *names).agg(*told))
 
 
 def _in_few_tasks(grouped: DataFrame) -> DataFrame:

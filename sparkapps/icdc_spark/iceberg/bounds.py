@@ -3,6 +3,7 @@
 Such bounds are as good as who wrote the file: good enough to choose a way, not to leave out a row.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from icdc_spark.iceberg.errors import source_errors
@@ -14,9 +15,11 @@ _SAMPLE = 8
 """Files that are looked at; the others are taken to be like them."""
 
 
-def spread(table: IcebergTable, snapshot_id: int, group: FileGroup, field_id: int) -> int | None:
-    """About how many values lie between the least and the greatest that a field of whole numbers
-    has in a file, for all files of a group together, which are of a snapshot.
+def spread(
+    table: IcebergTable, snapshot_id: int, group: FileGroup, fields: Sequence[int]
+) -> int | None:
+    """About how many values lie between the least and the greatest that fields of whole numbers,
+    by their ids, have in a file, for all files of a group together, which are of a snapshot.
 
     Reads one manifest. None where a file does not say, or only says that it has none.
     """
@@ -31,7 +34,7 @@ def spread(table: IcebergTable, snapshot_id: int, group: FileGroup, field_id: in
         sample = together[:: -(-len(together) // _SAMPLE)]
         manifests = manifests_of(table, snapshot_id).data.at({homes[0]})
         looked_at = files_with_bounds(table, manifests, sample) if manifests else []
-        spreads = [_spread(table, file, field_id) for file in looked_at]
+        spreads = [_spread(table, file, fields) for file in looked_at]
         records = sum(int(file.recordCount()) for file in looked_at)
     known = [each for each in spreads if each is not None]
     if len(known) < len(spreads) or not records:
@@ -39,10 +42,15 @@ def spread(table: IcebergTable, snapshot_id: int, group: FileGroup, field_id: in
     return sum(known) * group.records // records
 
 
-def _spread(table: IcebergTable, file: Any, field_id: int) -> int | None:
-    bounds = [_bound(table, told, field_id) for told in (file.lowerBounds(), file.upperBounds())]
-    least, greatest = bounds
-    return None if least is None or greatest is None else greatest - least + 1
+def _spread(table: IcebergTable, file: Any, fields: Sequence[int]) -> int | None:
+    product = 1
+    for field in fields:
+        bounds = (file.lowerBounds(), file.upperBounds())
+        least, greatest = (_bound(table, told, field) for told in bounds)
+        if least is None or greatest is None:
+            return None
+        product *= greatest - least + 1
+    return product
 
 
 def _bound(table: IcebergTable, told: Any, field_id: int) -> int | None:

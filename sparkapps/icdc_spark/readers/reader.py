@@ -61,9 +61,10 @@ class Reader(Protocol):
         """All files of the snapshot; `within` may leave out files that hold no matching row."""
         ...
 
-    def spread(self, group: FileGroup, field_id: int) -> int | None:
-        """About how many values lie between the least and the greatest that a field of whole
-        numbers has in a file, for all files of a group together; None where metadata do not say."""
+    def spread(self, group: FileGroup, fields: Sequence[int]) -> int | None:
+        """About how many values lie between the least and the greatest that fields of whole
+        numbers, by their ids, have in a file, for all files of a group together; None where
+        metadata do not say."""
         ...
 
     def keep(self, frame: DataFrame) -> DataFrame:
@@ -134,9 +135,9 @@ class SnapshotReader:
         listing = list_files(self._table, self._snapshot_id, within=within)
         return listing.group(sorted(listing.files, key=lambda file: file.location))
 
-    def spread(self, group: FileGroup, field_id: int) -> int | None:
+    def spread(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """See `Reader.spread`."""
-        return spread(self._table, self._snapshot_id, group, field_id)
+        return spread(self._table, self._snapshot_id, group, fields)
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """See `Reader.keep`; what does not fit into memory goes to local disk."""

@@ -2,6 +2,7 @@
 are tried.
 """
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -128,11 +129,23 @@ DEAD = "where id = 3 and v = 'b'"
         pytest.param(
             [*KEYS, "(null, 'n')"],
             ["update {t} set v = 'z' where id = 5"],
-            LEFT,
+            TOLD,
             id="a key that is null",
         ),
         pytest.param(
             [*KEYS, "(null, 'n')"], ["delete from {t} where id is null"], TOLD, id="null is deleted"
+        ),
+        pytest.param(
+            [*KEYS, "(null, 'n')", "(0, 'z')"],
+            ["update {t} set v = 'z' where id is null", "delete from {t} where id = 0"],
+            TOLD,
+            id="null is written",
+        ),
+        pytest.param(
+            [*KEYS, "(null, 'n')", "(null, 'm')"],
+            ["update {t} set v = 'z' where id = 5"],
+            LEFT,
+            id="null twice",
         ),
     ],
 )
@@ -149,6 +162,48 @@ def test_what_bits_cannot_tell_is_left_to_others(
     assert tried == told
     assert batch == by_keys(lake, name, since)
     assert batch.ops, "nothing was to be told"
+
+
+@pytest.mark.usefixtures("compiled")
+def test_whatever_is_committed_bits_tell_what_keys_tell(
+    lake: Lake, tried: list[bool], rng: random.Random
+) -> None:
+    keys = [str(key) for key in range(-100, 150)]
+    name, _ = filled(lake, "id int, v string", [f"({key}, '')" for key in ["null", *keys]])
+    heads = [lake.head(name)]
+    for number in range(8):
+        some = rng.sample(range(-100, 170), 25)
+        lake.sql(
+            f"merge into lake.{name} t using (select explode(array({', '.join(map(str, some))})) k)"
+            f" s on t.id = s.k when matched and k % 3 = 0 then delete "
+            f"when matched then update set v = '{number}' "
+            f"when not matched and k % 2 = 0 then insert (id, v) values (k, '{number}')"
+        )
+        if rng.random() < 0.2:
+            lake.compact(name)
+        heads.append(lake.head(name))
+        since = rng.choice(heads[:-1])
+        batch = by_lineage(lake, name, since)
+        assert batch == by_keys(lake, name, since), f"commit {number} since {heads.index(since)}"
+        assert batch.ops
+    assert set(tried) == {True}
+
+
+@pytest.mark.usefixtures("compiled")
+def test_of_several_numbers_the_last_has_bits(lake: Lake, tried: list[bool]) -> None:
+    keys = [(tenant, key) for tenant in (-1, 0, 7) for key in range(60, 70)]
+    rows = [f"({tenant}, {key}, 'a')" for tenant, key in keys]
+    rows += ["(0, null, 'a')", "(7, null, 'a')"]
+    name, since = filled(lake, "tenant int, id bigint, v string", rows)
+    lake.sql(f"update lake.{name} set v = 'b' where tenant = 0 and (id = 64 or id is null)")
+    lake.sql(f"delete from lake.{name} where tenant = 7 and (id = 64 or id is null)")
+    lake.sql(f"insert into lake.{name} values (-1, 59, 'c')")
+
+    batch = by_lineage(lake, name, since, identifier_columns=("tenant", "id"))
+
+    assert tried == TOLD
+    assert [expect for expect, _ in batch.short] == ["c", "d", "d", "u", "u"]
+    assert batch == by_keys(lake, name, since, identifier_columns=("tenant", "id"))
 
 
 def test_rows_of_another_age_are_not_taken_for_carried_over(lake: Lake, tried: list[bool]) -> None:
@@ -188,7 +243,7 @@ def test_rows_of_another_age_are_not_taken_for_carried_over(lake: Lake, tried: l
             COPY_ON_WRITE,
             "",
             {"identifier_columns": ("id", "v")},
-            id="two keys",
+            id="a number and a text",
         ),
     ],
 )
@@ -268,10 +323,11 @@ def test_the_spread_of_keys_is_told_by_a_few_files(lake: Lake) -> None:
 
     assert group.files == 10
     # From the first to the last of four keys each.
-    assert spread(table, head, group, 1) == 100
-    assert spread(table, head, group, 2) == 100
-    assert spread(table, head, group, 4) is None
-    assert spread(table, head, list_files(table, None).group(()), 1) is None
+    assert spread(table, head, group, [1]) == 100
+    assert spread(table, head, group, [2]) == 100
+    assert spread(table, head, group, [1, 2]) == 1_000
+    assert spread(table, head, group, [4]) is None
+    assert spread(table, head, list_files(table, None).group(()), [1]) is None
 
 
 def listed(keys: Iterable[int]) -> str:

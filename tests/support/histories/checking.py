@@ -7,9 +7,10 @@ history alone, so no row of one meets a row of another. `check_alone` evaluates 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 from pyspark.sql.types import VariantVal
 
@@ -22,6 +23,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, res
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.planning import FileGroup, merged
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.reader import SnapshotReader
 from support_lake import VERSION, Batch, Op, other_strategies, parsed
 
 KEYS = (HISTORY, KEY)
@@ -29,6 +31,14 @@ Documents = dict[str, str]
 
 _BY_FILES = (Strategy.APPEND, Strategy.ONE_READ, Strategy.TWO_READS, Strategy.STREAM)
 """Strategies to which nothing but the files of a plan matters."""
+
+
+class Way(NamedTuple):
+    """How a batch is made. `spread` is what metadata say of how far keys are apart, by which
+    `LINEAGE` compares keys one by one (None), or by bitmaps where these can tell (1)."""
+
+    strategy: Strategy
+    spread: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +61,16 @@ class Pair:
         chosen = choose(self.plan, lineage=known)
         rest = {choose(self.plan), *other_strategies(self.plan)} - {chosen}
         return (chosen, *sorted(each for each in rest if known or each != Strategy.LINEAGE))
+
+    @property
+    def ways(self) -> Iterator[Way]:
+        """The strategies, and what else they may do."""
+        plan = self.plan
+        in_place = plan.deletes_before.files + plan.deletes_after.files + plan.keys_gone.files
+        for strategy in self.strategies:
+            yield Way(strategy)
+            if strategy is Strategy.LINEAGE and plan.removed.files and not in_place:
+                yield Way(strategy, spread=1)
 
     def alike(self, strategy: Strategy) -> str:
         """Equal for pairs that may be evaluated together."""
@@ -93,19 +113,20 @@ def documents(rows: Iterable[Cells], columns: Sequence[Column]) -> Documents:
 
 
 def check_together(pairs: Sequence[Pair]) -> int:
-    """Checks every strategy on every pair; answers how many batches were checked."""
-    groups: dict[tuple[Strategy, str, int], list[Pair]] = {}
-    met: Counter[tuple[Strategy, str, int]] = Counter()
+    """Checks every way on every pair; answers how many batches were checked."""
+    groups: dict[tuple[Way, str, int], list[Pair]] = {}
+    met: Counter[tuple[Way, str, int]] = Counter()
     for each in pairs:
-        for strategy in each.strategies:
+        for way in each.ways:
             # Pairs of one history share keys, so they must not meet.
-            place = strategy, each.alike(strategy)
+            place = way, each.alike(way.strategy)
             groups.setdefault((*place, met[*place, each.history.number]), []).append(each)
             met[*place, each.history.number] += 1
-    for (strategy, _, _), group in groups.items():
-        parts = _by_history(batch(group[0], _joined(group), strategy))
+    for (way, _, _), group in groups.items():
+        with mock.patch.object(SnapshotReader, "spread", return_value=way.spread):
+            parts = _by_history(batch(group[0], _joined(group), way.strategy))
         for each in group:
-            check(each, parts.get(str(each.history.number), []), strategy)
+            check(each, parts.get(str(each.history.number), []), way.strategy)
     return sum(map(len, groups.values()))
 
 
