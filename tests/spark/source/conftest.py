@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from icdc_spark.diff import bitmaps
 from support_spark_conf import UNCOMPILED
 
 _INTERPRETED = {**UNCOMPILED, "spark.sql.shuffle.partitions": "1"}
@@ -39,3 +41,17 @@ def compiled(spark: SparkSession, interpreted: None) -> Iterator[None]:
     """Queries as they run in production: compiled, and planned anew while they run."""
     with _with(spark, _AS_IN_PRODUCTION):
         yield
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each batch in which bitmaps were tried whether they told what differs."""
+    compare, told = bitmaps.compare, list[bool]()
+
+    def noted(*arguments: Any, **more: Any) -> bitmaps.Compared | None:
+        compared = compare(*arguments, **more)
+        told.append(compared is not None)
+        return compared
+
+    monkeypatch.setattr(bitmaps, "compare", noted)
+    return told
