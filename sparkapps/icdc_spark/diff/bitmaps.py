@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import value_names, values, with_ids
+from icdc_spark.diff.rows import in_few_tasks, value_names, values, with_ids
 from icdc_spark.diff.sides import Sides
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.schema import Primitive
@@ -85,13 +85,15 @@ def compare(
 
     `age` is the sequence number of a row: up to `since` it may have been carried over.
     """
-    if sides.added is None or sides.removed is None:
-        return None
-    words = reader.keep(_words(_keys(sides.added, spec, age), spec, since))
+
+    def keys(rows: DataFrame) -> DataFrame:
+        return _keys(rows, spec, age)
+
+    words = reader.keep(_words(sides.united((sides.added, keys)), spec, since))
     sums = _sums(words)
     if sums.words > MOST_WORDS or sums.rows != sums.keys:
         return None
-    met = reader.keep(_met(_keys(sides.removed, spec, age), words, spec))
+    met = reader.keep(_met(sides.united((sides.removed, keys)), words, spec))
     if _carried(met) != (sums.carried, sums.mix):
         return None
     old = met.where(F.col("fate").isin(_WRITTEN, _GONE))
@@ -124,7 +126,7 @@ def _words(keys: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
         F.expr("count(*) as rows"),
         F.expr(f"bit_xor(if(age <= {since}, mix, null)) as mix"),
     )
-    return _in_few_tasks(words)
+    return in_few_tasks(words)
 
 
 def _met(keys: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
@@ -139,12 +141,7 @@ def _met(keys: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
         "mix",
     )
     told = (F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix"))
-    return _in_few_tasks(met.groupBy("fate", *names).agg(*told))
-
-
-def _in_few_tasks(grouped: DataFrame) -> DataFrame:
-    """What is left of many rows is too little for a task for each partition."""
-    return grouped.coalesce(grouped.sparkSession.sparkContext.defaultParallelism)
+    return in_few_tasks(met.groupBy("fate", *names).agg(*told))
 
 
 def _sums(words: DataFrame) -> _Sums:

@@ -78,8 +78,7 @@ def choose(plan: ChangePlan, *, lineage: bool = True) -> Strategy:
 def export_lines(reader: Reader, chunk: Chunk, spec: DocumentSpec, *, version: int) -> Lines:
     """Every row of a chunk as an index operation."""
     with source_errors(reader.table_name):
-        rows = _appended(reader, chunk.group, spec)
-        return to_lines(with_expect(rows, CREATED), spec, version=version)
+        return _appended(reader, chunk.group, spec, version=version)
 
 
 def changes(
@@ -100,8 +99,7 @@ def changes(
         seen = Observation()
         match chosen:
             case Strategy.APPEND:
-                rows = _appended(reader, plan.added, spec)
-                return to_lines(with_expect(rows, CREATED), spec, version=version)
+                return _appended(reader, plan.added, spec, version=version)
             case Strategy.STREAM:
                 return to_lines(_stream(reader, plan, spec), spec, version=version)
             case Strategy.ONE_READ:
@@ -132,9 +130,10 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
         return sides.united(*((rows, key) for rows in kinds)).distinct()
 
 
-def _appended(reader: Reader, group: FileGroup, spec: DocumentSpec) -> DataFrame:
-    """Rows that have nothing to be compared with."""
-    return whole(reader.read(group, metadata=metadata_of(spec)), spec, compared=False)
+def _appended(reader: Reader, group: FileGroup, spec: DocumentSpec, *, version: int) -> Lines:
+    """Lines of rows that have nothing to be compared with."""
+    rows = whole(reader.read(group, metadata=metadata_of(spec)), spec, compared=False)
+    return to_lines(with_expect(rows, CREATED), spec, version=version)
 
 
 def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:

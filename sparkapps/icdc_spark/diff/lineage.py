@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_spark.diff import bitmaps
 from icdc_spark.diff.lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
 from icdc_spark.diff.rows import ID, by_values, values, whole, with_ids
-from icdc_spark.diff.sides import OLD_ID, Make, Sides, observed, winners
+from icdc_spark.diff.sides import OLD_ID, Sides, observed, winners
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.planning import FileGroup
 from icdc_spark.readers.reader import Reader
@@ -57,9 +57,7 @@ def _by_bitmaps(
     if compared.upserts > BROADCAST_IDS:
         return None
     known = compared.old.where("lives").select(F.col(ID).alias(OLD_ID))
-    rows = sides.united((sides.added, _shaped(spec, compared=False, since=since)))
-    if not compared.upserts:
-        rows = rows.where(F.lit(False))  # the files are then not read again
+    rows = _rows(sides, spec, since, upserts=compared.upserts, odd=0)
     met = rows.join(F.broadcast(known), on=F.col(ID) == F.col(OLD_ID), how="left")
     upserts = with_expect(met, F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED))
     deletes = with_expect(compared.old.where("not lives").select(ID), DELETED)
@@ -82,13 +80,7 @@ def _by_keys(
         F.col(ID).alias(OLD_ID),
         F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
     )
-    # Of an id with several rows any may be the document, also one that was carried over.
-    rows = sides.united(
-        (sides.added, _shaped(spec, compared=odd > 0, since=None if odd else since)),
-        (sides.undone, _shaped(spec, compared=odd > 0)),
-    )
-    if not upserts:
-        rows = rows.where(F.lit(False))  # the files are then not read again
+    rows = _rows(sides, spec, since, upserts=upserts, odd=odd)
     fetched = rows.join(F.broadcast(wanted), on=F.col(ID) == F.col(OLD_ID), how="inner")
     deletes = with_expect(ids.where("fresh = 0").select(ID), DELETED)
     chosen = winners(fetched) if odd else fetched
@@ -130,13 +122,19 @@ def _is_plain(since: int) -> Column:
     return (F.col("fresh") == 1) & (F.col("old") <= 1) & (F.col("last") > since)
 
 
-def _shaped(spec: DocumentSpec, *, compared: bool, since: int | None = None) -> Make:
-    """Makes whole rows, only those written after a sequence number if one is given."""
+def _rows(sides: Sides, spec: DocumentSpec, since: int, *, upserts: int, odd: int) -> DataFrame:
+    """The whole rows among which those of the upserts are."""
 
     def made(rows: DataFrame) -> DataFrame:
-        return whole(rows if since is None else rows.where(_age() > since), spec, compared=compared)
+        return whole(rows, spec, compared=odd > 0)
 
-    return made
+    def written(rows: DataFrame) -> DataFrame:
+        return made(rows.where(_age() > since))
+
+    # Of an id with several rows any may be the document, also one that was carried over.
+    rows = sides.united((sides.added, made if odd else written), (sides.undone, made))
+    # Without upserts the files are not read again.
+    return rows if upserts else rows.where(F.lit(False))
 
 
 def _age() -> Column:

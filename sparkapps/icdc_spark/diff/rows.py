@@ -71,9 +71,13 @@ def by_values(rows: DataFrame, spec: DocumentSpec, *told: Column, count: int | N
         return rows.repartition(*names).groupBy(*names).agg(*told)
     partitions = max(1, min(MOST_PARTITIONS, -(-count // GROUPED_ROWS)))
     grouped = rows.repartition(partitions, *names).groupBy(*names).agg(*told)
-    # What is left of a partition is too little for tasks of its own.
-    cores = rows.sparkSession.sparkContext.defaultParallelism
-    return grouped.coalesce(max(cores, -(-partitions // _TASK_PARTITIONS)))
+    return in_few_tasks(grouped, least=-(-partitions // _TASK_PARTITIONS))
+
+
+def in_few_tasks(grouped: DataFrame, *, least: int = 1) -> DataFrame:
+    """In as many tasks as there are cores, or more: what is left of a partition after many rows
+    were grouped is too little for a task of its own."""
+    return grouped.coalesce(max(grouped.sparkSession.sparkContext.defaultParallelism, least))
 
 
 def with_ids(rows: DataFrame, spec: DocumentSpec) -> DataFrame:

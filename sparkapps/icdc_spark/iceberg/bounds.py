@@ -8,7 +8,7 @@ from typing import Any
 
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.manifests import FILE, files_with_bounds, manifests_of
-from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.iceberg.planning import FileGroup, data_files
 from icdc_spark.iceberg.tables import IcebergTable
 
 _SAMPLE = 8
@@ -27,7 +27,7 @@ def spread(
         return None
     with source_errors(table.name):
         bridge = table.bridge
-        files = bridge.map(group.tasks, "org.apache.iceberg.ContentScanTask", "file")
+        files = data_files(bridge, group.tasks)
         homes = bridge.texts(bridge.map(files, FILE, "manifestLocation"))
         places = bridge.texts(bridge.map(files, FILE, "location"))
         together = [place for place, home in zip(places, homes, strict=True) if home == homes[0]]

@@ -129,6 +129,13 @@ class Bridge:
         iterables = self.statics(_GUAVA + "collect.Iterables")
         return self.lists.newArrayList(iterables.concat(java_list))
 
+    def items(self, java_map: Any) -> tuple[Any, Any]:
+        """The keys and the values of a Java map as Java lists, in one order. Python's own way goes
+        through the map call by call, and ends by a Java exception."""
+        entries = self.lists.newArrayList(java_map.entrySet())
+        of = "java.util.Map$Entry"
+        return self.map(entries, of, "getKey"), self.map(entries, of, "getValue")
+
     def map(self, java_list: Any, class_name: str, method: str, *arguments: Argument) -> Any:
         """A Java list of what a method answers for each element, worked out at each look."""
         if not arguments:

@@ -11,6 +11,7 @@ from typing import Any
 
 from icdc_spark.iceberg.bridge import Bridge
 from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.planning import data_files
 from icdc_spark.iceberg.tables import IcebergTable
 
 
@@ -44,7 +45,7 @@ def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
     """The plain form of a Java list of `FileScanTask`; each must cover its whole file."""
     bridge = table.bridge
     with source_errors(table.name):
-        files = bridge.map(tasks, "org.apache.iceberg.ContentScanTask", "file")
+        files = data_files(bridge, tasks)
         methods = ("location", "format", "fileSizeInBytes")
         columns = zip(*(_told(bridge, files, method) for method in methods), strict=True)
         deletes, constants = _deletes(bridge, tasks), _constants(bridge, tasks)

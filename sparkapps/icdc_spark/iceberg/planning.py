@@ -72,8 +72,8 @@ class Listing:
         """The ids of the partition specs by which these files of this listing were written."""
         bridge = self._table.bridge
         chosen = bridge.pick(self._tasks, [file.position for file in files])
-        java = bridge.map(chosen, _CONTENT_TASK, "file")
-        return [int(text) for text in bridge.texts(bridge.map(java, _FILE, "specId"))]
+        files = data_files(bridge, chosen)
+        return [int(text) for text in bridge.texts(bridge.map(files, _FILE, "specId"))]
 
     def without(self, places: Set[str], *others: "Listing") -> "Listing":
         """Those that are not at one of these locations, and after them those of other listings."""
@@ -137,7 +137,7 @@ def merged(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
 
 def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[PlannedFile]:
     bridge = table.bridge
-    files = bridge.map(tasks, _CONTENT_TASK, "file")
+    files = data_files(bridge, tasks)
     locations = bridge.texts(bridge.map(files, _FILE, "location"))
     sequences = bridge.texts(bridge.map(files, _FILE, "dataSequenceNumber"))
     records = bridge.texts(bridge.map(files, _FILE, "recordCount"))
@@ -154,6 +154,11 @@ def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[Plan
         )
         for position, location in enumerate(locations)
     ]
+
+
+def data_files(bridge: Bridge, tasks: Any) -> Any:
+    """A Java list of the data files of scan tasks, a Java list."""
+    return bridge.map(tasks, _CONTENT_TASK, "file")
 
 
 def delete_names(bridge: Bridge, deletes: Any) -> list[str]:

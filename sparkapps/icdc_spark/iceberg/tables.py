@@ -145,15 +145,13 @@ class IcebergTable:
     def tags(self) -> dict[str, int]:
         """The table's tags and the snapshots they keep."""
         bridge = self.bridge
-        entries = bridge.lists.newArrayList(self.java.refs().entrySet())
-        names = bridge.texts(bridge.map(entries, "java.util.Map$Entry", "getKey"))
-        found = bridge.map(entries, "java.util.Map$Entry", "getValue")
+        names, found = bridge.items(self.java.refs())
         is_tag, snapshots = (
             bridge.texts(bridge.map(found, _REF, method)) for method in ("isTag", "snapshotId")
         )
         return {
             name: int(snapshot)
-            for name, tag, snapshot in zip(names, is_tag, snapshots, strict=True)
+            for name, tag, snapshot in zip(bridge.texts(names), is_tag, snapshots, strict=True)
             if tag == "true"
         }
 
@@ -235,9 +233,7 @@ class IcebergTable:
         return parser.fromJson(widest(str(parser.toJson(schema)), texts))
 
     def _schemas(self) -> list[Any]:
-        # Not `values()`, for which py4j goes through the map in Python.
-        entries = self.bridge.lists.newArrayList(self.java.schemas().entrySet())
-        return self.bridge.each(self.bridge.map(entries, "java.util.Map$Entry", "getValue"))
+        return self.bridge.each(self.bridge.items(self.java.schemas())[1])
 
     def _metadata(self) -> Any:
         return self.java.operations().current()

@@ -8,9 +8,8 @@ import pytest
 
 from icdc_spark.diff import bitmaps
 from icdc_spark.diff.changes import Strategy
-from icdc_spark.iceberg.tables import IcebergTable
-from support_bitmaps import LEFT, NOT_TRIED, TOLD, by_lineage, filled
 from support_lake import Batch, Lake
+from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled, put_back
 
 pytestmark = pytest.mark.spark
 
@@ -183,9 +182,8 @@ def test_rows_of_another_age_are_not_taken_for_carried_over(lake: Lake, tried: l
     lake.sql(f"update lake.{name} set v = 'b' where id = 1")  # in whose file the other has an age
     past = lake.head(name)
     lake.sql(f"update lake.{name} set v = 'c' where id = 3")
-    since, table = lake.head(name), lake.table(name)
-    (old,), (new,) = (data_files(table, at) for at in (past, since))
-    table.java.newOverwrite().deleteFile(new).addFile(old).commit()
+    since = lake.head(name)
+    put_back(lake, name, past)
 
     batch = by_lineage(lake, name, since)
 
@@ -208,9 +206,3 @@ def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(lake: Lake, tried: list[
 
 def listed(keys: Iterable[int]) -> str:
     return f"({', '.join(map(str, keys))})"
-
-
-def data_files(table: IcebergTable, snapshot_id: int) -> list[Any]:
-    """The Java data files of a snapshot, with all that metadata say of their columns."""
-    scan = table.java.newScan().useSnapshot(snapshot_id).includeColumnStats()
-    return [task.file() for task in table.bridge.each(table.bridge.drain(scan.planFiles()))]

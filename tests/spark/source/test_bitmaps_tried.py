@@ -8,8 +8,8 @@ import pytest
 from icdc_spark.diff import bitmaps
 from icdc_spark.iceberg.bounds import spread
 from icdc_spark.iceberg.planning import list_files
-from support_bitmaps import LEFT, NOT_TRIED, TOLD, by_lineage, filled
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
+from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,10 @@ from icdc_api.errors import Bug
 from icdc_spark.diff.changes import Strategy
 from icdc_spark.diff.lineage import BROADCAST_IDS
 from icdc_spark.diff.plan import plan_changes
-from icdc_spark.iceberg.planning import list_files
-from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import will_tell_lineage
 from support_generics import JavaWriter
-from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op
+from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
+from support_lineage import by_lineage, put_back
 from support_schemas import create_from_json, fields_json
 
 pytestmark = pytest.mark.spark
@@ -34,11 +33,6 @@ def filled(lake: Lake, mode: str = COPY_ON_WRITE, **wishes: Any) -> tuple[str, i
 def believed(lake: Lake, name: str, since: int) -> bool:
     """Whether rows are believed what they say of themselves."""
     return plan_changes(lake.table(name), since, lake.head(name)).lineage_since is not None
-
-
-def by_lineage(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
-    """The batch that follows from what rows say, as it is chosen where there are many."""
-    return lake.changes(name, since, strategy=Strategy.LINEAGE, **wishes)
 
 
 class TestBelieved:
@@ -141,9 +135,8 @@ class TestBelieved:
         lake.sql(f"update lake.{name} set name = 'x' where id = 1")
         past = lake.head(name)
         lake.sql(f"update lake.{name} set name = 'y' where id = 2")
-        since, table = lake.head(name), lake.table(name)
-        (old,), (new,) = (data_files(table, at) for at in (past, since))
-        table.java.newOverwrite().deleteFile(new).addFile(old).commit()
+        since = lake.head(name)
+        put_back(lake, name, past)
 
         batch = by_lineage(lake, name, since)
         assert Op("u", "2", '{"id":2,"country":"NL","name":"b"}') in batch.ops
@@ -227,9 +220,3 @@ def test_of_keys_with_several_rows_those_that_live_decide(lake: Lake) -> None:
     ids = [op.id for op in batch.ops]
     assert sorted(ids) == ["1", "2", "3", "4", "5", "6"]
     assert batch.counts.duplicate_keys == 3  # 1, 2 and 6
-
-
-def data_files(table: IcebergTable, snapshot_id: int) -> list[Any]:
-    """The Java data files of a snapshot."""
-    tasks = list_files(table, snapshot_id)
-    return [task.file() for task in table.bridge.each(tasks.group(tasks.files).tasks)]
