@@ -1,0 +1,53 @@
+"""What a run asks of OpenSearch: so few requests that thousands of pipelines burden no target."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "budget"
+INDEX = f"{ALIAS}-000001"
+START = Counter(
+    {
+        "HEAD /icdc-state": 1,
+        f"GET /icdc-state/_doc/{ALIAS}": 1,
+        f"PUT /icdc-state/_doc/{ALIAS}": 1,
+    }
+)
+"""What a run asks once for each table, before it looks at anything: the claim."""
+IDLE_LOOK = 2
+"""Whether the index, its shards included, is the one that was written, and whether readers use it."""
+BATCH = 8
+"""The intent and the advance, the bulk request, the dead letters, the shards at the advance, and
+what is asked by the look that follows."""
+
+
+def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} select id, 'a' from range(100)")
+    table = {"name": name, "index": ALIAS, "identifierColumns": ["id"]}
+    pipeline = Harness(spark, proxy.url, tmp_path, [table])
+    pipeline.sync()
+
+    def asked() -> Counter[str]:
+        before = len(proxy.requests())
+        pipeline.sync()
+        shown = (f"{each.method} {each.target}" for each in proxy.requests()[before:])
+        # How often it waits for requests of an earlier run depends on time.
+        return Counter(re.sub(r"\?.*", "", each) for each in shown if "_tasks" not in each)
+
+    idle = asked()
+    lake.sql(f"insert into lake.{name} select id, 'b' from range(100, 110)")
+    batch = asked() - idle
+    assert (idle - START).total() <= IDLE_LOOK, idle
+    assert batch.total() <= BATCH, batch
