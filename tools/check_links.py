@@ -1,4 +1,5 @@
-"""Checks that every relative link in the documentation leads to a file and a heading."""
+"""Checks that every relative link in the documentation leads to a file and a heading, and that every
+test that a page names, as `tests/….py::test_…`, exists."""
 
 import re
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def anchors(text: str) -> set[str]:
@@ -29,11 +31,20 @@ def broken_links(page: Path) -> Iterator[str]:
             yield f"{page}: {target} has no such heading"
 
 
+def missing_tests(page: Path, root: Path) -> Iterator[str]:
+    """One sentence for each test that the page names and that does not exist."""
+    for name, test in TEST.findall(page.read_text(encoding="utf-8")):
+        path = root / name
+        if not path.exists() or f"def {test}(" not in path.read_text(encoding="utf-8"):
+            yield f"{page}: there is no test {name}::{test}"
+
+
 def main() -> int:
-    """Prints the broken links; 1 if there is any."""
+    """Prints the broken links and the tests that are missing; 1 if there is any."""
     root = Path(__file__).resolve().parent.parent
-    pages = [each for pattern in PAGES for each in root.glob(pattern)]
-    problems = [line for page in sorted(pages) for line in broken_links(page)]
+    pages = sorted(each for pattern in PAGES for each in root.glob(pattern))
+    problems = [line for page in pages for line in broken_links(page)]
+    problems += [line for page in pages for line in missing_tests(page, root)]
     sys.stdout.write("".join(f"{line}\n" for line in problems))
     return 1 if problems else 0
 

@@ -14,7 +14,6 @@ from support_lake import Lake
 pytestmark = pytest.mark.spark
 
 ALIAS = "budget"
-INDEX = f"{ALIAS}-000001"
 START = Counter(
     {
         "HEAD /icdc-state": 1,
@@ -24,7 +23,7 @@ START = Counter(
 )
 """What a run asks once for each table, before it looks at anything: the claim."""
 IDLE_LOOK = 2
-"""Whether the index, its shards included, is the one that was written, and whether readers use it."""
+"""Whether index and shards are those that were written, and whether readers use them."""
 BATCH = 8
 """The intent and the advance, the bulk request, the dead letters, the shards at the advance, and
 what is asked by the look that follows."""
