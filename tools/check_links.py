@@ -1,5 +1,7 @@
-"""Checks that every relative link in the documentation leads to a file and a heading, and that every
-test that a page names, as `tests/….py::test_…`, exists."""
+"""Checks that what the documentation names exists: files, headings that links lead to, and tests.
+
+A test is named as `tests/….py::test_…`.
+"""
 
 import re
 import sys
