@@ -97,7 +97,9 @@ class Retry(ApiModel):
     """How often and when a failed run is tried again."""
 
     max_attempts: Annotated[Count, Field(ge=1, le=100)] = 8
-    """Attempts in a row before the pipeline stalls. Default 8. Lost nodes do not count."""
+    """Failed attempts in a row before the pipeline is Stalled. What may pass is tried again every
+    maxSeconds from then on and goes on by itself; anything else waits for restartNonce. Default 8.
+    Lost nodes do not count."""
     initial_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds before the second attempt; doubled each time. Default 10. At most maxSeconds."""
     max_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 600

@@ -137,7 +137,20 @@ STORIES = (
         done=after("e1-2"),
     ),
     Story(
-        "given up, until a person asks for another start",
+        "a fault that outlasts the retries and then passes",
+        verdicts=(_WORKS, _FAILED, _DONE),
+        runs=("e1-1", "e1-2"),
+        kept=("e1-1", "e1-2"),
+        begins=while_running("e1-1"),
+        spec={
+            **_polled(LONG),
+            "retry": {"maxAttempts": 1, "initialSeconds": 15, "maxSeconds": 15},
+        },
+        courses={"e1-1": Course.FAILS},
+        done=after("e1-2"),
+    ),
+    Story(
+        "a person does not wait for the next attempt",
         verdicts=(_WORKS, _FAILED, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),

@@ -49,6 +49,8 @@ def _wanted(
         return {Verdict.IN_PROGRESS if at_work else Verdict.CURRENT}
     last = status.last_run
     failed = last is not None and last.state == RunState.FAILED
+    if failed and status.consecutive_failures >= spec["retry"]["maxAttempts"]:
+        return {Verdict.FAILED}
     if failed and not at_work and status.next_attempt_time is None:
         return {Verdict.FAILED}
     if failed and not at_work:

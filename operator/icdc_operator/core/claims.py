@@ -89,8 +89,8 @@ def _stalled(view: View) -> Claim:
         status = view.status
         waits = status.next_attempt_time is not None or status.current_run is not None
         given_up = status.consecutive_failures > 0 and not waits
-        if given_up or failure.failure_class == FailureClass.AUTH:
-            return Claim(True, failure.reason, _given_up(view.status, failure))
+        if given_up or view.outlasted or failure.failure_class == FailureClass.AUTH:
+            return Claim(True, failure.reason, _stalled_by(view, failure))
     return Claim(False, "Working")
 
 
@@ -201,15 +201,18 @@ def _retrying(status: PipelineStatus, failure: Failure) -> str:
     return f"retrying{count}: {failure.failure_class.value}: {failure.message}"
 
 
-def _given_up(status: PipelineStatus, failure: Failure) -> str:
-    tried = ""
-    who = failure.who_acts.value
-    if failure.retryable:
-        tried = f"given up after {status.consecutive_failures} attempts: "
-    if failure.who_acts == WhoActs.NOBODY:
-        who = WhoActs.DATA_ENGINEER.value
+def _stalled_by(view: View, failure: Failure) -> str:
+    """What failed, whether it is tried again, and who acts."""
+    status, text = view.status, f"{failure.failure_class.value}: {failure.message}"
+    if failure.retryable and view.spec is not None:
+        tries, every = status.consecutive_failures, view.spec.retry.max_seconds
+        text = f"failed {tries} times in a row: {text}; it is tried again about every {every} s"
+        if failure.who_acts == WhoActs.NOBODY:
+            return f"{text} and goes on by itself"
+        return f"{text}; to act: {failure.who_acts.value}"
+    nobody = failure.who_acts == WhoActs.NOBODY
+    who = WhoActs.DATA_ENGINEER.value if nobody else failure.who_acts.value
     then = "then raise spec.restartNonce" if status.next_attempt_time is None else "it is retried"
-    text = f"{tried}{failure.failure_class.value}: {failure.message}"
     return f"{text}; to act: {who}, {then}"
 
 

@@ -129,7 +129,7 @@ def _retried(
     )
     attempts = 1 if known.last_run is None else known.last_run.attempt
     used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
-    if verdict.delay is None or verdict.person or used_up:
+    if verdict.delay is None or verdict.stalls or used_up:
         return None
     return known.model_copy(
         update={

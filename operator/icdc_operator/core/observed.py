@@ -180,4 +180,4 @@ class Decision:
     """Seconds until the next look; None when only a change of the resource can matter."""
     settled: bool = False
     """Nothing runs, waits for a retry or was asked for: what is left are tables that are up to
-    date, complete or stalled, or a failure that waits for a person."""
+    date, complete or stalled, or a failure of which a person should know."""

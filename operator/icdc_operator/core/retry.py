@@ -34,8 +34,8 @@ class Verdict:
     """Whether it uses up one of `retry.maxAttempts`."""
     delay: float | None
     """Seconds until the next attempt; None: none before a person acts."""
-    person: bool
-    """Whether a person must act, and so whether the pipeline is Stalled."""
+    stalls: bool
+    """Whether the pipeline is Stalled until an attempt goes well."""
 
 
 def judge(failure: Failure, *, policy: Retry, failures: int, losses: int, key: str) -> Verdict:
@@ -48,15 +48,25 @@ def judge(failure: Failure, *, policy: Retry, failures: int, losses: int, key: s
         case FailureClass.NODE_LOST:
             repeated = losses - AT_ONCE_LOSSES
             delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
-            return Verdict(counted=False, delay=delay, person=False)
+            return Verdict(counted=False, delay=delay, stalls=False)
         case FailureClass.AUTH:
             # Credentials are rotated outside of the pipeline, so it goes on looking, slowly.
-            return Verdict(counted=False, delay=float(policy.max_seconds), person=True)
+            return Verdict(counted=False, delay=float(policy.max_seconds), stalls=True)
     if not failure.retryable:
-        return Verdict(counted=True, delay=None, person=True)
-    if failures + 1 >= policy.max_attempts:
-        return Verdict(counted=True, delay=None, person=True)
-    return Verdict(counted=True, delay=_backoff(policy, failures + 1, key), person=False)
+        return Verdict(counted=True, delay=None, stalls=True)
+    counted = failures + 1
+    if outlasts(failure, policy=policy, failures=counted):
+        # Whatever has failed for so long is somebody's to know, but when it is over nobody should
+        # have to touch each pipeline that met it.
+        slow = _jittered(float(policy.max_seconds), counted, key)
+        return Verdict(counted=True, delay=slow, stalls=True)
+    return Verdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
+
+
+def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
+    """Whether a passing fault has used up `retry.maxAttempts`: the pipeline is Stalled from then
+    on, and tried again every `maxSeconds`. `failures` counts this one too."""
+    return failure.retryable and failures >= policy.max_attempts
 
 
 def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
@@ -102,5 +112,10 @@ def _backoff(policy: Retry, step: int, key: str) -> float:
     """`initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
     doublings = min(step - 1, 30)  # beyond this every allowed start is over every allowed end
     delay = min(policy.initial_seconds * 2.0**doublings, float(policy.max_seconds))
+    return _jittered(delay, step, key)
+
+
+def _jittered(delay: float, step: int, key: str) -> float:
+    """`delay` and up to JITTER of it more, by key and step."""
     share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
     return delay * (1 + JITTER * share)

@@ -46,9 +46,12 @@ def next_due(
     if last is None or _is_asked_for(known, last, observed, spec):
         return Due(at=now)
     if known.next_attempt_time is not None:
-        return Due(at=known.next_attempt_time, settled=_waits_for_person(last))
+        return Due(at=known.next_attempt_time, settled=_is_stalled(known, last, spec))
     if known.consecutive_failures > 0:
-        return Due(at=None, settled=True)
+        # Earlier versions left a passing fault without a next attempt when they gave it up.
+        failure = last.failure or retry.passing_failure(known.tables)
+        passing = failure is not None and failure.retryable
+        return Due(at=now if passing else None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
     if comparisons.due(known, observed, spec) is not None:
@@ -172,5 +175,11 @@ def _is_complete(tables: Sequence[TableStatus], spec: PipelineSpec) -> bool:
     return spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in working)
 
 
-def _waits_for_person(last: RunStatus) -> bool:
-    return last.failure is not None and last.failure.failure_class == FailureClass.AUTH
+def _is_stalled(known: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> bool:
+    """Whether the failure that waits for its next attempt is one that a person should know of."""
+    failure = last.failure or retry.passing_failure(known.tables)
+    if failure is None:
+        return False
+    failures = known.consecutive_failures
+    auth = failure.failure_class == FailureClass.AUTH
+    return auth or retry.outlasts(failure, policy=spec.retry, failures=failures)

@@ -65,6 +65,14 @@ class View:
         return passing
 
     @property
+    def outlasted(self) -> bool:
+        """Whether a passing fault has used up `retry.maxAttempts`; also during an attempt."""
+        if self.spec is None or self.failure is None:
+            return False
+        failures = self.status.consecutive_failures
+        return retry.outlasts(self.failure, policy=self.spec.retry, failures=failures)
+
+    @property
     def held_up(self) -> Failure | None:
         """What keeps the run at work from starting, or from going on, as far as is known."""
         seen = self.observed.seen(self.status.current_run)

@@ -55,7 +55,10 @@ PIPELINES = {
         after(caught_up(), last_run=BAD, consecutive_failures=1, next_attempt_time=NOW),
         Verdict.IN_PROGRESS,
     ),
-    "given up": (after(caught_up(), last_run=BAD, consecutive_failures=8), Verdict.FAILED),
+    "outlasted": (
+        after(caught_up(), last_run=BAD, consecutive_failures=8, next_attempt_time=NOW),
+        Verdict.FAILED,
+    ),
     "a table stalled": (after(stalled(TableReason.GAP)), Verdict.FAILED),
     "suspended": (
         {**after(caught_up(), make_spec(suspend=True)), "spec": {"suspend": True}},
@@ -79,7 +82,7 @@ def test_flux_and_argo_cd_agree_with_kstatus(
     assert (answers[name].argo == "Suspended") == (name == "suspended")
 
 
-@pytest.mark.parametrize("name", ["tried again", "given up", "a table stalled"])
+@pytest.mark.parametrize("name", ["tried again", "outlasted", "a table stalled"])
 def test_argo_cd_shows_what_the_pipeline_says(
     name: str, answers: dict[str, support_gitops.Told]
 ) -> None:

@@ -124,7 +124,7 @@ def test_run_tells_events_line_by_line_and_ends_with_the_table(
         (
             "unreachable",
             3,
-            "icdc: given up after 1 attempts: TargetUnavailable: "
+            "icdc: failed 1 times in a row: TargetUnavailable: "
             "http://127.0.0.1:1 refuses connections",
         ),
     ],

@@ -51,7 +51,11 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
         return _at_work(run) + ends + _stalled(status, "; meanwhile stalled")
     if spec.suspend:
         return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
-    return _stalled(status, "stalled") or _by_schedule(resource, status, spec, now)
+    stalled = _stalled(status, "stalled")
+    if stalled and status.next_attempt_time is None:
+        return stalled
+    planned = _by_schedule(resource, status, spec, now)
+    return f"{stalled}; {planned}" if stalled else planned
 
 
 def _at_work(run: RunStatus) -> str:

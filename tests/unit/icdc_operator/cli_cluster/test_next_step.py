@@ -64,8 +64,9 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "waits 40s, until 12:00:40 UTC, and starts a run (attempt after failure 2)",
     ),
     (
-        {"last_run": FAILED, "consecutive_failures": 8},
-        "given up after 8 attempts: TargetUnavailable: search refuses connections; to act:",
+        {"last_run": FAILED, "consecutive_failures": 8, "next_attempt_time": SOON},
+        "stalled: TargetUnavailable: failed 8 times in a row: TargetUnavailable: search refuses "
+        "connections; it is tried again about every 600 s and goes on by itself; waits 40s, until",
     ),
     (
         {

@@ -42,10 +42,13 @@ def stalled_table() -> Object:
     return told(tables=(stalled(TableReason.GAP), caught_up("shop.customers")))
 
 
-def given_up() -> Object:
+def outlasted() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
-    return told(tables=(caught_up(),), last_run=last, consecutive_failures=8)
+    soon = datetime.now(UTC) + timedelta(minutes=9, seconds=30)
+    return told(
+        tables=(caught_up(),), last_run=last, consecutive_failures=8, next_attempt_time=soon
+    )
 
 
 def wrong_spec() -> Object:
@@ -81,7 +84,7 @@ def paused() -> Object:
         (paused, 0, ""),
         (stalled_table, 1, "icdc: shop.orders: Gap"),
         (wrong_spec, 2, "icdc: spec.tables: empty\n"),
-        (given_up, 3, "icdc: given up after 8 attempts: TargetUnavailable: search refuses"),
+        (outlasted, 3, "icdc: failed 8 times in a row: TargetUnavailable: search refuses"),
     ],
 )
 @pytest.mark.parametrize("output", ["text", "json", "yaml"])

@@ -1,26 +1,33 @@
 """The reconcile core after failures: retries, time limits, the log of runs."""
 
+from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
+from icdc_api.conditions import ConditionStatus, ConditionType
 from icdc_api.runs import Failure, RunState
+from icdc_api.status import PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
+from support_decide_world import World
 from support_pipelines import (
     NOW,
     after_failure,
     at_work,
     caught_up,
     make_spec,
+    observed,
     report,
     run_record,
     seen,
 )
 
 pytestmark = pytest.mark.unit
+
+DOWN = Failure.of(errors.TargetUnavailable("down"))
 
 
 @pytest.mark.parametrize(
@@ -64,20 +71,80 @@ def test_each_class_has_its_policy(
         assert Failure.of(error).failure_class.value in stalled_by.message
 
 
-def test_backoff_doubles_up_to_the_limit_and_then_the_pipeline_stalls() -> None:
+def test_backoff_doubles_up_to_the_limit() -> None:
     spec = make_spec(retry={"maxAttempts": 6, "initialSeconds": 10, "maxSeconds": 60})
-    failure = Failure.of(errors.TargetUnavailable("down"))
-    waits = [after_failure(spec, failure, failures=count).requeue_after for count in range(6)]
-    assert waits[-1] is None
-    for wait, least in zip(waits[:-1], [10, 20, 40, 60, 60], strict=True):
+    waits = [after_failure(spec, DOWN, failures=count).requeue_after for count in range(5)]
+    for wait, least in zip(waits, [10, 20, 40, 60, 60], strict=True):
         assert wait is not None
         assert least <= wait <= least * 1.1
-    last = after_failure(spec, failure, failures=5).status.condition(ConditionType.STALLED)
+
+
+@pytest.mark.parametrize(
+    ("error", "acts"),
+    [
+        (errors.TargetUnavailable("down"), " and goes on by itself"),
+        (errors.OutOfMemory("down"), "; to act: the author of the pipeline"),
+    ],
+)
+@pytest.mark.parametrize("failures", [5, 6, 400])
+def test_a_passing_fault_that_outlasts_the_retries_stalls_and_is_tried_again_slowly(
+    error: errors.IcdcError, acts: str, failures: int
+) -> None:
+    spec = make_spec(retry={"maxAttempts": 6, "initialSeconds": 10, "maxSeconds": 60})
+    decision = after_failure(spec, Failure.of(error), failures=failures)
+    assert decision.requeue_after is not None
+    assert 60 <= decision.requeue_after <= 66
+    assert decision.settled, "icdc run --once ends here"
+    last = decision.status.condition(ConditionType.STALLED)
     assert last is not None
+    assert last.status == ConditionStatus.TRUE
     assert last.message == (
-        "given up after 6 attempts: TargetUnavailable: down; "
-        "to act: the author of the pipeline, then raise spec.restartNonce"
+        f"failed {failures + 1} times in a row: {error.failure_class.value}: down; "
+        f"it is tried again about every 60 s{acts}"
     )
+
+
+def test_an_outage_of_a_day_needs_nobody_once_it_is_over() -> None:
+    """Stalled while it lasts, also during an attempt; Ready after it, without an edit."""
+    world = World()
+    down_until, outages = NOW + timedelta(days=1), 0
+    while not world.status.holds(ConditionType.READY):
+        assert world.now < down_until + timedelta(hours=1), "it has not gone on"
+        decision = world.step()
+        for run in world.live:
+            if world.now < down_until:
+                outages += 1
+                world.end(run.name, finished=True, error=errors.TargetUnavailable("down"))
+            else:
+                world.work(run.name)
+        if outages > world.spec.retry.max_attempts and world.now < down_until:
+            assert world.status.holds(ConditionType.STALLED)
+        assert decision.requeue_after is not None
+        world.now += timedelta(seconds=max(1.0, decision.requeue_after))
+    assert 24 * 3600 / 660 - 2 < outages < 24 * 6 + world.spec.retry.max_attempts
+    assert not world.status.holds(ConditionType.STALLED)
+    assert world.status.consecutive_failures == 0
+
+
+def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
+    failed = run_record(state=RunState.FAILED, failure=DOWN, finished_at=NOW)
+    status = PipelineStatus(
+        observed_generation=1, last_run=failed, recent_runs=(failed,), consecutive_failures=8
+    )
+    decision = decide(observed(make_spec(), status), NOW)
+    assert decision.status.current_run is not None
+    assert decision.status.holds(ConditionType.STALLED)
+
+
+def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second() -> None:
+    world = at_work(make_spec(), seen(RunPhase.FAILED, report=report(finished=True, outcome=DOWN)))
+    status = world.status.model_copy(update={"consecutive_failures": 20})
+    seconds = Counter[int]()
+    for number in range(1000):
+        decision = decide(replace(world, name=f"shop-{number}", status=status), NOW)
+        assert decision.requeue_after is not None
+        seconds[int(decision.requeue_after)] += 1
+    assert max(seconds.values()) < 50
 
 
 def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:

@@ -107,7 +107,12 @@ LATER = NOW + timedelta(seconds=10)
         ),
         (
             {},
-            {"tables": (caught_up(),), "last_run": BAD_RUN, "consecutive_failures": 8},
+            {
+                "tables": (caught_up(),),
+                "last_run": BAD_RUN,
+                "consecutive_failures": 8,
+                "next_attempt_time": LATER,
+            },
             *("Failed", "Stalled", "TargetUnavailable"),
         ),
         ({"suspend": True}, {"tables": (caught_up(),)}, "Current", "Suspended", "Suspended"),
