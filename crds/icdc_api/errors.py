@@ -77,10 +77,19 @@ class BadSpec(IcdcError):
 
 
 class Fenced(IcdcError):
-    """Another run with a higher epoch owns the index; this one has stopped writing."""
+    """Another run owns the index; this one has stopped writing.
+
+    `epoch` and `run_id` are those of the owner, None where they are not known.
+    """
 
     failure_class = FailureClass.FENCED
+    retryable = True
     who_acts = WhoActs.NOBODY
+
+    def __init__(self, message: str, *, epoch: int | None = None, run_id: str | None = None):
+        super().__init__(message)
+        self.epoch = epoch
+        self.run_id = run_id
 
 
 class Bug(IcdcError):

@@ -9,7 +9,16 @@ from typing import Annotated
 from pydantic import Field
 
 from icdc_api.base import ApiModel, Clipped, Count, Flag, Message, ShortText, Timestamp
-from icdc_api.errors import FailureClass, IcdcError, TableError, WhoActs
+from icdc_api.errors import FailureClass, Fenced, IcdcError, TableError, WhoActs
+
+
+class Rival(ApiModel):
+    """The run that owns an index which another wanted to write."""
+
+    epoch: Count
+    """Its fencing number; a run needs a higher one to take over."""
+    run_id: Clipped | None = None
+    """Identity of that attempt."""
 
 
 class Failure(ApiModel):
@@ -25,16 +34,22 @@ class Failure(ApiModel):
     """Whether trying again can help."""
     who_acts: WhoActs
     """Who must do something before the failure can go away."""
+    rival: Rival | None = None
+    """The run that owns the index instead; only with class Fenced, absent where it is not known."""
 
     @classmethod
     def of(cls, error: IcdcError) -> "Failure":
         """The failure that an error of this project stands for."""
+        rival = None
+        if isinstance(error, Fenced) and error.epoch is not None:
+            rival = Rival(epoch=error.epoch, run_id=error.run_id)
         return cls(
             failure_class=error.failure_class,
             reason=error.reason if isinstance(error, TableError) else type(error).__name__,
             message=error.message,
             retryable=error.retryable,
             who_acts=error.who_acts,
+            rival=rival,
         )
 
 

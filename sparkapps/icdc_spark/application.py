@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import AliasTaken, BadSpec, Bug, IcdcError, PassingError, TableError
+from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError, PassingError, TableError
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.secrets import resolved_catalog_properties
 from icdc_api.spec import Pipeline
@@ -211,8 +211,13 @@ class Application:
         return min(doubled, retry.max_seconds)
 
     def _worst(self) -> IcdcError | None:
-        """The failure that the run stands for: what cannot be retried comes first."""
-        return min(self._failures, key=lambda error: error.retryable, default=None)
+        """The failure that the run stands for: what cannot be retried comes first, then Fenced,
+        which ended the run for all tables and says what epoch the next one needs."""
+
+        def weight(error: IcdcError) -> tuple[bool, bool]:
+            return error.retryable, not isinstance(error, Fenced)
+
+        return min(self._failures, key=weight, default=None)
 
 
 def _pipeline(request: RunRequest) -> Pipeline:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from icdc_api.base import MAX_COUNT
 from icdc_api.errors import AliasTaken, Bug, Fenced, StateCorrupt
 from icdc_spark.state_parts import (
     FIXUP_OFFSET,
@@ -109,9 +110,12 @@ class StateDocument(Part):
             )
         same_run = (owner.epoch, owner.run_id) == (self.owner.epoch, self.owner.run_id)
         if owner.epoch <= self.owner.epoch and not same_run:
+            self._check_epoch()
             raise Fenced(
                 f"Alias {self.alias!r} is owned by run {self.owner.run_id!r} with epoch "
-                f"{self.owner.epoch}; this run has epoch {owner.epoch}."
+                f"{self.owner.epoch}; this run has epoch {owner.epoch}.",
+                epoch=self.owner.epoch,
+                run_id=self.owner.run_id,
             )
         return self._with(now, owner=owner)
 
@@ -200,6 +204,11 @@ class StateDocument(Part):
         """Forgets an older physical index that was removed."""
         left = [name for name in self.previous_indices if name != index]
         return self._with(now, previous_indices=left)
+
+    def _check_epoch(self) -> None:
+        """Raises StateCorrupt for an epoch that no run can exceed: no clock gives one."""
+        if self.owner.epoch >= MAX_COUNT:
+            raise _corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
 
     def _open(self) -> Intent:
         if self.intent is None:

@@ -89,7 +89,8 @@ def _stalled(view: View) -> Claim:
         status = view.status
         waits = status.next_attempt_time is not None or status.current_run is not None
         given_up = status.consecutive_failures > 0 and not waits
-        if given_up or view.outlasted or failure.failure_class == FailureClass.AUTH:
+        auth = failure.failure_class == FailureClass.AUTH
+        if given_up or auth or view.outlasted or view.contested:
             return Claim(True, failure.reason, _stalled_by(view, failure))
     return Claim(False, "Working")
 
@@ -204,6 +205,12 @@ def _retrying(status: PipelineStatus, failure: Failure) -> str:
 def _stalled_by(view: View, failure: Failure) -> str:
     """What failed, whether it is tried again, and who acts."""
     status, text = view.status, f"{failure.failure_class.value}: {failure.message}"
+    if view.contested and view.spec is not None:
+        return (
+            f"another run has taken over {view.contested} times in a row: {text} It is tried again "
+            f"about every {view.spec.retry.max_seconds} s; to act: whoever runs this pipeline "
+            "elsewhere, who ends it there or suspends it here"
+        )
     if failure.retryable and view.spec is not None:
         tries, every = status.consecutive_failures, view.spec.retry.max_seconds
         text = f"failed {tries} times in a row: {text}; it is tried again about every {every} s"

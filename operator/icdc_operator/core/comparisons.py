@@ -124,7 +124,7 @@ def _retried(
         failure,
         policy=spec.retry,
         failures=known.consecutive_failures,
-        losses=retry.losses_in_a_row(known.recent_runs),
+        newest_first=known.recent_runs,
         key=f"{observed.namespace}/{observed.name}",
     )
     attempts = 1 if known.last_run is None else known.last_run.attempt

@@ -222,7 +222,7 @@ def _closed(
         failure,
         policy=observed.spec.retry,
         failures=known.consecutive_failures,
-        losses=retry.losses_in_a_row(known.recent_runs),
+        newest_first=known.recent_runs,
         key=f"{observed.namespace}/{observed.name}",
     )
     # A deletion is never given up before its time-out.

@@ -5,7 +5,7 @@ knows no run and no table, only failures and how many of them there were in a ro
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from icdc_api.errors import FailureClass, WhoActs
@@ -16,6 +16,13 @@ from icdc_api.status import TableReason, TableState, TableStatus
 AT_ONCE_LOSSES = 3
 """Lost nodes in a row that are answered at once; from then on each waits longer than the last, so
 that a run which is killed whenever it starts does not keep a host busy for ever."""
+
+QUICK_TAKEOVERS = 2
+"""Times in a row that a fenced run is answered soon: its rival has most likely ended. One that
+fences the next runs too is alive, and two that take turns at once would get nowhere."""
+
+RIVAL_SECONDS = 3600.0
+"""How long a run that was fenced tells of a rival that may be alive."""
 
 JITTER = 0.1
 """Greatest part of a delay that is added, so that pipelines which failed together spread out."""
@@ -38,15 +45,24 @@ class Verdict:
     """Whether the pipeline is Stalled until an attempt goes well."""
 
 
-def judge(failure: Failure, *, policy: Retry, failures: int, losses: int, key: str) -> Verdict:
+def judge(
+    failure: Failure, *, policy: Retry, failures: int, newest_first: Sequence[RunStatus], key: str
+) -> Verdict:
     """The verdict on `failure`.
 
-    `failures` counts the counted failures in a row before this one, `losses` the lost nodes in a
-    row with this one; `key` seeds the jitter, so that the same question gets the same answer.
+    `failures` counts the counted failures in a row before this one; `newest_first` are the last
+    runs, the failed one at their head; `key` seeds the jitter, so that the same question gets the
+    same answer.
     """
     match failure.failure_class:
+        case FailureClass.FENCED:
+            takeovers = max(1, takeovers_in_a_row(newest_first))
+            if takeovers > QUICK_TAKEOVERS:
+                slow = _jittered(float(policy.max_seconds), takeovers, key)
+                return Verdict(counted=False, delay=slow, stalls=True)
+            return Verdict(counted=False, delay=_backoff(policy, takeovers, key), stalls=False)
         case FailureClass.NODE_LOST:
-            repeated = losses - AT_ONCE_LOSSES
+            repeated = losses_in_a_row(newest_first) - AT_ONCE_LOSSES
             delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
             return Verdict(counted=False, delay=delay, stalls=False)
         case FailureClass.AUTH:
@@ -63,6 +79,12 @@ def judge(failure: Failure, *, policy: Retry, failures: int, losses: int, key: s
     return Verdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
 
 
+def may_pass(failure: Failure) -> bool:
+    """Whether an attempt may go well although nobody has done anything."""
+    # Earlier versions wrote that trying again cannot help a fenced run.
+    return failure.retryable or failure.failure_class == FailureClass.FENCED
+
+
 def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
     """Whether a passing fault has used up `retry.maxAttempts`: the pipeline is Stalled from then
     on, and tried again every `maxSeconds`. `failures` counts this one too."""
@@ -74,6 +96,20 @@ def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
     count = 0
     for run in newest_first:
         if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
+            break
+        count += 1
+    return count
+
+
+def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
+    """How many of the last runs were fenced, one after the other, within RIVAL_SECONDS."""
+    count, last = 0, newest_first[0].finished_at if newest_first else None
+    for run in newest_first:
+        if run.failure is None or run.failure.failure_class != FailureClass.FENCED:
+            break
+        if last is None or run.finished_at is None:
+            break
+        if (last - run.finished_at).total_seconds() > RIVAL_SECONDS:
             break
         count += 1
     return count

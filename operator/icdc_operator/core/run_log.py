@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from icdc_api import naming
+from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.spec import History, Mode, PipelineSpec, ResyncMode
@@ -49,7 +50,11 @@ def planned(
         sequence, attempt = 1 + _greatest_sequence(known, observed), 1
     name = naming.run_name(observed.name, kind.letter, sequence, attempt)
     epochs = [*(run.epoch for run in known.recent_runs), *(run.epoch for run in observed.runs)]
+    # Who owns the index may have been started elsewhere, or by a clock that was ahead.
+    failures = (run.failure for run in known.recent_runs)
+    epochs += [each.rival.epoch for each in failures if each is not None and each.rival is not None]
     epoch = max(1 + max(epochs, default=0), int(now.timestamp() * 1000))
+    epoch = min(epoch, MAX_COUNT)  # the run then says that the state document is corrupt
     return RunStatus(
         name=name,
         kind=kind,

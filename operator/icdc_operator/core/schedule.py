@@ -50,7 +50,7 @@ def next_due(
     if known.consecutive_failures > 0:
         # Earlier versions left a passing fault without a next attempt when they gave it up.
         failure = last.failure or retry.passing_failure(known.tables)
-        passing = failure is not None and failure.retryable
+        passing = failure is not None and retry.may_pass(failure)
         return Due(at=now if passing else None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
@@ -181,5 +181,9 @@ def _is_stalled(known: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> b
     if failure is None:
         return False
     failures = known.consecutive_failures
-    auth = failure.failure_class == FailureClass.AUTH
-    return auth or retry.outlasts(failure, policy=spec.retry, failures=failures)
+    match failure.failure_class:
+        case FailureClass.AUTH:
+            return True
+        case FailureClass.FENCED:
+            return retry.takeovers_in_a_row(known.recent_runs) > retry.QUICK_TAKEOVERS
+    return retry.outlasts(failure, policy=spec.retry, failures=failures)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from icdc_api.conditions import ConditionType
+from icdc_api.errors import FailureClass
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableStatus
@@ -71,6 +72,15 @@ class View:
             return False
         failures = self.status.consecutive_failures
         return retry.outlasts(self.failure, policy=self.spec.retry, failures=failures)
+
+    @property
+    def contested(self) -> int:
+        """How many runs in a row another one has fenced; 0 while its rival may have ended."""
+        failure = self.failure
+        if failure is None or failure.failure_class != FailureClass.FENCED:
+            return 0
+        takeovers = retry.takeovers_in_a_row(self.status.recent_runs)
+        return takeovers if takeovers > retry.QUICK_TAKEOVERS else 0
 
     @property
     def held_up(self) -> Failure | None:

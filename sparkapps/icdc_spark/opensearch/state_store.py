@@ -10,6 +10,7 @@ from typing import Any
 
 from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 
+from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Fenced
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection, client
@@ -120,7 +121,9 @@ class StateStore:
         owner = now.document.owner
         raise Fenced(
             f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
-            f"{owner.pipeline!r} with epoch {owner.epoch}; this run has stopped writing."
+            f"{owner.pipeline!r} with epoch {owner.epoch}; this run has stopped writing.",
+            epoch=min(owner.epoch, MAX_COUNT),
+            run_id=owner.run_id,
         ) from error
 
     def _delete(self, alias: str) -> None:

@@ -2,77 +2,23 @@
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
 import support_oracle as oracle
-from icdc_api.job import RunMode, RunReport, RunRequest
-from icdc_api.spark import Spark
+from icdc_api.job import RunMode
 from icdc_api.status import PipelineStatus
 from icdc_operator.cli import exits
 from icdc_operator.cli.exits import Exit
-from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_operator.local import resource
-from icdc_operator.local.application import Application as Launched
-from icdc_operator.local.runner import LocalRunner, Update
-from icdc_operator.local.runs import LocalRuns
-from icdc_operator.local.state_dir import StateDir
 from icdc_spark.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake
+from support_runs_inside import Pipeline
 from support_stories import document_writes, gone, operations, put
 
 pytestmark = pytest.mark.spark
-
-
-class RunsInside(LocalRuns):
-    """Runs in the test's own Spark, each to its end before it is looked at."""
-
-    def __init__(self, root: Path, spark: SparkSession) -> None:
-        super().__init__(root, Launched(main_file=root, python="", java_home=None))
-        self.root, self.spark = root, spark
-        self.done: dict[str, RunSeen] = {}
-
-    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
-        if name not in self.done:
-            (self.root / name).mkdir(parents=True, exist_ok=True)
-            Application(request, self.spark).run()
-            report = RunReport.read(self.report_path(name))
-            phase = RunPhase.SUCCEEDED if report.outcome is None else RunPhase.FAILED
-            self.done[name] = RunSeen(name, request.epoch, phase, False, None, report)
-
-    def observe(self) -> tuple[RunSeen, ...]:
-        return tuple(self.done.values())
-
-
-class Pipeline:
-    """One pipeline that `icdc run --once` is called for again and again."""
-
-    def __init__(self, spark: SparkSession, harness: Harness, folder: Path) -> None:
-        self.harness, self.folder = harness, folder
-        self.runs = RunsInside(folder / "state" / "runs", spark)
-        self.told: list[str] = []
-
-    def run(self, **spec: Any) -> PipelineStatus:
-        self.harness.resource["spec"] |= spec
-        path = self.folder / "pipeline.yaml"
-        path.write_text(yaml.safe_dump(self.harness.resource))
-        self.told.clear()
-        with StateDir(self.folder / "state") as state:
-            local = resource.load(path)
-            runner = LocalRunner(local, state, self.runs, once=True, watcher=self.hear)
-            return runner.run()
-
-    def hear(self, update: Update) -> None:
-        self.told += [event.reason for event in update.events]
-
-    @property
-    def names(self) -> list[str]:
-        return [name.removeprefix("test-") for name in self.runs.done]
 
 
 @pytest.fixture

@@ -45,6 +45,11 @@ def test_every_error_has_a_form_in_the_status(name: str) -> None:
     }
 
 
+def test_a_fenced_run_tells_which_run_owns_the_index_instead() -> None:
+    failure = Failure.of(errors.Fenced("taken over", epoch=7, run_id="shop-c2-1.7"))
+    assert failure.to_resource()["rival"] == {"epoch": 7, "runId": "shop-c2-1.7"}
+
+
 def test_a_message_is_cut_rather_than_refused() -> None:
     failure = Failure.of(errors.Bug("x" * 5000))
     assert len(failure.message) == 1024

@@ -83,6 +83,30 @@ def flaky() -> None:
         success()
 
 
+def fenced(epoch: int) -> None:
+    """Is fenced by a run of that epoch, unless its own is higher."""
+    if REQUEST["epoch"] > epoch:
+        success()
+        return
+    outcome = {
+        **UNREACHABLE,
+        "class": "Fenced",
+        "reason": "Fenced",
+        "message": f"owned by epoch {epoch}",
+        "rival": {"epoch": epoch, "runId": "elsewhere"},
+    }
+    report(finished=True, outcome=outcome)
+
+
+def fenced_by_the_future() -> None:
+    fenced(4_070_908_800_000)
+
+
+def fenced_by_a_live_run() -> None:
+    """By one that began after this one, whatever this one's epoch is."""
+    fenced(REQUEST["epoch"] + 1)
+
+
 def stalled() -> None:
     report(finished=True, tables=tables("Stalled", reason="AliasTaken", message="it is taken"))
 

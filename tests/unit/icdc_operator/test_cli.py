@@ -150,6 +150,8 @@ def test_run_says_why_it_did_not_go_well(
         (["verify", "--repair"], "different", 1, "shop.orders: missing: 1, 2"),
         (["plan", "--output", "json"], "success", 0, '"equal": true'),
         (["plan"], "unreachable", 3, "icdc: TargetUnavailable: http://127.0.0.1:1 refuses"),
+        (["verify", "--repair"], "fenced_by_the_future", 0, "shop.orders   shop.orders"),
+        (["verify", "--repair"], "fenced_by_a_live_run", 3, "icdc: Fenced: owned by epoch"),
         (["verify"], "crash", 1, "icdc: Bug: the application ended with code 1"),
     ],
 )
@@ -180,7 +182,7 @@ def _concrete(kind: type[errors.IcdcError]) -> list[type[errors.IcdcError]]:
 
 @pytest.mark.parametrize("kind", _concrete(errors.IcdcError))
 def test_every_error_has_an_exit_code(kind: type[errors.IcdcError]) -> None:
-    passing = issubclass(kind, errors.PassingError | errors.RunError)
+    passing = issubclass(kind, errors.PassingError | errors.RunError | errors.Fenced)
     expected = Exit.OUTLASTED if passing and kind is not errors.RunError else Exit.STALLED
     if issubclass(kind, errors.BadSpec):
         expected = Exit.USAGE

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from icdc_api import errors
+from icdc_api.base import MAX_COUNT
 from icdc_api.conditions import ConditionStatus, ConditionType
-from icdc_api.runs import Failure, RunState
+from icdc_api.runs import Failure, RunState, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
@@ -27,6 +28,8 @@ from support_pipelines import (
 
 pytestmark = pytest.mark.unit
 
+YEAR_2099 = 4_070_908_800_000
+
 DOWN = Failure.of(errors.TargetUnavailable("down"))
 
 
@@ -41,7 +44,7 @@ DOWN = Failure.of(errors.TargetUnavailable("down"))
         (errors.Unauthorized("the Secret x"), 600.0, 0, True),
         (errors.Bug("boom"), None, 1, True),
         (errors.BadSpec("tables"), None, 1, True),
-        (errors.Fenced("by another"), None, 1, True),
+        (errors.Fenced("by another"), 10.0, 0, False),
         (errors.Submission("no JDK"), None, 1, True),
     ],
 )
@@ -145,6 +148,75 @@ def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second
         assert decision.requeue_after is not None
         seconds[int(decision.requeue_after)] += 1
     assert max(seconds.values()) < 50
+
+
+FENCED = Failure.of(errors.Fenced("owned by laptop.", epoch=YEAR_2099, run_id="laptop"))
+
+
+def fenced(minutes_ago: float) -> RunStatus:
+    finished = NOW - timedelta(minutes=minutes_ago)
+    return run_record(state=RunState.FAILED, failure=FENCED, finished_at=finished)
+
+
+def test_a_run_that_a_finished_one_of_a_wrong_clock_fenced_is_followed_by_one_that_wins() -> None:
+    decision = after_failure(make_spec(), FENCED)
+    assert not decision.status.holds(ConditionType.STALLED)
+    assert decision.status.next_attempt_time is not None
+    again = decide(observed(make_spec(), decision.status), decision.status.next_attempt_time)
+    assert again.status.current_run is not None
+    assert again.status.current_run.epoch == YEAR_2099 + 1
+
+
+def test_an_epoch_that_nothing_can_exceed_ends_no_operator() -> None:
+    last = Failure.of(errors.Fenced("owned.", epoch=MAX_COUNT, run_id="x"))
+    status = after_failure(make_spec(), last).status
+    assert status.next_attempt_time is not None
+    again = decide(observed(make_spec(), status), status.next_attempt_time)
+    assert again.status.current_run is not None
+    assert again.status.current_run.epoch == MAX_COUNT
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "stalled"),
+    [
+        ([], False),
+        ([1], False),
+        ([1, 2], True),
+        ([10, 20, 30], True),
+        ([100, 200], False),  # long over: another rival, or the same one once a day
+    ],
+)
+def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
+    minutes_ago: list[float], stalled: bool
+) -> None:
+    spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
+    world = at_work(spec, seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
+    recent = tuple(fenced(each) for each in minutes_ago)
+    status = world.status.model_copy(update={"recent_runs": recent})
+    decision = decide(replace(world, status=status), NOW)
+    assert decision.status.holds(ConditionType.STALLED) == stalled
+    assert decision.settled == stalled
+    assert decision.requeue_after is not None
+    assert (decision.requeue_after >= 600) == stalled
+    assert decision.status.consecutive_failures == 0, "no restartNonce is needed, ever"
+    told = decision.status.condition(ConditionType.STALLED)
+    assert told is not None
+    assert told.message == (
+        ""
+        if not stalled
+        else f"another run has taken over {1 + len(recent)} times in a row: Fenced: owned by "
+        "laptop. It is tried again about every 600 s; to act: whoever runs this pipeline "
+        "elsewhere, who ends it there or suspends it here"
+    )
+
+
+def test_a_fenced_run_that_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
+    old = FENCED.model_copy(update={"retryable": False, "rival": None})
+    failed = run_record(state=RunState.FAILED, failure=old, finished_at=NOW)
+    status = PipelineStatus(
+        observed_generation=1, last_run=failed, recent_runs=(failed,), consecutive_failures=1
+    )
+    assert decide(observed(make_spec(), status), NOW).status.current_run is not None
 
 
 def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:

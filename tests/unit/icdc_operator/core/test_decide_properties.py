@@ -22,6 +22,7 @@ FAILURES = (
     errors.NodeLost("lost"),
     errors.Unauthorized("the Secret x"),
     errors.OutOfMemory("heap"),
+    errors.Fenced("owned by another run.", epoch=4_070_908_800_000, run_id="elsewhere"),
 )
 
 
