@@ -79,6 +79,19 @@ class _JsonFile(ApiModel):
             ) from error
 
 
+class Reexport(ApiModel):
+    """The re-export that was asked for last. Every run is given it, and each table honours it once,
+    as its state document remembers."""
+
+    nonce: Count
+    """`spec.resync.nonce` that asked for it."""
+    tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
+    """Names of the tables that it is about; empty for all."""
+    id: Count | None = None
+    """Tells it from every other request. Absent where the operator cannot know whether it was
+    honoured: then it is not, for a table that has honoured another nonce last."""
+
+
 class RunRequest(_JsonFile):
     """What one run shall do."""
 
@@ -91,6 +104,9 @@ class RunRequest(_JsonFile):
     """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
     under way in their indices is finished first. Absent when a person asks: then it is about all
     tables, and what is under way is left as it is."""
+    reexport: Reexport | None = None
+    """What re-export the tables owe. It counts alone: what the pipeline's `spec.resync` says may
+    have changed since it was asked for."""
     pipeline: dict[str, Any]
     """The whole resource, with `${ENV}` already replaced."""
     owner: ShortText

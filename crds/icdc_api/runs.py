@@ -53,6 +53,14 @@ class Failure(ApiModel):
         )
 
 
+class ResyncMode(StrEnum):
+    """What a higher resync nonce asks for."""
+
+    EXPORT = "Export"
+    VERIFY = "Verify"
+    REPAIR = "Repair"
+
+
 class RunKind(StrEnum):
     """What a run does. A run that exports some tables and follows others is an export."""
 

@@ -14,6 +14,7 @@ from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
 from icdc_api.catalog import Catalog
 from icdc_api.errors import Bug
 from icdc_api.problems import first_duplicate, not_allowed, problem
+from icdc_api.runs import ResyncMode
 from icdc_api.sink import Sink
 from icdc_api.spark import Spark
 from icdc_api.status import PipelineStatus
@@ -48,14 +49,6 @@ class PinSnapshots(StrEnum):
     AUTO = "Auto"
     ALWAYS = "Always"
     NEVER = "Never"
-
-
-class ResyncMode(StrEnum):
-    """What a higher resync nonce asks for."""
-
-    EXPORT = "Export"
-    VERIFY = "Verify"
-    REPAIR = "Repair"
 
 
 class DeletionPolicy(StrEnum):
@@ -129,7 +122,8 @@ class Resync(ApiModel):
     """Asks once for a new export, a comparison or a repair."""
 
     nonce: Count = 0
-    """A higher number than before starts it once. Default 0. It never shrinks."""
+    """A higher number than before starts it once, with the tables and the mode that it came with:
+    what becomes of them afterwards asks for nothing. Default 0. It never shrinks."""
     tables: Annotated[tuple[TableName, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables, as in spec.tables[].name. Default empty: all."""
     mode: ResyncMode = ResyncMode.EXPORT

@@ -117,8 +117,9 @@ class TableContext:
 
     def policies(self) -> Policies:
         """The parts of the spec that decide between rebuilding and stopping."""
-        spec, resync = self.spec, self.spec.resync
-        wanted = not resync.tables or self.table.name in resync.tables
+        spec, asked = self.spec, self.request.reexport
+        if asked is not None and asked.tables and self.table.name not in asked.tables:
+            asked = None
         return Policies(
             reexport_on_gap=spec.changelog.on_gap is OnProblem.REEXPORT,
             reexport_on_incompatible_schema=(
@@ -126,7 +127,8 @@ class TableContext:
             ),
             export_only=spec.mode is Mode.EXPORT_ONLY,
             stream_only=spec.mode is Mode.STREAM_ONLY,
-            resync_nonce=resync.nonce if wanted and resync.mode == "Export" else 0,
+            resync_nonce=0 if asked is None else asked.nonce,
+            resync_id=None if asked is None else asked.id,
         )
 
     def target(self, intent: Intent, version: int) -> BulkTarget:

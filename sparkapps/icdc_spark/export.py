@@ -171,9 +171,10 @@ def _swap(work: ExportWork, stored: Stored) -> Stored:
         source=context.source(work.table.uuid),
         document_spec=work.documents.hash,
     )
-    resync = context.policies().resync_nonce
-    if resync > state.resync_nonce:
-        state = state.with_resync_nonce(resync, now=instant())
+    policies = context.policies()
+    if policies.owe_reexport(state):
+        asked = (policies.resync_nonce, policies.resync_id)
+        state = state.with_resync(*asked, now=instant())
     stored = context.store.replace(stored, state)
     pins.pin(context, work.table, intent.to)
     return _drop_older(work, stored)

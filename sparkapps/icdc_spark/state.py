@@ -69,6 +69,7 @@ class StateDocument(Part):
     intent: Intent | None = None
     last_ordinal: Count = 0
     resync_nonce: Count = 0
+    resync_id: Count | None = None
     duplicates: Duplicates | None = None
     totals: Totals = Totals()
     previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
@@ -195,10 +196,10 @@ class StateDocument(Part):
         cut = [sample[:SAMPLE_CHARACTERS] for sample in samples[:MAX_SAMPLES]]
         return self._with(now, duplicates=Duplicates(count=count, samples=cut) if count else None)
 
-    def with_resync_nonce(self, nonce: int, *, now: str) -> Self:
-        """Records the `resync.nonce` that was honoured last."""
-        self._require(nonce >= self.resync_nonce, "a nonce never shrinks")
-        return self._with(now, resync_nonce=nonce)
+    def with_resync(self, nonce: int, request: int | None, *, now: str) -> Self:
+        """Records which re-export was honoured last: its nonce, and the id of the request. A
+        pipeline that is made again counts its nonces anew, so one may be lower than before."""
+        return self._with(now, resync_nonce=nonce, resync_id=request)
 
     def without_previous(self, index: str, *, now: str) -> Self:
         """Forgets an older physical index that was removed."""

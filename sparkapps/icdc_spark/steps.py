@@ -44,6 +44,16 @@ class Policies:
     stream_only: bool
     resync_nonce: int
     """0 unless a re-export of this very table is asked for."""
+    resync_id: int | None = None
+    """Which request that is; None where nobody knows whether it is one that was honoured."""
+
+    def owe_reexport(self, state: StateDocument) -> bool:
+        """Whether the re-export that is asked for has not been done yet."""
+        if self.resync_nonce == 0:
+            return False
+        if self.resync_id is None:
+            return state.resync_nonce != self.resync_nonce
+        return state.resync_id != self.resync_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +103,7 @@ def next_step(view: View, policies: Policies) -> Step:
 
 def _resync_asked(view: View, policies: Policies) -> bool:
     """Whether a re-export was asked for and not yet done: also how a person answers a Stop."""
-    return view.state is not None and policies.resync_nonce > view.state.resync_nonce
+    return view.state is not None and policies.owe_reexport(view.state)
 
 
 def _first(view: View, policies: Policies) -> Step:

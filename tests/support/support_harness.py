@@ -12,7 +12,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode, RunReport, RunRequest
-from icdc_api.status import TableStatus
+from icdc_api.spec import Pipeline
+from icdc_api.status import PipelineStatus, TableStatus
+from icdc_operator.core import resyncs
 from icdc_spark.application import Application
 from support_lake import CATALOG
 
@@ -65,10 +67,12 @@ class Harness:
     def request(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunRequest:
         """The request of the next run, with a higher epoch than any before."""
         epoch = next(_EPOCHS)
+        spec = Pipeline.model_validate(self.resource).spec
         fields = {
             "run_id": f"run-{epoch}",
             "mode": mode,
             "pipeline": self.resource,
+            "reexport": resyncs.reexport(PipelineStatus(), spec),
             "owner": f"default/{self.resource['metadata']['name']}",
             "epoch": epoch,
             "poll_seconds": 1,

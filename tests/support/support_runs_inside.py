@@ -31,12 +31,14 @@ class RunsInside(LocalRuns):
         super().__init__(root, Launched(main_file=root, python="", java_home=None))
         self.root, self.spark = root, spark
         self.done: dict[str, RunSeen] = {}
+        self.requests: dict[str, RunRequest] = {}
         self.stops: dict[str, threading.Event] = {}
         self.threads: dict[str, threading.Thread] = {}
 
     def create(self, name: str, request: RunRequest, spark: Spark) -> None:
         if name not in self.done:
             (self.root / name).mkdir(parents=True, exist_ok=True)
+            self.requests[name] = request
             Application(request, self.spark).run()
             report = RunReport.read(self.report_path(name))
             phase = RunPhase.SUCCEEDED if report.outcome is None else RunPhase.FAILED

@@ -9,10 +9,10 @@ tables wait, so one that cannot be made is given up after a few attempts, and is
 from datetime import datetime, timedelta
 
 from icdc_api.errors import BadSpec, Bug
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.spec import PipelineSpec, ResyncMode
+from icdc_api.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.spec import PipelineSpec
 from icdc_api.status import ObservedTriggers, PipelineStatus, TableState
-from icdc_operator.core import retry, verification
+from icdc_operator.core import resyncs, retry, verification
 from icdc_operator.core.observed import Observed, RunSeen
 
 MAX_ATTEMPTS = 5
@@ -23,9 +23,13 @@ _NOT_READY = (TableState.PENDING, TableState.EXPORTING)
 
 
 def asked(known: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
-    """The comparison that the spec asks for and that has no answer yet."""
-    answered = 0 if known.observed_triggers is None else known.observed_triggers.verified_nonce
-    return _KINDS.get(spec.resync.mode) if spec.resync.nonce > answered else None
+    """The comparison that was asked for and that has no answer yet."""
+    resync, before = resyncs.asked(known, spec), known.observed_triggers
+    if resync is None or not names(known, spec):
+        return None
+    new = before is None or resyncs.is_new(known, spec)
+    answered = 0 if before is None or new else before.verified_nonce
+    return _KINDS.get(resync.mode) if resync.nonce != answered else None
 
 
 def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
@@ -33,10 +37,16 @@ def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
     kind, last = asked(known, spec), known.last_run
     if kind is None:
         return None
-    text = f"resync {spec.resync.nonce} ({kind.value}) has no answer yet"
+    text = f"resync {nonce(known, spec)} ({kind.value}) has no answer yet"
     if last is None or last.failure is None or not last.kind.compares:
         return text
     return f"{text}: {last.failure.message}"
+
+
+def nonce(known: PipelineStatus, spec: PipelineSpec) -> int:
+    """The nonce that asked for it."""
+    resync = resyncs.asked(known, spec)
+    return spec.resync.nonce if resync is None else resync.nonce
 
 
 def due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
@@ -48,7 +58,7 @@ def due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKin
         return None
     if known.last_run == before and known.consecutive_failures > 0:
         return None  # a table of it waits for a passing fault
-    wanted = set(names(spec))
+    wanted = set(names(known, spec))
     if any(table.name in wanted and table.state in _NOT_READY for table in known.tables):
         return None
     return kind
@@ -60,21 +70,11 @@ def last_following(known: PipelineStatus) -> RunStatus | None:
     return next((run for run in runs if not run.kind.compares), None)
 
 
-def names(spec: PipelineSpec) -> tuple[str, ...]:
-    """The tables that the comparison is about."""
-    return spec.resync.tables or tuple(table.name for table in spec.tables)
-
-
-def triggers(known: PipelineStatus, spec: PipelineSpec) -> ObservedTriggers:
-    """The nonces that a run planned now acts on."""
-    before = known.observed_triggers or ObservedTriggers()
-    # A nonce that asked for an export is used up: it asks for no comparison later.
-    export = spec.resync.mode == ResyncMode.EXPORT
-    return ObservedTriggers(
-        restart_nonce=spec.restart_nonce,
-        resync_nonce=spec.resync.nonce,
-        verified_nonce=spec.resync.nonce if export else before.verified_nonce,
-    )
+def names(known: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
+    """The tables that the comparison is about, in the order of the spec."""
+    resync = resyncs.asked(known, spec)
+    wanted = () if resync is None else resync.tables
+    return tuple(table.name for table in spec.tables if not wanted or table.name in wanted)
 
 
 def closed(
@@ -89,7 +89,7 @@ def closed(
     known = known.model_copy(update={"mode": mode, "next_attempt_time": None})
     if spec is None or ended is None or run.generation != observed.generation:
         return known
-    wanted = names(spec)
+    wanted = names(known, spec)
     answers = verification.answers(None if seen is None else seen.report)
     answers = {name: answer for name, answer in answers.items() if name in wanted}
     silent = [name for name in wanted if name not in answers]
@@ -104,11 +104,11 @@ def closed(
         retried = _retried(known, failure, spec, observed, now=now)
         if retried is not None:
             return retried
-    nonce = spec.resync.nonce
-    tables = verification.with_answers(known.tables, answers, nonce=nonce, now=now)
+    by = nonce(known, spec)
+    tables = verification.with_answers(known.tables, answers, nonce=by, now=now)
     if failure is not None:
-        tables = verification.with_failure(tables, failure, silent, nonce=nonce, now=now)
-    return _answered(known.model_copy(update={"tables": tables}), nonce)
+        tables = verification.with_failure(tables, failure, silent, nonce=by, now=now)
+    return _answered(known.model_copy(update={"tables": tables}), by)
 
 
 def _retried(

@@ -16,7 +16,16 @@ from datetime import datetime, timedelta
 from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
-from icdc_operator.core import comparisons, deletion, planning, progress, retry, run_log, status
+from icdc_operator.core import (
+    comparisons,
+    deletion,
+    planning,
+    progress,
+    resyncs,
+    retry,
+    run_log,
+    status,
+)
 from icdc_operator.core.observed import (
     Action,
     CreateRun,
@@ -148,7 +157,13 @@ def _planned(
     continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
     # A comparison waits for the end of the run that comes before it.
     continuous = continuous and comparisons.asked(known, observed.spec) is None
-    return Step(known, (CreateRun(run, continuous),), OBSERVE_SECONDS)
+    create = CreateRun(
+        run,
+        continuous,
+        reexport=resyncs.reexport(known, observed.spec),
+        tables=comparisons.names(known, observed.spec) if run.kind.compares else None,
+    )
+    return Step(known, (create,), OBSERVE_SECONDS)
 
 
 def _watched(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from icdc_api.job import RunReport
+from icdc_api.job import Reexport, RunReport
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
@@ -136,6 +136,10 @@ class CreateRun:
     run: RunStatus
     continuous: bool
     """Whether the spec asks for one long-running application."""
+    reexport: Reexport | None = None
+    """What re-export its tables owe."""
+    tables: tuple[str, ...] | None = None
+    """The tables that a comparison is about; None for a run that follows all of them."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from icdc_api.runs import RunKind
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
-from icdc_operator.core import comparisons, deletion, run_log, schedule
+from icdc_operator.core import deletion, resyncs, run_log, schedule
 from icdc_operator.core.observed import Action, Observed
 
 
@@ -71,7 +71,7 @@ def _planned_run(
             "current_run": run,
             "mode": run.kind,
             "next_attempt_time": None,
-            "observed_triggers": comparisons.triggers(known, spec),
+            "observed_triggers": resyncs.observed(known, spec, epoch=run.epoch),
         }
     )
     return Step(planned, requeue_after=0.0)

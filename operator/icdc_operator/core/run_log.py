@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.spec import History, Mode, PipelineSpec, ResyncMode
+from icdc_api.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.spec import History, Mode, PipelineSpec
 from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
-from icdc_operator.core import comparisons, progress, retry
+from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
@@ -162,9 +162,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
 
 
 def _kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
-    triggers = known.observed_triggers
-    resync = triggers is not None and spec.resync.nonce > triggers.resync_nonce
-    resync = resync and spec.resync.mode == ResyncMode.EXPORT
+    resync = resyncs.is_new(known, spec) and spec.resync.mode == ResyncMode.EXPORT
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
     exported = all(progress.is_exported(table) for table in known.tables)

@@ -15,7 +15,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator.core import comparisons, progress, retry
+from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed
 
 BLIND_SECONDS = 600.0
@@ -99,7 +99,7 @@ def _is_asked_for(
     triggers = known.observed_triggers
     if triggers is not None and spec.restart_nonce > triggers.restart_nonce:
         return True
-    if triggers is not None and spec.resync.nonce > triggers.resync_nonce:
+    if resyncs.is_new(known, spec):
         return True
     asked = observed.asked_at
     return asked is not None and last.planned_at is not None and last.planned_at < asked

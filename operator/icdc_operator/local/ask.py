@@ -15,6 +15,8 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Bug
 from icdc_api.job import RunMode, RunReport, RunRequest
 from icdc_api.runs import Failure
+from icdc_api.status import PipelineStatus
+from icdc_operator.core import resyncs
 from icdc_operator.core.observed import RunSeen
 from icdc_operator.local.application import Application
 from icdc_operator.local.resource import LocalPipeline
@@ -58,6 +60,7 @@ def _ask(
         request = RunRequest(
             run_id=f"{name}.{epoch}",
             mode=mode,
+            reexport=resyncs.reexport(PipelineStatus(), local.pipeline.spec),
             pipeline=local.request,
             owner=local.pipeline.owner,
             epoch=epoch,

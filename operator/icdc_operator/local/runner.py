@@ -15,7 +15,6 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.job import RunMode, RunRequest
-from icdc_api.runs import RunStatus
 from icdc_api.spec import Mode
 from icdc_api.status import PipelineStatus
 from icdc_operator.core import comparisons, decide, events
@@ -123,25 +122,25 @@ class LocalRunner:
 
     def _act(self, action: Action) -> None:
         match action:
-            case CreateRun(run, continuous):
-                self._runs.create(
-                    run.name, self._request(run, continuous), self._local.pipeline.spec.spark
-                )
+            case CreateRun(run):
+                spark = self._local.pipeline.spec.spark
+                self._runs.create(run.name, self._request(action), spark)
             case StopRun(name, graceful):
                 self._runs.stop(name, graceful=graceful)
             case ForgetRun(name):
                 self._runs.forget(name)
 
-    def _request(self, run: RunStatus, continuous: bool) -> RunRequest:
-        spec = self._local.pipeline.spec
+    def _request(self, create: CreateRun) -> RunRequest:
+        run, spec = create.run, self._local.pipeline.spec
         # See the class: `once` never stays, and everything else that has a changelog does.
-        stays = not self._once and (continuous or spec.mode != Mode.EXPORT_ONLY)
+        stays = not self._once and (create.continuous or spec.mode != Mode.EXPORT_ONLY)
         # A comparison that is asked for waits until the run before it has ended.
         stays = stays and comparisons.asked(self._status, spec) is None
         return RunRequest(
             run_id=run.run_id or run.name,
             mode=RunMode.of(run.kind),
-            tables=spec.resync.tables if run.kind.compares else None,
+            tables=create.tables,
+            reexport=create.reexport,
             pipeline=self._local.request,
             owner=self._local.pipeline.owner,
             epoch=run.epoch,

@@ -19,7 +19,7 @@ MAX_REQUEST_BYTES = 1000 * 1024
 """Kubernetes takes 1 MiB of data; the rest is for whatever else counts as data there."""
 
 
-def run_request(launch: Launch, resource: Mapping[str, Any], *, continuous: bool) -> RunRequest:
+def run_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
     """What the run shall do; `resource` is the pipeline as the cluster holds it.
 
     Status and managed fields are left out: nothing of them is asked for, and they are large.
@@ -28,7 +28,8 @@ def run_request(launch: Launch, resource: Mapping[str, Any], *, continuous: bool
     return RunRequest(
         run_id=launch.run_id,
         mode=RunMode.of(kind),
-        tables=spec.resync.tables if kind.compares else None,
+        tables=launch.tables,
+        reexport=launch.reexport,
         pipeline={
             "apiVersion": naming.API_VERSION,
             "kind": naming.KIND,
@@ -37,7 +38,7 @@ def run_request(launch: Launch, resource: Mapping[str, Any], *, continuous: bool
         },
         owner=naming.owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,
-        continuous=continuous and not kind.compares,
+        continuous=launch.continuous and not kind.compares,
         poll_seconds=spec.changelog.poll_interval_seconds,
         report_path=places.REPORT_FILE,
         secrets_dir=places.SECRETS_DIR if secret_names(spec) else None,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from icdc_api.job import Reexport
 from icdc_api.runs import RunStatus
 from icdc_api.spec import PipelineSpec
 
@@ -35,6 +36,12 @@ class Launch:
     run: RunStatus
     spec: PipelineSpec
     settings: Settings
+    continuous: bool = False
+    """Whether it shall stay and follow its tables."""
+    reexport: Reexport | None = None
+    """What re-export its tables owe."""
+    tables: tuple[str, ...] | None = None
+    """The tables that a comparison is about; None for a run that follows all of them."""
 
     @property
     def run_id(self) -> str:

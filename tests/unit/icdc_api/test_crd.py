@@ -206,7 +206,7 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
         ("spec.changelog.onIncompatibleSchema", spec.OnProblem),
         ("spec.changelog.pinSnapshots", spec.PinSnapshots),
         ("spec.deletionPolicy", spec.DeletionPolicy),
-        ("spec.resync.mode", spec.ResyncMode),
+        ("spec.resync.mode", runs.ResyncMode),
         ("spec.sink.opensearch.deadLetters.policy", sink.DeadLetterPolicy),
         ("spec.tables[].startFrom.position", tables.Position),
         ("status.phase", status.Phase),

@@ -161,11 +161,6 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
         pytest.param(
             lambda: empty().abandoned(now=NOW), "no intent is open", id="abandoning nothing"
         ),
-        pytest.param(
-            lambda: empty().with_resync_nonce(2, now=NOW).with_resync_nonce(1, now=NOW),
-            "a nonce never shrinks",
-            id="a smaller nonce",
-        ),
     ],
 )
 def test_a_step_out_of_turn_is_refused(step: Callable[[], StateDocument], message: str) -> None:

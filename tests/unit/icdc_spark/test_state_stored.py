@@ -51,6 +51,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         },
         "lastOrdinal": 2,
         "resyncNonce": 0,
+        "resyncId": None,
         "duplicates": None,
         "totals": {"upserted": 15, "deleted": 0, "deadLetters": 0},
         "previousIndices": [],

@@ -162,8 +162,8 @@ class ClusterAdapter:
 
     async def _act(self, observation: Observation, action: Action) -> None:
         match action:
-            case CreateRun(run, continuous):
-                await self._create(observation, run, continuous=continuous)
+            case CreateRun():
+                await self._create(observation, action)
             case StopRun(name, graceful):
                 for found in _named(observation, name):
                     await self._stop(observation, found, graceful=graceful)
@@ -207,13 +207,21 @@ class ClusterAdapter:
         phase = RunPhase.FAILED
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
 
-    async def _create(self, observation: Observation, run: RunStatus, *, continuous: bool) -> None:
-        spec = observation.observed.spec
+    async def _create(self, observation: Observation, action: CreateRun) -> None:
+        spec, run = observation.observed.spec, action.run
         if spec is None:
             raise Bug(f"the run {run.name} was asked for without a spec")
-        launch = Launch(observation.owner, run, spec, self._settings)
+        launch = Launch(
+            observation.owner,
+            run,
+            spec,
+            self._settings,
+            continuous=action.continuous,
+            reexport=action.reexport,
+            tables=action.tables,
+        )
         try:
-            await creation.create(self._api, launch, observation.pipeline, continuous=continuous)
+            await creation.create(self._api, launch, observation.pipeline)
         except creation.REFUSED as error:
             LOG.warning("the run %s cannot be created: %s", run.name, error)
             key = (launch.owner.namespace, launch.owner.name)

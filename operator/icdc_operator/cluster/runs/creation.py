@@ -32,13 +32,13 @@ REFUSED = (
 """Errors after which asking once more for the same run is of no use. Any other may pass."""
 
 
-async def create(api: ClusterApi, launch: Launch, pipeline: Resource, *, continuous: bool) -> None:
+async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
     """Creates the run's ConfigMap, then its SparkApplication, unless they are there.
 
     Raises one of REFUSED, after which nothing of the run is left; Conflict while an older attempt
     is in the way; Unavailable.
     """
-    request = config_map.run_request(launch, pipeline, continuous=continuous)
+    request = config_map.run_request(launch, pipeline)
     wanted = config_map.run_config_map(launch, request)
     spark = application.spark_application(launch)
     await _create(api, wanted, launch)

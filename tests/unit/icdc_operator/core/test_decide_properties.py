@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
-from icdc_api.runs import RunState
-from icdc_api.spec import ResyncMode, Trigger
+from icdc_api.runs import ResyncMode, RunState
+from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
 from icdc_operator.core.observed import Queued, RunPhase
 from support_decide_world import QUEUED, TABLES, World

@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def manifests(
 
     def make(case: str) -> list[dict[str, Any]]:
         launch, resource = launch_of(HERE / "pipelines" / f"{case}.yaml")
-        request = run_request(launch, resource, continuous=case == "full")
+        request = run_request(replace(launch, continuous=case == "full"), resource)
         return [run_config_map(launch, request), spark_application(launch)]
 
     return make

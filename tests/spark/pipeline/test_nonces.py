@@ -1,0 +1,113 @@
+"""Nonces of resync from the reconcile core to the index: a re-export is made once, and is made."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.conditions import ConditionType
+from icdc_spark.opensearch.connection import Connection
+from icdc_spark.opensearch.state_store import StateStore
+from support_harness import Harness
+from support_lake import Lake
+from support_runs_inside import Pipeline
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def tables(lake: Lake) -> list[str]:
+    lake.sql("create namespace if not exists lake.db")
+    names = [lake.create("id int, name string") for _ in range(2)]
+    for name in names:
+        lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b')")
+    return names
+
+
+@pytest.fixture
+def pipeline(
+    spark: SparkSession, clean_indices: str, tmp_path: Path, tables: list[str]
+) -> Pipeline:
+    entries = [
+        {"name": name, "identifierColumns": ["id"], "index": f"things{position}"}
+        for position, name in enumerate(tables)
+    ]
+    return Pipeline(spark, Harness(spark, clean_indices, tmp_path, entries), tmp_path)
+
+
+@pytest.fixture
+def served(clean_indices: str) -> Callable[[], list[str]]:
+    """The physical indices that readers find, in the order of the tables."""
+
+    def found() -> list[str]:
+        aliases = oracle.request(f"{clean_indices}/_alias/things*")
+        return sorted(name for name, index in aliases.items() if index["aliases"])
+
+    return found
+
+
+def test_mode_and_tables_that_are_taken_out_of_the_spec_start_no_export(
+    pipeline: Pipeline, tables: list[str], served: Callable[[], list[str]]
+) -> None:
+    pipeline.run()
+    status = pipeline.run(resync={"nonce": 4, "mode": "Verify"})
+    assert status.holds(ConditionType.VERIFIED)
+    pipeline.run(resync={"nonce": 4})
+    assert served() == ["things0-000001", "things1-000001"]
+    pipeline.run(resync={"nonce": 5, "tables": [tables[0]]})
+    assert served() == ["things0-000002", "things1-000001"]
+    pipeline.run(resync={"nonce": 5})
+    assert served() == ["things0-000002", "things1-000001"]
+
+
+@pytest.mark.parametrize("nonce", [1, 2, 3, 4])
+def test_a_pipeline_that_is_made_again_honours_its_nonces_whatever_the_one_before_had(
+    pipeline: Pipeline, served: Callable[[], list[str]], nonce: int
+) -> None:
+    pipeline.run()
+    pipeline.run(resync={"nonce": 3})
+    assert served() == ["things0-000002", "things1-000002"]
+    _make_again(pipeline)
+    pipeline.run(resync={"nonce": 0})
+    assert served() == ["things0-000002", "things1-000002"], "it goes on where the other one was"
+    pipeline.run(resync={"nonce": nonce})
+    assert served() == ["things0-000003", "things1-000003"]
+    pipeline.run(resync={"nonce": nonce})
+    assert served() == ["things0-000003", "things1-000003"]
+
+
+def test_a_pipeline_that_is_made_again_from_the_same_file_exports_nothing_again(
+    pipeline: Pipeline, served: Callable[[], list[str]]
+) -> None:
+    pipeline.run()
+    pipeline.run(resync={"nonce": 3})
+    _make_again(pipeline)
+    pipeline.run()
+    assert served() == ["things0-000002", "things1-000002"]
+
+
+def test_a_run_that_is_lost_after_the_swap_is_not_followed_by_a_second_export(
+    pipeline: Pipeline, served: Callable[[], list[str]], clean_indices: str
+) -> None:
+    pipeline.run()
+    pipeline.run(resync={"nonce": 1})
+    first = next(reversed(pipeline.runs.requests.values()))
+    assert first.reexport is not None
+    store = StateStore(Connection(hosts=(clean_indices,)))
+    stored = store.load("things0")
+    store.close()
+    assert stored is not None
+    assert (stored.document.resync_nonce, stored.document.resync_id) == (1, first.reexport.id)
+    # The same request once more, as after a crash between the swap and the last report.
+    pipeline.harness.run(reexport=first.reexport, epoch=first.epoch + 1)
+    assert served() == ["things0-000002", "things1-000002"]
+
+
+def _make_again(pipeline: Pipeline) -> None:
+    """Its status goes with it; the indices and their state documents stay."""
+    shutil.rmtree(pipeline.folder / "state")
+    (pipeline.folder / "state" / "runs").mkdir(parents=True)
+    pipeline.runs.done.clear()

@@ -1,0 +1,104 @@
+"""Nonces of `spec.resync`: honoured once, with the mode and the tables that they came with."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.job import Reexport
+from icdc_api.runs import RunKind
+from icdc_api.status import ObservedTriggers, PipelineStatus
+from icdc_operator.core import comparisons, resyncs
+from support_pipelines import make_spec
+
+pytestmark = pytest.mark.unit
+
+ORDERS, ITEMS = "shop.orders", "shop.items"
+
+
+def spec_of(**resync: Any) -> Any:
+    return make_spec(ORDERS, ITEMS, resync=resync)
+
+
+class Pipeline:
+    """A pipeline for whose spec one run after the other is planned."""
+
+    def __init__(self, status: PipelineStatus | None = None) -> None:
+        self.status = status or PipelineStatus()
+        self.epoch = 1000
+
+    def plans(self, **resync: Any) -> tuple[Reexport | None, RunKind | None]:
+        """What a run planned for that spec owes, and which comparison it leaves to be made."""
+        self.epoch += 1
+        spec = spec_of(**resync)
+        triggers = resyncs.observed(self.status, spec, epoch=self.epoch)
+        self.status = self.status.model_copy(update={"observed_triggers": triggers})
+        return resyncs.reexport(self.status, spec), comparisons.asked(self.status, spec)
+
+    def is_answered(self) -> None:
+        triggers = self.status.observed_triggers
+        assert triggers is not None
+        answered = triggers.model_copy(update={"verified_nonce": triggers.resync_nonce})
+        self.status = self.status.model_copy(update={"observed_triggers": answered})
+
+
+@pytest.mark.parametrize("mode", ["Verify", "Repair"])
+def test_mode_and_tables_that_are_taken_out_after_a_comparison_ask_for_nothing(mode: str) -> None:
+    pipeline = Pipeline()
+    pipeline.plans(nonce=3)
+    assert pipeline.plans(nonce=4, mode=mode, tables=[ORDERS]) == (None, RunKind(mode))
+    pipeline.is_answered()
+    for tidied in ({"nonce": 4, "mode": mode}, {"nonce": 4}, {"nonce": 4, "tables": [ITEMS]}):
+        assert pipeline.plans(**tidied) == (None, None)
+
+
+def test_tables_that_are_taken_out_after_a_reexport_export_no_others() -> None:
+    pipeline = Pipeline()
+    pipeline.plans(nonce=0)
+    owed = Reexport(nonce=1, tables=(ORDERS,), id=1002)
+    assert pipeline.plans(nonce=1, tables=[ORDERS]) == (owed, None)
+    assert pipeline.plans(nonce=1) == (owed, None)
+    assert pipeline.plans(nonce=1, mode="Verify") == (owed, None)
+
+
+def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it_was() -> None:
+    pipeline = Pipeline()
+    pipeline.plans(nonce=0)
+    pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
+    assert pipeline.plans(nonce=1) == (None, RunKind.VERIFY)
+    assert comparisons.names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
+
+
+def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:
+    one, other = Pipeline(), Pipeline()
+    other.epoch = 5000
+    for pipeline in (one, other):
+        pipeline.plans(nonce=0)
+    (first, _), (second, _) = one.plans(nonce=1), other.plans(nonce=1)
+    assert first is not None
+    assert second is not None
+    assert first.id != second.id
+
+
+def test_a_nonce_that_was_there_before_the_status_is_told_as_such() -> None:
+    assert Pipeline().plans(nonce=4) == (Reexport(nonce=4, id=None), None)
+
+
+def test_a_nonce_that_shrank_counts_from_there_on() -> None:
+    """Such as in a file that is run on a host, where no API server refuses it."""
+    pipeline = Pipeline()
+    pipeline.plans(nonce=0)
+    owed, _ = pipeline.plans(nonce=5)
+    assert pipeline.plans(nonce=2) == (owed, None)
+    assert pipeline.plans(nonce=3, mode="Verify") == (None, RunKind.VERIFY)
+    pipeline.is_answered()
+    again, _ = pipeline.plans(nonce=5)
+    assert again is not None
+    assert owed is not None
+    assert again.id != owed.id
+
+
+def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:
+    known = ObservedTriggers(resync_nonce=4, verified_nonce=4)
+    pipeline = Pipeline(PipelineStatus(observed_triggers=known))
+    assert pipeline.plans(nonce=4, mode="Verify") == (None, None)
+    assert pipeline.plans(nonce=4) == (None, None)
