@@ -55,6 +55,7 @@ REFUSED_KEYS = {
     "spark.sql.jsonGenerator.ignoreNullFields": Refusal.DOCUMENTS,
     "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": Refusal.DOCUMENTS,
     "spark.sql.session.timeZone": Refusal.DOCUMENTS,
+    "spark.sql.variable.substitute": Refusal.DOCUMENTS,
 }
 REFUSED_PREFIXES = {
     "spark.submit.": Refusal.OURS,

@@ -142,7 +142,8 @@ class Table(ApiModel):
     changelog.onIncompatibleSchema."""
     row_filter: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """Spark SQL predicate; only rows for which it is true are in the index, and a row that
-    leaves the filter is deleted from it. Default: every row. A change needs a new index, see
+    leaves the filter is deleted from it. It may depend on the row alone: not on the time, the
+    user, chance, files or other tables. Default: every row. A change needs a new index, see
     changelog.onIncompatibleSchema."""
     index: IndexName | None = None
     """Alias that readers use; the indices behind it are named `<index>-000001` and so on.

@@ -33,7 +33,9 @@ def inspect(context: TableContext) -> Entry:
     try:
         run = TableRun(context)
         if context.request.mode is RunMode.PLAN:
-            return entry | _plan(run.look(run.load()))
+            look = run.look(run.load())
+            run.check_filter(look, run.documents_at(look, look.step.to_id))
+            return entry | _plan(look)
         if context.request.tables is not None:
             comparison.finish_batch(run)
         repair = context.request.mode is RunMode.REPAIR

@@ -15,6 +15,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Documents write timestamps as UTC and decimals in plain notation: both hang on these two.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Or `${env:NAME}` in a row filter would be the driver's environment, Secrets included.
+    "spark.sql.variable.substitute": "false",
     # Otherwise a null would be written, not left out, where its column has a default value.
     "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": "false",
     # Planning would take minutes, and all memory, for a table with nested columns: constraints of

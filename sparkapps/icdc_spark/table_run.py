@@ -58,7 +58,7 @@ class TableRun:
             self._settle(look)
             return look.step.kind
         documents = self.documents_at(look, look.step.to_id)
-        self._check_filter(look, documents)
+        self.check_filter(look, documents)
         stored = look.stored
         if stored is None:
             aliases.check_free(context.client, context.ownership)
@@ -140,7 +140,7 @@ class TableRun:
         schema = look.table.schema(int(snapshot_id))
         return resolve_spec(self.context.table.name, schema, self.context.wishes())
 
-    def _check_filter(self, look: Look, documents: DocumentSpec) -> None:
+    def check_filter(self, look: Look, documents: DocumentSpec) -> None:
         """Raises FilterInvalid before anything is made that only a valid filter could fill."""
         if documents.row_filter is None or look.step.to_id is None:
             return

@@ -14,6 +14,7 @@ from icdc_spark.documents.fingerprint import fingerprint
 from icdc_spark.documents.ids import cell, document_id, joined
 from icdc_spark.documents.serialise import Cells, document, non_finite
 from icdc_spark.iceberg.errors import filter_errors
+from icdc_spark.iceberg.row_conditions import check_condition
 from icdc_spark.readers.reader import Reader
 
 ID, FINGERPRINT = "id", "fingerprint"
@@ -118,9 +119,13 @@ def written_of(spec: DocumentSpec) -> tuple[Column, Column]:
 
 
 def check_filter(reader: Reader, spec: DocumentSpec) -> None:
-    """Raises FilterInvalid when `rowFilter` does not fit the table; reads no row."""
-    nothing = reader.read(reader.nothing, metadata=metadata_of(spec))
-    filtered(nothing, spec)
+    """Raises FilterInvalid when `rowFilter` does not fit the table, or needs more than the row;
+    reads no row."""
+    if spec.row_filter is None:
+        return
+    # Without the metadata columns: which file a row is in changes with a compaction.
+    nothing = reader.read(reader.nothing)
+    check_condition(filtered(nothing, spec), spec.table, spec.row_filter)
 
 
 def _read(rows: DataFrame, spec: DocumentSpec) -> Cells:

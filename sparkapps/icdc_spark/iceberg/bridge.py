@@ -21,6 +21,7 @@ from icdc_api.errors import Bug
 _SEPARATOR = "\x01"
 _GUAVA = "org.apache.iceberg.relocated.com.google.common."
 _FUNCTION = _GUAVA + "base.Function"
+_SCALA_FUNCTION = "scala.Function1"
 Argument = tuple[str, Any]
 """Of a Java method: the name of its declared class, and the value."""
 
@@ -84,6 +85,10 @@ class Bridge:
     def is_a(self, java: Any, class_name: str) -> bool:
         """Whether an object is of a class, or of one below it."""
         return bool(self._class(class_name).isInstance(java))
+
+    def is_kind(self, class_name: str, above: str) -> bool:
+        """Whether a class is another one, or below it."""
+        return bool(self._class(above).isAssignableFrom(self._class(class_name)))
 
     def each(self, java_list: Any) -> list[Any]:
         """The elements of a Java list. Python's own loop over one ends by a Java exception, and
@@ -217,6 +222,14 @@ class Bridge:
 
         return self._once((class_name, method, *arguments), make)
 
+    def scala_function(self, class_name: str, method: str) -> Any:
+        """A method without arguments as a function object for Scala's own collections."""
+
+        def make() -> Any:
+            return self._as_function(self._handle(class_name, method, []), _SCALA_FUNCTION)
+
+        return self._once((_SCALA_FUNCTION, class_name, method), make)
+
     def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
         # Two threads may make the same one: either is as good.
         if key not in self._made:
@@ -227,9 +240,9 @@ class Bridge:
         found = self._class(class_name).getMethod(method, self.array("java.lang.Class", arguments))
         return self.statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(found)
 
-    def _as_function(self, handle: Any) -> Any:
+    def _as_function(self, handle: Any, kind: str = _FUNCTION) -> Any:
         proxies = self.statics("java.lang.invoke.MethodHandleProxies")
-        return proxies.asInterfaceInstance(self._class(_FUNCTION), handle)
+        return proxies.asInterfaceInstance(self._class(kind), handle)
 
     def _class(self, name: str) -> Any:
         thread = self.statics("java.lang.Thread").currentThread()

@@ -187,6 +187,16 @@ UNUSABLE_COLUMNS = [
         FILL,
         entry={"rowFilter": "total > 1"},
     ),
+    refused(
+        "filter_by_time",
+        "FilterInvalid",
+        "{n}: rowFilter `age > day(current_date())` depends on more than the row (CurrentDate). "
+        "A row has to enter and leave the index by a change of the row. Filter by a column that "
+        "the writer of the table sets, and let the writer update it, for example when a row grows "
+        "too old.",
+        FILL,
+        entry={"rowFilter": "age > day(current_date())"},
+    ),
 ]
 
 

@@ -226,3 +226,14 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
     assert answers(RunMode.VERIFY) == [(False, 1), (False, 4), (True, 0)]
     assert answers(RunMode.REPAIR)[0] == (False, 1)
     assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
+
+
+def test_a_filter_by_the_time_of_the_run_is_told_by_plan_and_verify_too(
+    spark: SparkSession, clean_indices: str, table: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    harness.resource["spec"]["tables"][0]["rowFilter"] = "id < year(now())"
+    for mode in (RunMode.PLAN, RunMode.VERIFY):
+        assert harness.inspect(mode)["reason"] == "FilterInvalid", mode

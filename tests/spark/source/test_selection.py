@@ -10,7 +10,6 @@ from icdc_api.errors import (
     BranchNotFound,
     ColumnNotFound,
     DataFileMissing,
-    FilterInvalid,
     Gap,
     NotAppendOnly,
     TableNotFound,
@@ -18,7 +17,6 @@ from icdc_api.errors import (
 from icdc_spark.diff.changes import Strategy, changed_ids
 from icdc_spark.diff.plan import plan_changes, plan_export
 from icdc_spark.diff.resolve import resolve
-from icdc_spark.diff.rows import check_filter
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from support_lake import (
@@ -34,46 +32,6 @@ from support_lake import (
 pytestmark = pytest.mark.spark
 
 MODES = [pytest.param(COPY_ON_WRITE, 2, id="cow-v2"), pytest.param(MERGE_ON_READ, 3, id="mor-v3")]
-
-
-@pytest.mark.parametrize(("mode", "version"), MODES)
-def test_rows_enter_and_leave_the_index_with_the_filter(
-    lake: Lake, mode: str, version: int
-) -> None:
-    name = lake.create("id int, c string, n int", mode=mode, version=version)
-    lake.sql(
-        f"insert into lake.{name} values (1, 'NL', 1), (2, 'NL', 2), (3, 'DE', 3), (4, null, 4)"
-    )
-    since = lake.head(name)
-    lake.sql(f"update lake.{name} set c = 'DE' where id = 1")
-    lake.sql(f"update lake.{name} set c = 'NL' where id = 3")
-    lake.sql(f"update lake.{name} set n = 20 where id in (2, 4)")
-
-    batch = lake.changes(name, since, row_filter="c = 'NL'", columns=("n",))
-
-    assert batch.ops == [
-        Op("c", "3", '{"n":3}'),
-        Op("d", "1", None),
-        Op("u", "2", '{"n":20}'),
-    ]
-
-
-def test_appended_rows_outside_the_filter_are_not_sent(lake: Lake) -> None:
-    name = lake.create("id int, c string")
-    lake.sql(f"insert into lake.{name} values (1, 'NL'), (2, 'DE')")
-    assert lake.changes(name, None, row_filter="c = 'NL'").short == [("c", "1")]
-
-
-@pytest.mark.parametrize("row_filter", ["nope = 1", "id +", "id", "sum(id) > 1"])
-def test_a_filter_that_does_not_fit_is_refused(lake: Lake, row_filter: str) -> None:
-    name = lake.create("id int")
-    lake.sql(f"insert into lake.{name} values (1)")
-    spec = lake.spec(name, row_filter=row_filter)
-    with (
-        open_reader(lake.session, lake.table(name), lake.head(name), spec) as reader,
-        pytest.raises(FilterInvalid, match=re.escape(f"rowFilter `{row_filter}`")),
-    ):
-        check_filter(reader, spec)
 
 
 def test_a_change_outside_the_projection_writes_nothing(lake: Lake) -> None:

@@ -159,6 +159,7 @@ def test_python_names_are_for_python_only() -> None:
         ("spark.kubernetes.authenticate.driver.oauthToken", Refusal.DENIED),
         ("spark.sql.catalog.lake", Refusal.CATALOG),
         ("spark.sql.session.timeZone", Refusal.DOCUMENTS),
+        ("spark.sql.variable.substitute", Refusal.DOCUMENTS),
         ("spark.sql.ansi.enabled", Refusal.DOCUMENTS),
         ("spark.sql.shuffle.partitions", None),
         ("spark.kubernetes.container.image.pullPolicy", None),
