@@ -3,6 +3,10 @@
 Both sides are reduced to (id, digest of the canonical document) in tasks, and meet in one join;
 the driver sees counts and samples only. Repair writes the snapshot's documents for the ids that
 differ, as a batch of its own.
+
+An index of mode StreamOnly has no documents of rows that did not change since its start, and no
+record tells which those are. There each document is compared with its row, and a row without a
+document is no difference.
 """
 
 import hashlib
@@ -15,13 +19,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Gap
+from icdc_api.spec import Mode
 from icdc_spark import duplicates
 from icdc_spark.changelog import Batch, applied_state
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.changes import export_lines
 from icdc_spark.diff.plan import Chunk
 from icdc_spark.diff.resolve import resolve
-from icdc_spark.diff.rows import ID
+from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.opensearch import indices
@@ -36,6 +41,10 @@ from icdc_spark.table_run import TableRun
 SAMPLES = 20
 DIGEST = "digest"
 _SIDE = "id string, digest string"
+STREAMED_ONLY = (
+    "the mode is StreamOnly: every document was compared with its row; a row without a document "
+    "counts as unchanged since the start"
+)
 
 Entry = dict[str, Any]
 
@@ -70,16 +79,23 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
         # It is part of the difference, and is repeated before anything else may be written.
         entry["underWay"] = True
         entry["message"] = "a batch is under way; run the pipeline to finish it"
+    elif _is_streamed_only(context):
+        entry["message"] = STREAMED_ONLY
     if applied is None:
         return entry | _against_nothing(documents)
     spec = run.documents_at(look, applied)
     with open_reader(run.session, look.table, int(applied), spec) as reader:
+        check_filter(reader, spec)
         differing = _difference(context, reader, spec, stored)
         entry |= _findings(reader, differing)
         if repair and not entry["equal"] and not under_way:
             work = Batch(context=context, session=run.session, table=look.table, documents=spec)
             entry["repaired"] = _repair(work, reader, stored, differing)
     return entry
+
+
+def _is_streamed_only(context: TableContext) -> bool:
+    return context.spec.mode is Mode.STREAM_ONLY
 
 
 def finish_batch(run: TableRun) -> None:
@@ -107,8 +123,11 @@ def _difference(
     """One row per id of either side, with `kind`: equal, missing, extra or different."""
     table = _table_side(reader, spec, marked=stored.document.duplicates is not None)
     index = _index_side(context, reader, stored.document.index or "")
-    if spec.append_only:
-        return _compare_contents(table, index)
+    found = _compare_contents(table, index) if spec.append_only else _compare_by_id(table, index)
+    return found.where("kind != 'missing'") if _is_streamed_only(context) else found
+
+
+def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
     left, right = table.alias("t"), index.alias("i")
     joined = left.join(right, on=F.col("t.id") == F.col("i.id"), how="full_outer")
     kind = (
