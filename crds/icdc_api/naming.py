@@ -4,6 +4,7 @@ Pure text. The rules for index names are those of OpenSearch; the pipeline's own
 so that the names of runs, pods and services made from it stay below 63 characters.
 """
 
+import hashlib
 import re
 
 from icdc_api.errors import BadSpec
@@ -123,9 +124,28 @@ def derived_from(index: str, other: str) -> bool:
     return index == dead_letters_index(other) or physical_number(other, index) is not None
 
 
-def tag_name(index: str) -> str:
-    """The Iceberg tag that keeps the applied snapshot of that alias."""
-    return f"icdc-{index}"
+def tag_key(state_index_uuid: str, owner: str) -> str:
+    """What tells the tags of a pipeline from those of others: a hash of the state index and of the
+    owner, as production and staging may be called alike."""
+    return hashlib.sha256(f"{state_index_uuid}\n{owner}".encode()).hexdigest()[:10]
+
+
+def tag_name(index: str, key: str | None = None) -> str:
+    """The Iceberg tag that keeps the applied snapshot of that alias: `icdc-<index>-<key>`.
+
+    Without a key as earlier versions named it.
+    """
+    return f"icdc-{index}" if key is None else f"icdc-{index}-{key}"
+
+
+def next_tag(tag: str) -> str:
+    """The tag that keeps the snapshot to which a batch of that alias goes."""
+    return f"{tag}-next"
+
+
+def is_tag_of(tag: str, key: str) -> bool:
+    """Whether a tag belongs to the pipeline of that key, under whatever alias."""
+    return tag.startswith("icdc-") and tag.removesuffix("-next").endswith(f"-{key}")
 
 
 def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:

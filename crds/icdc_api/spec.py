@@ -82,8 +82,9 @@ class Changelog(ApiModel):
     the filter changed. Reexport: fill a new index while the old one serves. Stop: the table
     stalls. Default Reexport."""
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
-    """A tag `icdc-<index>` keeps the applied snapshot from being expired. Auto: where the
-    catalog allows it. Always: the table stalls where it does not. Never: no tag. Default Auto."""
+    """A tag `icdc-<index>-<key>` keeps the applied snapshot from being expired; it expires 30
+    days after the last run that could renew it. Auto: where the catalog allows it. Always: the
+    table stalls where it does not. Never: no tag. Default Auto."""
 
 
 class Retry(ApiModel):

@@ -76,7 +76,12 @@ class TableContext:
     @property
     def tag(self) -> str:
         """The Iceberg tag that keeps the applied snapshot."""
-        return naming.tag_name(self.alias)
+        return naming.tag_name(self.alias, self.tag_key)
+
+    @property
+    def tag_key(self) -> str:
+        """What all tags of this pipeline have in their names."""
+        return naming.tag_key(self.store.uuid, self.request.owner)
 
     @property
     def opensearch(self) -> OpenSearch:

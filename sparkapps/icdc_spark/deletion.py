@@ -129,5 +129,5 @@ def _told(context: TableContext, deleted: list[str], left: list[str], tags: str 
     if left:
         text += f"; not made by this pipeline, and left: {', '.join(left)}"
     if tags is not None:
-        text += f"; the tags {context.tag} and {context.tag}-next may be left: {tags}"
+        text += f"; the tag {context.tag} may be left until it expires: {tags}"
     return text

@@ -216,7 +216,7 @@ class TableRun:
         done = look.step.kind is StepKind.COMPLETE
         state = TableState.COMPLETE if done else TableState.STREAMING
         self.context.reporter.working(state)
-        if look.stored and look.stored.document.applied:
+        if look.stored and look.stored.document.applied and not done:
             pins.pin(self.context, look.table, look.stored.document.applied.snapshot_id)
 
     def _report(self, look: Look) -> None:

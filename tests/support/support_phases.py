@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 from icdc_spark import changelog
 from icdc_spark.context import TableContext
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg import tags
 from icdc_spark.opensearch.state_store import StateStore
 from icdc_spark.table_run import TableRun
 
 _PHASES = (
     (TableRun, "look", "look"),
-    (IcebergTable, "set_tag", "pin"),
+    (tags, "change", "pin"),
     (StateStore, "replace", "record"),
     (changelog, "plan_between", "plan"),
     (changelog, "changes", "build the query"),

@@ -6,6 +6,7 @@ Pure, and the only place with these words. They stand in the place of those of `
 from icdc_api import naming
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
+from icdc_api.pins import PIN_AGE
 from icdc_api.runs import Failure, RunKind, RunState
 from icdc_api.status import TableReason
 from icdc_operator.core import deletion
@@ -72,7 +73,7 @@ def _ended(view: View, ending: Ending) -> str:
         f"the pipeline goes because {ending.value}; what may be left of {names}{rest} stays. To "
         "delete it by hand, for each INDEX: the indices INDEX-NNNNNN and "
         f"INDEX{naming.DEAD_LETTERS_SUFFIX}, the document INDEX in {naming.STATE_INDEX}, and the "
-        f"tags {naming.tag_name('INDEX')} and {naming.tag_name('INDEX')}-next of its table"
+        f"tags {naming.tag_name('INDEX')}-* of its table, which expire after {PIN_AGE.days} days"
     )
 
 

@@ -5,6 +5,8 @@ time: what stalls it often lies outside of the pipeline, and nobody tells when i
 
 A table whose head cannot be looked at is looked at by runs, less often the longer it stays as it
 is: after a change the next run comes soon, and each one that finds nothing doubles the wait.
+
+A pipeline that has nothing to do gets a run when its tags are to be renewed (`icdc_api.pins`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from icdc_api.errors import FailureClass
+from icdc_api.pins import RENEW_AFTER
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.spec import Mode, PipelineSpec, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
@@ -122,15 +125,30 @@ def _after_success(
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         look_after = max(poll, LOST_SECONDS) if observed.heads_told else poll
         asked = _by_heads(known, finished, observed.heads, observed, spec, now=now)
-        at = min((each for each in (recheck, asked) if each is not None), default=None)
+        at = _earliest(recheck, asked, _renewal(known, finished))
         return Due(at, settled=True, look_after=look_after)
     if observed.heads_told:
-        return Due(at=recheck, settled=True, look_after=max(poll, LOST_SECONDS))
+        at = _earliest(recheck, _renewal(known, finished))
+        return Due(at, settled=True, look_after=max(poll, LOST_SECONDS))
     if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
     # Only a run can tell whether there is something new, or the spec wants one to run always.
     ended = finished if known.last_run is None else known.last_run.finished_at or finished
     return Due(at=ended + timedelta(seconds=poll), settled=True)
+
+
+def _earliest(*moments: datetime | None) -> datetime | None:
+    return min((each for each in moments if each is not None), default=None)
+
+
+def _renewal(known: PipelineStatus, finished: datetime) -> datetime | None:
+    """When a run is due that does nothing but renew the tags of the applied snapshots.
+
+    Without it a snapshot that was applied long ago would be expired together with the commit that
+    comes after it, and the changes since then would be lost.
+    """
+    pinned = any(table.snapshot_pinned for table in known.tables)
+    return finished + RENEW_AFTER if pinned else None
 
 
 def _by_heads(

@@ -109,6 +109,12 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
         "the catalog or the table's files cannot be reached",
     ),
     (
+        # Only tags are committed here, and others commit to a busy table again and again.
+        frozenset({"CommitFailedException", "CommitStateUnknownException"}),
+        SourceUnavailable,
+        "the table was changed by others while its tag was set",
+    ),
+    (
         frozenset({"RuntimeMetaException", "NessieReferenceNotFoundException"}),
         CatalogInvalid,
         "the catalog cannot be used as catalog.properties say",

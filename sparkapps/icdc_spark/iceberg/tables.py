@@ -21,7 +21,6 @@ from icdc_spark.iceberg.widening import widest
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
-_REF = "org.apache.iceberg.SnapshotRef"
 SCHEMA_PARSER = "org.apache.iceberg.SchemaParser"
 
 
@@ -141,41 +140,6 @@ class IcebergTable:
         if info is None:
             raise Gap(f"{self.name}: snapshot {snapshot_id} is no longer in the table")
         return info
-
-    def tags(self) -> dict[str, int]:
-        """The table's tags and the snapshots they keep."""
-        bridge = self.bridge
-        names, found = bridge.items(self.java.refs())
-        is_tag, snapshots = (
-            bridge.texts(bridge.map(found, _REF, method)) for method in ("isTag", "snapshotId")
-        )
-        return {
-            name: int(snapshot)
-            for name, tag, snapshot in zip(bridge.texts(names), is_tag, snapshots, strict=True)
-            if tag == "true"
-        }
-
-    def set_tag(self, tag: str, snapshot_id: int) -> None:
-        """Creates the tag or moves it; one metadata commit, none if it is there already."""
-        # Asked at every look at every table, so not of all tags.
-        reference = self.java.refs().get(tag)
-        known = reference is not None and reference.isTag()
-        current = int(reference.snapshotId()) if known else None
-        if current == snapshot_id:
-            return
-        with source_errors(self.name):
-            change = self.java.manageSnapshots()
-            action = change.createTag if current is None else change.replaceTag
-            action(tag, snapshot_id).commit()
-        self.refresh()
-
-    def remove_tag(self, tag: str) -> None:
-        """Removes the tag if it is there."""
-        if tag not in self.tags():
-            return
-        with source_errors(self.name):
-            self.java.manageSnapshots().removeTag(tag).commit()
-        self.refresh()
 
     def pinned(self, snapshot_id: int) -> Any:
         """A Java table whose schema is the snapshot's, without the columns Spark cannot load.

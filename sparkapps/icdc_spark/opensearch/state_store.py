@@ -11,7 +11,7 @@ from typing import Any
 from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 
 from icdc_api.base import MAX_COUNT
-from icdc_api.errors import Fenced
+from icdc_api.errors import Fenced, Gap
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.errors import error_type, mapped_errors
@@ -44,6 +44,17 @@ class StateStore:
         self._connection = connection
         self._patience = patience
         self._client = client(connection)
+        self._uuid: str | None = None
+
+    @property
+    def uuid(self) -> str:
+        """The UUID of the index, as `ensure_index` found it, or else as it is now; Gap if there is
+        no such index."""
+        if self._uuid is None:
+            self._uuid = self._patiently(self._read_uuid)
+        if self._uuid is None:
+            raise Gap(f"Index {STATE_INDEX!r}, which holds the progress, does not exist any more.")
+        return self._uuid
 
     def ensure_index(self) -> None:
         """Makes the index if it is missing."""
@@ -80,7 +91,9 @@ class StateStore:
 
     def _ensure_index(self) -> None:
         with mapped_errors(self._connection):
-            if self._client.indices.exists(index=STATE_INDEX):
+            # One request tells both whether it is there and which it is.
+            self._uuid = self._read_uuid()
+            if self._uuid is not None:
                 return
             try:
                 self._client.indices.create(index=STATE_INDEX, body=_BODY)
@@ -88,6 +101,16 @@ class StateStore:
                 # Two first runs at once: the index of the other one serves as well.
                 if error_type(error.info) != "resource_already_exists_exception":
                     raise
+
+    def _read_uuid(self) -> str | None:
+        with mapped_errors(self._connection):
+            try:
+                found = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
+            except NotFoundError:
+                return None
+        # Somebody may have put an alias of that name in front of a copy.
+        (only,) = found.values()
+        return str(only["settings"]["index"]["uuid"])
 
     def _load(self, alias: str) -> Stored | None:
         with mapped_errors(self._connection):

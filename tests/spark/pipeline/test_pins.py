@@ -1,5 +1,8 @@
 """Tags that keep applied snapshots, in catalogs that may be written and in one that may not."""
 
+import hashlib
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_oracle as oracle
+from icdc_api.job import RunMode
 from support_harness import Harness
 from support_lake import Lake
+from support_opensearch import clean_indices as clean
 
 pytestmark = pytest.mark.spark
 
-TAG = "icdc-people"
+DAY_MS = 86_400_000
 SPENT = "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1"
 """What expires every snapshot but the newest, and those that a tag or a branch keeps."""
 
@@ -25,6 +30,40 @@ def tagged(lake: Lake, table: str) -> dict[str, int]:
     """The tags of the table."""
     found = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
     return {row[0]: row[1] for row in found}
+
+
+def tag_of(url: str, owner: str = "default/test", alias: str = "people") -> str:
+    """The tag of a pipeline whose progress is in the node at `url`."""
+    uuid = oracle.request(f"{url}/icdc-state/_settings/index.uuid")
+    ((_, found),) = uuid.items()
+    key = hashlib.sha256(f"{found['settings']['index']['uuid']}\n{owner}".encode()).hexdigest()
+    return f"icdc-{alias}-{key[:10]}"
+
+
+def days_left(lake: Lake, table: str, tag: str) -> float:
+    """Until an expiration takes the tag away: Iceberg counts from the commit of the snapshot."""
+    (row,) = lake.sql(
+        "select max_reference_age_in_ms, unix_millis(current_timestamp()) - "
+        f"unix_millis(committed_at) from lake.{table}.refs r join lake.{table}.snapshots s "
+        f"on r.snapshot_id = s.snapshot_id where name = '{tag}'"
+    )
+    return float((row[0] - row[1]) / DAY_MS)
+
+
+def set_days(lake: Lake, table: str, tag: str, days: float) -> None:
+    """As if the tag had been set some time ago."""
+    (row,) = lake.sql(
+        "select unix_millis(current_timestamp()) - unix_millis(committed_at) from "
+        f"lake.{table}.refs r join lake.{table}.snapshots s on r.snapshot_id = s.snapshot_id "
+        f"where name = '{tag}'"
+    )
+    age = max(1, int(row[0] + days * DAY_MS))
+    lake.table(table).java.manageSnapshots().setMaxRefAgeMs(tag, age).commit()
+
+
+def commits(lake: Lake, table: str) -> int:
+    """How often the metadata of the table were written."""
+    return len(lake.sql(f"select file from lake.{table}.metadata_log_entries"))
 
 
 @pytest.fixture
@@ -41,15 +80,92 @@ def test_an_applied_snapshot_outlives_its_expiration_and_the_status_says_so(
     status = harness.sync()
     assert (status.snapshot_pinned, status.pin_message) == (True, None)
     applied = lake.head(table)
-    assert tagged(lake, f"lake.{table}")[TAG] == applied
+    tag = tag_of(clean_indices)
+    assert tagged(lake, f"lake.{table}") == {tag: applied}
 
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"delete from lake.{table} where id = 1")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
     assert lake.table(table).snapshot(applied) is not None
     assert harness.sync().snapshot_pinned
-    assert tagged(lake, f"lake.{table}")[TAG] == lake.head(table)
+    assert tagged(lake, f"lake.{table}") == {tag: lake.head(table)}
     assert set(oracle.indexed(clean_indices, "people")) == {"2", "3"}
+
+
+def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    production = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    production.sync()
+    first, ours = lake.head(table), tag_of(clean_indices)
+    lake.sql(f"insert into lake.{table} values (3, 'three')")
+    # Another one beside it, and one of the very same names whose progress is elsewhere.
+    beside = Harness(
+        spark, clean_indices, tmp_path, [entry(table) | {"index": "staging"}], name="staging"
+    )
+    beside.sync()
+    second, beside_tag = lake.head(table), tag_of(clean_indices, "default/staging", "staging")
+    lake.sql(f"insert into lake.{table} values (4, 'four')")
+    clean(clean_indices)
+    production.sync()
+    elsewhere = tag_of(clean_indices)
+    lake.sql(f"insert into lake.{table} values (5, 'five')")
+    lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
+
+    kept = tagged(lake, f"lake.{table}")
+    assert (kept[ours], kept[beside_tag]) == (first, second)
+    assert len({ours, beside_tag, elsewhere}) == len(kept) == 3
+    assert lake.table(table).snapshots.keys() == {*kept.values(), lake.head(table)}
+    production.run(RunMode.DELETE)
+    assert tagged(lake, f"lake.{table}").keys() == {ours, beside_tag}
+
+
+def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    harness.sync()
+    tag, applied = tag_of(clean_indices), lake.head(table)
+    assert 29.9 < days_left(lake, table, tag) <= 30
+    set_days(lake, table, tag, 20.1)
+    before = commits(lake, table)
+    harness.sync()
+    assert commits(lake, table) == before, "a look at an idle table commits nothing"
+    set_days(lake, table, tag, 19.9)
+    harness.sync()
+    assert 29.9 < days_left(lake, table, tag) <= 30
+
+    set_days(lake, table, tag, -1)
+    lake.sql(f"insert into lake.{table} values (3, 'three')")
+    lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
+    assert tagged(lake, f"lake.{table}") == {}
+    assert lake.table(table).snapshot(applied) is None
+
+
+def test_tags_of_an_older_version_and_of_an_index_that_was_renamed_are_taken_away(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    head = lake.head(table)
+    for name in ("icdc-people", "icdc-people-next", "icdc-others", "release"):
+        lake.sql(f"alter table lake.{table} create tag `{name}` as of version {head}")
+    harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
+    harness.sync()
+    ours = tag_of(clean_indices)
+    assert tagged(lake, f"lake.{table}").keys() == {ours, "icdc-others", "release"}
+
+    # A pipeline that was not upgraded yet sets its tag again: it is left alone from here on.
+    lake.sql(f"alter table lake.{table} create tag `icdc-people` as of version {head}")
+    harness.sync()
+    assert "icdc-people" in tagged(lake, f"lake.{table}")
+
+    harness.resource["spec"]["tables"][0]["index"] = "persons"
+    harness.sync()
+    assert tagged(lake, f"lake.{table}").keys() == {
+        tag_of(clean_indices, alias="persons"),
+        "icdc-people",
+        "icdc-others",
+        "release",
+    }
 
 
 def test_no_tag_is_made_where_none_is_wanted(
@@ -62,7 +178,7 @@ def test_no_tag_is_made_where_none_is_wanted(
 
 
 @pytest.fixture
-def writable(spark: SparkSession, tmp_path: Path) -> Path:
+def writable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """The database of a catalog `books` with one table, `books.db.people`."""
     database = tmp_path / "catalog.db"
     properties = {
@@ -77,20 +193,46 @@ def writable(spark: SparkSession, tmp_path: Path) -> Path:
     spark.sql("create namespace books.db")
     spark.sql("create table books.db.people (id int, name string) using iceberg")
     spark.sql("insert into books.db.people values (1, 'one')")
-    return database
+    yield database
+    # The session would go on with this very catalog under the same name.
+    catalogs: Any = spark._jsparkSession.sessionState().catalogManager()
+    catalogs.reset()
 
 
-def only_read(database: Path) -> dict[str, Any]:
-    """`spec.catalog` of that catalog, through a connection that may not write."""
-    uri = f"jdbc:sqlite:file:{database}?mode=ro"
+def catalog_of(database: Path, mode: str) -> dict[str, Any]:
+    """`spec.catalog` of that catalog, through a connection that may write (`rw`) or not (`ro`)."""
+    uri = f"jdbc:sqlite:file:{database}?mode={mode}"
     warehouse = str(database.with_name("warehouse"))
     return {"name": "books", "properties": {"type": "jdbc", "uri": uri, "warehouse": warehouse}}
+
+
+def test_a_table_to_which_others_commit_all_the_time_is_tried_again(
+    spark: SparkSession, lake: Lake, writable: Path, clean_indices: str, tmp_path: Path
+) -> None:
+    spark.sql("alter table books.db.people set tblproperties ('commit.retry.num-retries'='0')")
+    others = sqlite3.connect(writable)
+    # As when another commit comes first each time: the catalog's compare-and-set finds nothing.
+    others.execute(
+        "create trigger busy before update on iceberg_tables begin select raise(ignore); end"
+    )
+    always = {"pinSnapshots": "Always"}
+    catalog = catalog_of(writable, "rw")
+    harness = Harness(
+        spark, clean_indices, tmp_path, [entry("db.people")], catalog=catalog, changelog=always
+    )
+    report = harness.run()
+    assert report.outcome is not None
+    assert (report.outcome.failure_class, report.outcome.retryable) == ("SourceUnavailable", True)
+    others.execute("drop trigger busy")
+    others.close()
+    assert harness.sync().snapshot_pinned
+    assert tagged(lake, "books.db.people").keys() == {tag_of(clean_indices)}
 
 
 def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_guarantee(
     spark: SparkSession, lake: Lake, writable: Path, clean_indices: str, tmp_path: Path
 ) -> None:
-    catalog = only_read(writable)
+    catalog = catalog_of(writable, "ro")
     harness = Harness(spark, clean_indices, tmp_path, [entry("db.people")], catalog=catalog)
     status = harness.sync()
     assert status.snapshot_pinned is False

@@ -11,8 +11,10 @@ from pyspark.sql import SparkSession
 
 import support_rest_catalog
 from icdc_api.errors import TableNotFound
+from icdc_spark.iceberg import tags
 from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.tags import Tag
 from icdc_spark.session import table_session
 from support_file_reads import bytes_read
 from support_head_lake import HeadLake
@@ -163,7 +165,7 @@ def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: World) -> No
     assert len(now.snapshots) == 1
     inserted(world)
     # The commit loads what others have committed, and says nothing of it.
-    now.set_tag("icdc", head_of(world))
+    tags.change(now, put={"icdc": Tag(snapshot_id=head_of(world), max_age_ms=None)})
     assert_same(table.now(), world.loaded())
     assert_same(now, world.loaded())
 

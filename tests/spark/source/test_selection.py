@@ -17,7 +17,9 @@ from icdc_api.errors import (
 from icdc_spark.diff.changes import Strategy, changed_ids
 from icdc_spark.diff.plan import plan_changes, plan_export
 from icdc_spark.diff.resolve import resolve
+from icdc_spark.iceberg import tags
 from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.tags import Tag
 from icdc_spark.readers.choose import open_reader
 from support_lake import (
     COPY_ON_WRITE,
@@ -169,16 +171,18 @@ class TestTables:
         name = lake.create("id int")
         lake.sql(f"insert into lake.{name} values (1)")
         first, table = lake.head(name), lake.table(name)
-        table.set_tag("icdc-x", first)
+        tags.change(table, put={"icdc-x": Tag(snapshot_id=first, max_age_ms=None)})
         lake.sql(f"insert into lake.{name} values (2)")
         lake.sql(f"call lake.system.expire_snapshots('{name}', timestamp'2100-01-01', 1)")
         table.refresh()
         assert table.snapshot(first) is not None
         assert table.is_ancestor(first, lake.head(name))
-        table.set_tag("icdc-x", lake.head(name))
-        assert table.tags() == {"icdc-x": lake.head(name)}
-        table.remove_tag("icdc-x")
-        assert table.tags() == {}
+        moved = Tag(snapshot_id=lake.head(name), max_age_ms=5000)
+        tags.change(table, put={"icdc-x": moved, "icdc-y": moved})
+        assert tags.find(table, "icdc-x") == moved
+        tags.change(table, remove=["icdc-x"])
+        assert tags.names(table) == ["icdc-y"]
+        assert tags.find(table, "icdc-x") is None
 
     def test_a_missing_data_file_is_named_as_such(self, lake: Lake) -> None:
         name = lake.create("id int")

@@ -136,6 +136,12 @@ def test_names_made_from_an_alias_are_known(index: str, derived: bool) -> None:
 
 def test_other_names_are_built_once() -> None:
     assert naming.tag_name("orders") == "icdc-orders"
+    key = naming.tag_key("uuid", "default/shop")
+    assert naming.tag_name("orders", key) == f"icdc-orders-{key}"
+    keys = {key, naming.tag_key("uuid", "default/shop2"), naming.tag_key("other", "default/shop")}
+    assert len(keys) == 3
+    assert naming.is_tag_of(naming.next_tag(f"icdc-orders-{key}"), key)
+    assert not naming.is_tag_of("icdc-orders-next", key)
     assert naming.run_name("shop", "e", 1, 2) == "shop-e1-2"
     assert naming.owner_key("web", "shop") == "web/shop"
     assert naming.owner_key(None, "shop") == "default/shop"

@@ -70,6 +70,17 @@ def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
     assert asked.requeue_after == 10.0
 
 
+@pytest.mark.parametrize(("pinned", "renewed"), [(True, True), (False, False), (None, False)])
+@pytest.mark.parametrize("heads", [{ORDERS: "7"}, None])
+def test_an_idle_pipeline_gets_a_run_when_its_tags_are_to_be_renewed(
+    heads: Heads, pinned: bool | None, renewed: bool
+) -> None:
+    world = idle(caught_up(ORDERS, snapshot_pinned=pinned), heads=heads)
+    for days, expected in ((9.9, False), (10.1, renewed)):
+        decision = decide(world, NOW + timedelta(days=days))
+        assert (decision.status.current_run is not None) == expected
+
+
 @pytest.mark.parametrize(
     ("quiet", "expected"),
     [(0, 10.0), (5, 10.0), (20, 20.0), (300, 300.0), (86400, schedule.BLIND_SECONDS)],
