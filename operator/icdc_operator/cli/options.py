@@ -16,6 +16,7 @@ import yaml
 
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_operator.local.resource import LocalPipeline
+from icdc_operator.local.secrets import check_secrets
 from icdc_operator.local.state_dir import StateDir
 
 STATE_HOME = Path(".icdc")
@@ -83,9 +84,12 @@ def state_dir(given: Path | None, local: LocalPipeline) -> StateDir:
     return StateDir(STATE_HOME / local.key if given is None else given)
 
 
-def secrets_dir(given: Path | None) -> Path | None:
-    """Absolute, because the application runs elsewhere."""
-    return None if given is None else given.resolve()
+def secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
+    """The directory, absolute because the application runs elsewhere; BadSpec if it lacks a Secret
+    that the pipeline names."""
+    found = None if given is None else given.resolve()
+    check_secrets(local, found)
+    return found
 
 
 @contextlib.contextmanager

@@ -84,17 +84,13 @@ def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
     local = resource.load(arguments.filename)
+    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
         spark = application.installed(local.pipeline.spec)
         if local.pipeline.spec.sink.opensearch.embedded:
             state = stack.enter_context(options.state_dir(arguments.state_dir, local))
             local = stack.enter_context(options.with_node(local, state, keep=False))
-        answer = ask(
-            local,
-            mode,
-            application=spark,
-            secrets_dir=options.secrets_dir(arguments.secrets_dir),
-        )
+        answer = ask(local, mode, application=spark, secrets_dir=secrets_dir)
     return _tell(answer, arguments, mode, text)
 
 

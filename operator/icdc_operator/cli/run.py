@@ -37,6 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out the command; the exit code."""
     local = resource.load(arguments.filename)
+    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
         state = stack.enter_context(options.state_dir(arguments.state_dir, local))
         resource.recall(state, local)  # refuses a directory before anything is started in it
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             state,
             LocalRuns(state.runs_path, spark),
             once=arguments.once,
-            secrets_dir=options.secrets_dir(arguments.secrets_dir),
+            secrets_dir=secrets_dir,
             watcher=view.show,
         )
         with view, _stopping_by_signal(runner.stop):

@@ -1,18 +1,32 @@
 """Which Secrets a pipeline's runs need. Reads none of them."""
 
+from collections.abc import Iterator
+
+from icdc_api.catalog import Catalog
 from icdc_api.spec import PipelineSpec
 
 
 def secret_names(spec: PipelineSpec) -> tuple[str, ...]:
-    """Names of the Secrets that a run reads, each once, sorted.
+    """Names of the Secrets that a run reads, each once, sorted."""
+    return tuple(sorted({name for _, name in secret_fields(spec)}))
+
+
+def secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
+    """The fields that name a Secret which a run reads, each with the name.
 
     A Secret that nothing would read is left out: a pod waits for every Secret that it mounts.
     """
-    catalogs = [spec.catalog_of(table) for table in spec.tables]
-    sources = [source for catalog in catalogs for source in catalog.properties_from]
-    opensearch = spec.sink.opensearch
+    if any(table.catalog is None for table in spec.tables):
+        yield from _of_catalog("spec.catalog", spec.catalog)
+    for position, table in enumerate(spec.tables):
+        yield from _of_catalog(f"spec.tables[{position}].catalog", table.catalog)
+    opensearch, where = spec.sink.opensearch, "spec.sink.opensearch"
     if opensearch.credentials_from is not None:
-        sources.append(opensearch.credentials_from)
+        yield f"{where}.credentialsFrom", opensearch.credentials_from.secret_ref.name
     if opensearch.tls.ca_from is not None and not opensearch.tls.insecure_skip_verify:
-        sources.append(opensearch.tls.ca_from)
-    return tuple(sorted({source.secret_ref.name for source in sources}))
+        yield f"{where}.tls.caFrom", opensearch.tls.ca_from.secret_ref.name
+
+
+def _of_catalog(where: str, catalog: Catalog | None) -> Iterator[tuple[str, str]]:
+    for position, source in enumerate(catalog.properties_from if catalog else ()):
+        yield f"{where}.propertiesFrom[{position}]", source.secret_ref.name

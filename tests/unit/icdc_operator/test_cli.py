@@ -62,6 +62,42 @@ def test_bad_input_is_named_on_stderr_and_exits_with_2(
     assert not (tmp_path / ".icdc").exists()
 
 
+SEARCH = {"hosts": ["https://127.0.0.1:1"], "credentialsFrom": {"secretRef": {"name": "search"}}}
+LAKE = {"properties": {"type": "rest"}, "propertiesFrom": [{"secretRef": {"name": "lake"}}]}
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "verify"])
+@pytest.mark.parametrize("given", [False, True])
+def test_a_secret_that_is_not_there_is_named_before_anything_starts_and_exits_with_2(
+    command: str,
+    given: bool,
+    pipeline_file: PipelineFile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def nothing(_spec: object) -> Application:
+        raise AssertionError("Spark is being installed")
+
+    monkeypatch.setattr(application, "installed", nothing)
+    path = pipeline_file(sink={"opensearch": SEARCH}, catalog=LAKE)
+    (tmp_path / "secrets" / "lake").mkdir(parents=True)
+    options = ["--secrets-dir", "secrets"] if given else []
+    assert main.main([command, "-f", str(path), *options]) == 2
+    lines = capsys.readouterr().err.removeprefix("icdc: ").splitlines()
+    search = tmp_path / "secrets" / "search"
+    missing = f"the Secret 'search' cannot be read at {search}: No such file or directory"
+    if not given:
+        missing = (
+            "the pipeline names the Secret 'search', but no directory of Secrets is given; use "
+            "--secrets-dir DIR with the files DIR/search/<key>"
+        )
+    assert lines[-1] == f"{path}: spec.sink.opensearch.credentialsFrom: {missing}"
+    expected = ["credentialsFrom"] if given else ["propertiesFrom[0]", "credentialsFrom"]
+    assert [line.split(": ")[1].rpartition(".")[2] for line in lines] == expected
+    assert not (tmp_path / ".icdc").exists()
+
+
 def test_a_traceback_is_shown_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
