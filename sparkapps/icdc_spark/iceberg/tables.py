@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import BadSpec, BranchNotFound, Gap
+from icdc_api import naming
+from icdc_api.errors import BranchNotFound, Gap
 from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
 from icdc_spark.documents.schema import Schema, parse_schema, walk
 from icdc_spark.iceberg.bridge import Bridge
@@ -54,9 +54,8 @@ class IcebergTable:
             spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
             found = spark3.loadIcebergCatalog(bridge.java_session, catalog)
         with source_errors(identifier):
-            parts = _parts(bridge, identifier)
             identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
-            table_id = identifiers.of(bridge.strings(parts))
+            table_id = identifiers.of(bridge.strings(naming.parse_table_name(identifier)))
             return cls(bridge, identifier, found.loadTable(table_id))
 
     def refresh(self) -> None:
@@ -230,12 +229,3 @@ class IcebergTable:
 
 def _optional(text: str) -> int | None:
     return None if text == "null" else int(text)
-
-
-def _parts(bridge: Bridge, identifier: str) -> list[str]:
-    parser = bridge.java_session.sessionState().sqlParser()
-    try:
-        joined: str = parser.parseMultipartIdentifier(identifier).mkString("\x01")
-    except ParseException as error:
-        raise BadSpec(f"`{identifier}` is not a table name of the form namespace.table") from error
-    return joined.split("\x01")

@@ -1,0 +1,46 @@
+"""Tables whose names need care somewhere between the spec, Spark and the index."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode
+from support_harness import Harness
+from support_lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "index"),
+    [
+        ("my-ns.my-table", "`my-ns`.`my-table`", "my-ns.my-table"),
+        ("my-ns.`my-table`", "`my-ns`.`my-table`", "my-ns.my-table"),
+        ("my-ns.2024", "`my-ns`.`2024`", "my-ns.2024"),
+        ("my-ns.`a table`", "`my-ns`.`a table`", "my-ns.a-table"),
+        ("my-ns.select", "`my-ns`.`select`", "my-ns.select"),
+    ],
+)
+def test_only_a_dot_or_a_space_in_a_part_needs_backticks(
+    spark: SparkSession,
+    lake: Lake,
+    clean_indices: str,
+    tmp_path: Path,
+    name: str,
+    sql: str,
+    index: str,
+) -> None:
+    lake.sql("create namespace if not exists lake.`my-ns`")
+    lake.sql(f"create or replace table lake.{sql} (id int, name string) using iceberg")
+    lake.sql(f"insert into lake.{sql} values (1, 'a'), (2, 'b')")
+    entry = {"name": name, "identifierColumns": ["id"]}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    assert harness.sync().index == index
+    lake.sql(f"update lake.{sql} set name = 'x' where id = 1")
+    harness.sync()
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+    found = oracle.indexed(clean_indices, quote(index))
+    assert {key: value["name"] for key, value in found.items()} == {"1": "x", "2": "b"}
