@@ -8,16 +8,17 @@ each; nothing else raises them. This module knows no foreign library.
     IcdcError
       BadSpec                 the pipeline is wrong by itself
       Fenced                  a newer run owns the index
-      Bug                     what nobody foresaw
+      Bug                     what nobody foresaw; of one table it stalls that table alone
       PassingError            may heal by itself
         SourceUnavailable  TargetUnavailable  Throttled
       TableError              stalls one table, the others go on
         Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
         FilterInvalid  UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing
         FileUnreadable  DeadLetterLimit  TargetReadOnly  StateCorrupt  Unauthorized
-        CatalogInvalid
+        CatalogInvalid  MappingInvalid
       RunError                the run itself, before or beside its tables
-        Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  NodeLost
+        Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
+          DriverLost          nothing of the run can go on
 """
 
 from enum import StrEnum
@@ -32,6 +33,7 @@ class FailureClass(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     START_TIMEOUT = "StartTimeout"
     OUT_OF_MEMORY = "OutOfMemory"
+    DISK_FULL = "DiskFull"
     NODE_LOST = "NodeLost"
     SOURCE_UNAVAILABLE = "SourceUnavailable"
     TARGET_UNAVAILABLE = "TargetUnavailable"
@@ -225,6 +227,10 @@ class CatalogInvalid(TableError):
     """No catalog can be made of `catalog.properties`, or only with a class that Spark lacks."""
 
 
+class MappingInvalid(TableError):
+    """OpenSearch refuses the mapping or the settings that the table's index needs."""
+
+
 class RunError(IcdcError):
     """The run could not start or was taken away."""
 
@@ -266,9 +272,21 @@ class OutOfMemory(RunError):
     who_acts = WhoActs.DATA_ENGINEER
 
 
+class DiskFull(RunError):
+    """A disk of driver or executor has no room for what Spark spills and shuffles. Retried, since
+    it passes where others filled the disk; if it does not, somebody must give room."""
+
+    failure_class = FailureClass.DISK_FULL
+    retryable = True
+
+
 class NodeLost(RunError):
     """The process or node went away through no fault of the run; retried at once, not counted."""
 
     failure_class = FailureClass.NODE_LOST
     retryable = True
     who_acts = WhoActs.NOBODY
+
+
+class DriverLost(NodeLost):
+    """The driver's JVM or its SparkContext went away, and with it every table's work."""

@@ -62,7 +62,8 @@ class TableState(StrEnum):
 
 
 class TableReason(StrEnum):
-    """Why a table does not advance. All but the last three wait for a person."""
+    """Why a table does not advance. Those from `SourceUnavailable` on are retried, all others wait
+    for a person."""
 
     GAP = "Gap"
     INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
@@ -81,9 +82,14 @@ class TableReason(StrEnum):
     STATE_CORRUPT = "StateCorrupt"
     UNAUTHORIZED = "Unauthorized"
     CATALOG_INVALID = "CatalogInvalid"
+    MAPPING_INVALID = "MappingInvalid"
+    BUG = "Bug"
     SOURCE_UNAVAILABLE = "SourceUnavailable"
     TARGET_UNAVAILABLE = "TargetUnavailable"
     THROTTLED = "Throttled"
+    OUT_OF_MEMORY = "OutOfMemory"
+    DISK_FULL = "DiskFull"
+    NODE_LOST = "NodeLost"
 
 
 class ExportProgress(ApiModel):

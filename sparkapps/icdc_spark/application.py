@@ -7,7 +7,7 @@ is caught up, complete or stalled, or, when continuous, when it is told to stop.
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError, PassingError, TableError
+from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.secrets import resolved_catalog_properties
 from icdc_api.spec import Pipeline
@@ -23,20 +23,16 @@ from icdc_api.status import TableStatus
 from icdc_api.tables import Table
 from icdc_spark import deletion, inspection, session
 from icdc_spark.context import Stop, TableContext
-from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.following import ENDS_RUN, Following, complain, faults
 from icdc_spark.opensearch.connection import Connection, from_spec
 from icdc_spark.opensearch.state_store import StateStore
 from icdc_spark.progress import Reporter
-from icdc_spark.steps import StepKind
-from icdc_spark.table_run import TableRun
 from icdc_spark.turns import Turns
 
 LOG = logging.getLogger(__name__)
 
 MAX_TABLES_AT_ONCE = 8
 """Tables worked on at the same time; more cost memory and no longer save time."""
-STALLED_RECHECK_SECONDS = 30
-"""How often a continuous run looks again at a table that waits for a person."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +118,6 @@ class Application:
                 pool.submit(self._guarded, work, self._context(table, connection, store))
                 for table in tables
             ]
-            if any(each.exception() for each in wait(futures, None, FIRST_EXCEPTION).done):
-                # Nobody foresaw it: the other tables finish their step, and the run ends.
-                self.stop.set()
             for future in futures:
                 future.result()
 
@@ -150,65 +143,29 @@ class Application:
     def _guarded(self, work: Callable[[TableContext], None], context: TableContext) -> None:
         """Runs a table's work; what goes wrong becomes a failure of this table or of the run."""
         try:
-            with source_errors(context.table.name):
+            with faults(context.table.name):
                 work(context)
-        except (TableError, PassingError) as error:
-            self._failed(context, error)
-        except IcdcError as error:
-            LOG.error("%s: %s", context.table.name, error)
-            self._failures.append(error)
-            # Fenced: whoever took this table over has taken over the pipeline. Anything else of
-            # this kind must be seen at once, and a continuous run would go on without end.
+        except ENDS_RUN as fault:
+            LOG.error("%s: %s", context.table.name, fault)
+            self._failures.append(fault)
             self.stop.set()
+        except IcdcError as fault:
+            self._failed(context, fault)
         finally:
             context.close()
 
-    def _failed(self, context: TableContext, error: TableError | PassingError) -> None:
-        self._complain(context, error)
+    def _failed(self, context: TableContext, fault: IcdcError) -> None:
+        """The other tables go on."""
+        complain(context, fault)
         # What belongs to somebody else stays; everything else must be deleted sooner or later.
-        undeleted = self._deletes and not isinstance(error, AliasTaken)
-        if isinstance(error, PassingError) or undeleted:
-            self._failures.append(error)
-
-    def _complain(self, context: TableContext, error: TableError | PassingError) -> None:
-        LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
-        context.reporter.failed(error)
+        undeleted = self._deletes and not isinstance(fault, AliasTaken)
+        # A question has no table that could stall: it is answered, or the run says why not.
+        unanswered = isinstance(fault, Bug) and self.request.mode is not RunMode.RUN
+        if fault.retryable or undeleted or unanswered:
+            self._failures.append(fault)
 
     def _follow(self, context: TableContext) -> None:
-        """Brings one table up to date, and keeps it so when continuous."""
-        run: TableRun | None = None
-        failures = 0
-        while not self.stop.is_set():
-            try:
-                with self._turns:
-                    if self.stop.is_set():
-                        return
-                    if run is None:
-                        context.store.ensure_index()
-                        run = TableRun(context)
-                    step = run.advance()
-            except (TableError, PassingError) as error:
-                if not self.request.continuous:
-                    raise
-                run = None
-                failures += 1
-                self._complain(context, error)
-                self.stop.wait(self._pause(error, failures))
-                continue
-            failures = 0
-            idle = step in (StepKind.IDLE, StepKind.COMPLETE)
-            if step is StepKind.COMPLETE or (idle and not self.request.continuous):
-                return
-            if idle:
-                self.stop.wait(self.request.poll_seconds)
-
-    def _pause(self, error: TableError | PassingError, failures: int) -> float:
-        """Seconds until a continuous run looks at the table again."""
-        if isinstance(error, TableError):
-            return max(STALLED_RECHECK_SECONDS, self.request.poll_seconds)
-        retry = self._pipeline.spec.retry
-        doubled = retry.initial_seconds * 2.0 ** min(failures - 1, 30)
-        return min(doubled, retry.max_seconds)
+        Following(context, self._turns).run()
 
     def _worst(self) -> IcdcError | None:
         """The failure that the run stands for: what cannot be retried comes first, then Fenced,
@@ -229,8 +186,3 @@ def _pipeline(request: RunRequest) -> Pipeline:
         raise BadSpec(f"The pipeline in the request is not valid: {where}: {problem['msg']}") from (
             error
         )
-
-
-def crashed(error: BaseException) -> Bug:
-    """The failure that stands for an error nobody foresaw."""
-    return Bug(f"{type(error).__name__}: {error}")

@@ -121,7 +121,14 @@ def _extend_mapping(batch: Batch, intent: Intent) -> None:
     if batch.added_fields:
         context = batch.context
         mapping = index_mapping(batch.documents, table_uuid=batch.table.uuid)
-        indices.extend_mapping(context.client, intent.index, mapping, context.ownership)
+        with context.named_refusals():
+            indices.extend_mapping(
+                context.client,
+                intent.index,
+                mapping,
+                context.ownership,
+                added=batch.added_fields,
+            )
 
 
 def _write_changes(

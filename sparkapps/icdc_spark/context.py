@@ -4,7 +4,8 @@ Built once per table and run; holds no progress, which lives in the state docume
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api import naming
+from icdc_api.errors import MappingInvalid
 from icdc_api.job import RunRequest
 from icdc_api.sink import OpenSearch
 from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
@@ -164,6 +166,14 @@ class TableContext:
             wait_until_quiet(self.client, self.alias)
         self.unsettled.clear()
         return result
+
+    @contextmanager
+    def named_refusals(self) -> Iterator[None]:
+        """Puts the table's name before what OpenSearch says of a mapping that it refuses."""
+        try:
+            yield
+        except MappingInvalid as error:
+            raise MappingInvalid(f"{self.table.name}: {error}") from error
 
     def close(self) -> None:
         """Closes the driver's sockets."""

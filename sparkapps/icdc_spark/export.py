@@ -86,7 +86,8 @@ def _record_intent(work: ExportWork, stored: Stored, step: Step, chunks: int) ->
     indices.drop_orphans(context.client, context.ownership, frozenset(map(str, known)))
     pins.pin_next(context, work.table, step.to_id)
     mapping = index_mapping(work.documents, table_uuid=work.table.uuid)
-    made = indices.create(context.client, context.ownership, mapping, context.index_settings)
+    with context.named_refusals():
+        made = indices.create(context.client, context.ownership, mapping, context.index_settings)
     intent = Intent(
         kind=IntentKind.EXPORT,
         from_=None,

@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import IcdcError
 from icdc_api.job import RunRequest
 from icdc_spark import session
-from icdc_spark.application import Application, crashed
+from icdc_spark.application import Application
+from icdc_spark.following import crashed
 from icdc_spark.progress import Reporter
 
 LOG = logging.getLogger("icdc_spark")

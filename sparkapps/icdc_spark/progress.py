@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from icdc_api.errors import IcdcError, PassingError, TableError
+from icdc_api.errors import Bug, IcdcError, TableError
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.runs import Failure
 from icdc_api.status import TableReason, TableState, TableStatus
@@ -135,10 +135,10 @@ class TableReporter:
         """The table advances; an earlier complaint is over."""
         self.set(state=state, reason=None, message=None)
 
-    def failed(self, error: TableError | PassingError) -> None:
+    def failed(self, error: IcdcError) -> None:
         """The table does not advance: stalled if a person must act, else merely waiting."""
         reason = TableReason(type(error).__name__)
-        if isinstance(error, TableError):
+        if isinstance(error, TableError | Bug):
             self.set(state=TableState.STALLED, reason=reason, message=error.message)
         else:
             self.set(reason=reason, message=error.message)

@@ -62,6 +62,12 @@ def table_session(
     return session
 
 
+def tell_names_by_case(session: SparkSession) -> None:
+    """Makes `a` and `A` two names in the session. Only for a table that has both: elsewhere a
+    filter may name a column in any case, as everywhere in Spark."""
+    session.conf.set("spark.sql.caseSensitive", "true")
+
+
 def use_pool(session: SparkSession, table: str) -> None:
     """Puts the calling thread's jobs into the table's own fair-scheduler pool."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", table)

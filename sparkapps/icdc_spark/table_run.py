@@ -13,6 +13,7 @@ from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.plan import planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.schema import Schema, differs_by_case
 from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, indices
@@ -20,6 +21,7 @@ from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import utc_now
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.session import tell_names_by_case
 from icdc_spark.state import IntentKind, StateDocument
 from icdc_spark.steps import Step, StepKind, View
 from icdc_spark.stream_start import stream_start
@@ -45,6 +47,7 @@ class TableRun:
         self.context = context
         self.session = context.open_session()
         self._stored: Stored | None = None
+        self._by_case = False
         self._table = HeldTable(self.session, context.catalog, context.table.name)
 
     def advance(self) -> StepKind:
@@ -92,9 +95,7 @@ class TableRun:
         context = self.context
         table = self._table.now()
         head = table.head(context.table.branch)
-        documents = resolve_spec(
-            context.table.name, table.schema(head.id if head else None), context.wishes()
-        )
+        documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None
         intact = self._index_intact(state)
         change, added = self._spec_change(state, documents, intact=intact)
@@ -137,7 +138,12 @@ class TableRun:
         """The documents in the schema of a snapshot, which may be older than the head's."""
         if look.head is None or snapshot_id in (None, str(look.head.id)):
             return look.documents
-        schema = look.table.schema(int(snapshot_id))
+        return self._documents(look.table.schema(int(snapshot_id)))
+
+    def _documents(self, schema: Schema) -> DocumentSpec:
+        if not self._by_case and differs_by_case(schema.fields):
+            self._by_case = True
+            tell_names_by_case(self.session)
         return resolve_spec(self.context.table.name, schema, self.context.wishes())
 
     def check_filter(self, look: Look, documents: DocumentSpec) -> None:

@@ -28,7 +28,14 @@ JITTER = 0.1
 """Greatest part of a delay that is added, so that pipelines which failed together spread out."""
 
 PASSING_REASONS = frozenset(
-    {TableReason.SOURCE_UNAVAILABLE, TableReason.TARGET_UNAVAILABLE, TableReason.THROTTLED}
+    {
+        TableReason.SOURCE_UNAVAILABLE,
+        TableReason.TARGET_UNAVAILABLE,
+        TableReason.THROTTLED,
+        TableReason.OUT_OF_MEMORY,
+        TableReason.DISK_FULL,
+        TableReason.NODE_LOST,
+    }
 )
 """Reasons of a stalled table that may go away by themselves."""
 

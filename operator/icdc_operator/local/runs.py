@@ -207,9 +207,13 @@ class LocalRuns:
             return None, Failure.of(Bug(error.message))
 
     def _explained(self, name: str, report: RunReport) -> RunReport:
-        """The report, with the cause from the log where the application could not tell it."""
+        """The report, with the cause from the log where the application could not tell it: a JVM
+        that ran out of memory is to its Python one that is gone, which is tried again at once."""
         outcome = report.outcome
-        if outcome is None or outcome.failure_class != FailureClass.BUG:
+        if outcome is None or outcome.failure_class not in (
+            FailureClass.BUG,
+            FailureClass.NODE_LOST,
+        ):
             return report
         log = self.log_path(name)
         cause = failures.behind_bug(files.tail(log, LOG_TAIL_BYTES), log=str(log))

@@ -7,7 +7,7 @@ Spark nor OpenSearch, so that those decisions can be tested without a JVM.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,14 @@ class Schema:
             if path[-1].id == field_id:
                 return path
         return None
+
+
+def differs_by_case(fields: Iterable[Field]) -> bool:
+    """Whether two fields side by side, at any depth, have names that are equal but for case."""
+    listed = list(fields)
+    if len({each.name.lower() for each in listed}) < len(listed):
+        return True
+    return any(differs_by_case(children(each.type)) for each in listed)
 
 
 def parse_schema(text: str) -> Schema:

@@ -17,14 +17,14 @@ from icdc_api.errors import (
     Bug,
     CatalogInvalid,
     DataFileMissing,
+    DriverLost,
     FilterInvalid,
     IcdcError,
-    NodeLost,
     SourceUnavailable,
     TableNotFound,
     Unauthorized,
 )
-from icdc_spark.iceberg import file_words
+from icdc_spark.iceberg import engine_words, file_words, row_words
 
 FOREIGN_ERRORS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What Spark and Iceberg raise in Python; the last two when the JVM does not answer any more."""
@@ -172,11 +172,19 @@ def filter_errors(table: str, row_filter: str) -> Iterator[None]:
 def translated(table: str, error: Exception) -> IcdcError:
     """The error of the project that stands for a foreign one."""
     classes, detail, text = _signs(error)
+    lost = engine_words.meaning(classes, text)
+    if lost:
+        kind, words = lost
+        return kind(f"{table}: {words} ({detail})")
     lacking = _lacking(text)
     if lacking:
         return CatalogInvalid(f"{table}: {lacking}")
     if _STATUS_DENIED.search(text):
         classes = classes | {"AccessDeniedException"}
+    of_a_row = row_words.meaning(text)
+    if of_a_row:
+        kind, words = of_a_row
+        return kind(f"{table}: {words}")
     told = file_words.told(detail, text)
     special = file_words.meaning(classes, text)
     if special:
@@ -186,7 +194,7 @@ def translated(table: str, error: Exception) -> IcdcError:
         if names & classes:
             return kind(f"{table}: {words} ({told})")
     if _jvm_is_gone(error):
-        return NodeLost(f"{table}: the JVM of the driver is gone ({detail})")
+        return DriverLost(f"{table}: the JVM of the driver is gone ({detail})")
     return Bug(f"{table}: {detail}")
 
 

@@ -5,7 +5,7 @@ says about its owner. It must not know documents; the alias itself is `aliases`'
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
-from icdc_api.errors import BadSpec, Fenced, Gap, IcdcError, TargetUnavailable
+from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, maps_errors, repeats
 
@@ -21,6 +21,8 @@ GC_DELETES = "1h"
 """How long versions of deleted documents are kept: the second line against resurrection."""
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
+SHOWN_FIELDS = 5
+"""Fields that a message names at most."""
 _EXPORT_SETTINGS = {
     "index.refresh_interval": "-1",
     "index.number_of_replicas": 0,
@@ -177,10 +179,27 @@ def read_mapping(client: Client, index: str) -> dict[str, Any]:
 
 @repeats
 def extend_mapping(
-    client: Client, index: str, mapping: Mapping[str, Any], owner: Ownership
+    client: Client,
+    index: str,
+    mapping: Mapping[str, Any],
+    owner: Ownership,
+    *,
+    added: Sequence[str] = (),
 ) -> None:
-    """Adds new fields. `mapping` is the whole new mapping: `_meta` is replaced as one."""
-    client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+    """Adds new fields. `mapping` is the whole new mapping: `_meta` is replaced as one.
+
+    Raises MappingInvalid, which names `added`, where the server refuses it.
+    """
+    try:
+        client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+    except RequestError as error:
+        names = ", ".join(f"`{name}`" for name in added[:SHOWN_FIELDS])
+        more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""
+        raise MappingInvalid(
+            f"OpenSearch refused the fields {names}{more} for index {index!r}: {_refusal(error)}; "
+            "see the settings of the index, such as index.mapping.total_fields.limit, and "
+            "tables[].mapping"
+        ) from error
 
 
 @repeats
@@ -203,15 +222,19 @@ def drop_orphans(client: Client, owner: Ownership, keep: frozenset[str]) -> list
 
 
 def _not_created(name: str, error: RequestError) -> IcdcError:
-    kind = error_type(error.info)
-    if kind == "resource_already_exists_exception":
-        return Fenced(f"Another run has just made the index {name!r}.")
-    # Its reason quotes settings and mappings, not rows.
-    detail = error.info.get("error", {}).get("reason", kind) if isinstance(error.info, dict) else ""
-    return BadSpec(
+    if error_type(error.info) == "resource_already_exists_exception":
+        return TargetUnavailable(f"Somebody else has just made the index {name!r}: looked at anew.")
+    return MappingInvalid(
         f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
-        f"tables[].mapping: {str(detail)[:300]}"
+        f"tables[].mapping: {_refusal(error)}"
     )
+
+
+def _refusal(error: RequestError) -> str:
+    """Why the server refused settings or a mapping: its reason quotes these, not rows."""
+    told = error.info.get("error", {}) if isinstance(error.info, dict) else {}
+    reason = told.get("reason") if isinstance(told, dict) else None
+    return str(reason or error_type(error.info))[:300]
 
 
 def _qualified(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 import support_sink as sink
-from icdc_api.errors import AliasTaken, BadSpec, Gap, TargetReadOnly, TargetUnavailable
+from icdc_api.errors import AliasTaken, Gap, MappingInvalid, TargetReadOnly, TargetUnavailable
 from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.bulk import write_batches
 from icdc_spark.opensearch.connection import Client, Connection, client
@@ -112,7 +112,7 @@ def test_settings_and_mappings_that_the_server_refuses_are_named(
     admin: Client, settings: dict[str, object], field: dict[str, object], message: str
 ) -> None:
     mapping: dict[str, object] = {"properties": {"v": field}}
-    with pytest.raises(BadSpec, match=rf"sink\.opensearch\.indexSettings .*{message}"):
+    with pytest.raises(MappingInvalid, match=rf"sink\.opensearch\.indexSettings .*{message}"):
         indices.create(admin, sink.OWNER, mapping, settings)
 
 

@@ -76,6 +76,13 @@ def jvm_lost() -> None:
     report(finished=True, outcome={**bug, "whoActs": "the maintainers of iceberg-cdc-operator"})
 
 
+def jvm_heap() -> None:
+    """The JVM ran out of memory, of which its Python saw nothing but that it was gone."""
+    sys.stderr.write("java.lang.OutOfMemoryError: Java heap space\n")
+    lost = {"class": "NodeLost", "reason": "DriverLost", "message": "gone", "retryable": True}
+    report(finished=True, outcome={**lost, "whoActs": "nobody: it is retried"})
+
+
 def flaky() -> None:
     if REQUEST["runId"].split(".")[0].endswith("-1"):
         unreachable()

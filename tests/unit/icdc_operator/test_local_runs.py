@@ -98,14 +98,18 @@ def test_an_end_is_seen_with_its_class(
         assert len(seen.failure.message) <= 1024
 
 
-def test_a_bug_that_is_a_lost_jvm_by_its_log_is_a_lost_node(
-    runs: LocalRuns, pipeline_file: PipelineFile
+@pytest.mark.parametrize(
+    ("fake", "failure"),
+    [("jvm_lost", FailureClass.NODE_LOST), ("jvm_heap", FailureClass.OUT_OF_MEMORY)],
+)
+def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
+    runs: LocalRuns, pipeline_file: PipelineFile, fake: str, failure: FailureClass
 ) -> None:
-    start(runs, pipeline_file("jvm_lost"))
+    start(runs, pipeline_file(fake))
     seen = wait_for(runs, ended)
     assert seen.report is not None
     assert seen.report.outcome is not None
-    assert seen.report.outcome.failure_class == FailureClass.NODE_LOST
+    assert seen.report.outcome.failure_class == failure
 
 
 def test_a_polite_run_that_is_asked_to_stop_finishes_by_itself(

@@ -1,0 +1,42 @@
+"""Executors, workers, memory and disks that a real Spark loses: each is told as what it is."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from support_engine_faults import Told, losses
+
+pytestmark = pytest.mark.spark
+
+EXECUTOR_MEMORY = "Raise spec.spark.executor.memory, or"
+WORKER_MEMORY = "a Python worker died, most likely for memory; it is retried. Raise "
+GIVE_ROOM = "a disk of driver or executors is full; it is retried. Give Spark room"
+
+ON_EXECUTORS = {
+    "heap": ("OutOfMemory", EXECUTOR_MEMORY),
+    "executor": ("OutOfMemory", EXECUTOR_MEMORY),
+    "worker": ("OutOfMemory", WORKER_MEMORY),
+    "python memory": ("OutOfMemory", WORKER_MEMORY),
+}
+ON_A_TINY_DISK = {
+    "spill": ("DiskFull", GIVE_ROOM),
+    "python disk": ("DiskFull", GIVE_ROOM),
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+    """Every loss by name."""
+    folder: Path = tmp_path_factory.mktemp("losses")
+    with ThreadPoolExecutor(2) as pool:
+        some = pool.submit(losses, tuple(ON_EXECUTORS), folder / "executors")
+        others = pool.submit(losses, tuple(ON_A_TINY_DISK), folder / "disk", tiny_disk=True)
+        return {each.name: each for each in (*some.result(), *others.result())}
+
+
+@pytest.mark.parametrize("name", [*ON_EXECUTORS, *ON_A_TINY_DISK])
+def test_what_spark_loses_is_told_as_such_and_tried_again(told: dict[str, Told], name: str) -> None:
+    kind, words = {**ON_EXECUTORS, **ON_A_TINY_DISK}[name]
+    assert (told[name].kind, told[name].retryable) == (kind, True)
+    assert words in told[name].message

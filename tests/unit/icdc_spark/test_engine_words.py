@@ -1,0 +1,177 @@
+import pytest
+from pyspark.errors import PySparkException
+
+from icdc_api.errors import (
+    Bug,
+    DataFileMissing,
+    DiskFull,
+    DriverLost,
+    FileUnreadable,
+    FilterInvalid,
+    IcdcError,
+    NodeLost,
+    OutOfMemory,
+    SourceUnavailable,
+)
+from icdc_spark.iceberg import engine_words
+from icdc_spark.iceberg.errors import translated
+
+pytestmark = pytest.mark.unit
+
+STAGE = (
+    "Job aborted due to stage failure: Task 3 in stage 4.0 failed 4 times, most recent failure: "
+)
+LOST = f"{STAGE}Lost task 3.3 in stage 4.0 (TID 9) (10.1.2.3 executor 5): "
+BLOCKS = "/var/data/spark-0b1c/blockmgr-5a2e6c1f-9d3b-4c55-8f0e-1a2b3c4d5e6f"
+
+LOSSES: list[tuple[str, type[IcdcError]]] = [
+    (
+        f"{LOST}ExecutorLostFailure (executor 5 exited caused by one of the running tasks) "
+        "Reason: \nThe executor with id 5 exited with exit code 137(SIGKILL, possible container "
+        "OOM).\nDriver stacktrace:",
+        OutOfMemory,
+    ),
+    (
+        f"{LOST}ExecutorLostFailure (executor 5 exited caused by one of the running tasks) "
+        "Reason: Command exited with code 52",
+        OutOfMemory,
+    ),
+    (f"{LOST}java.lang.OutOfMemoryError: Java heap space\n\tat x", OutOfMemory),
+    (f"{LOST}java.lang.OutOfMemoryError: unable to create native thread", OutOfMemory),
+    (
+        f"{LOST}org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] Unable "
+        "to acquire 65536 bytes of memory, got 0. SQLSTATE: 53200",
+        OutOfMemory,
+    ),
+    (
+        "org.apache.spark.SparkException: Not enough memory to build and broadcast the table to "
+        "all worker nodes.",
+        OutOfMemory,
+    ),
+    (
+        "Job aborted due to stage failure: Total size of serialized results of 4 tasks (1100.0 "
+        "MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
+        OutOfMemory,
+    ),
+    (
+        f"{STAGE}org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n"
+        "Caused by: java.io.EOFException",
+        OutOfMemory,
+    ),
+    (f"{LOST}java.io.IOException: No space left on device\n\tat sun.nio.ch", DiskFull),
+    (f"{LOST}java.io.IOException: Disk quota exceeded", DiskFull),
+    (
+        f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        "OSError: [Errno 28] No space left on device\n",
+        DiskFull,
+    ),
+    (
+        f"{LOST}ExecutorLostFailure (executor 5 exited unrelated to the running tasks) Reason: The "
+        "executor with id 5 was deleted by a user or the framework.",
+        NodeLost,
+    ),
+    (
+        f"{LOST}ExecutorLostFailure (executor 5 exited caused by one of the running tasks) Reason: "
+        "Executor heartbeat timed out after 150000 ms",
+        NodeLost,
+    ),
+    (
+        "Job aborted due to stage failure: ShuffleMapStage 7 has failed the maximum allowable "
+        "number of times: 4. Most recent failure reason: org.apache.spark.shuffle."
+        "FetchFailedException: Failed to connect to /10.0.0.3:7079\n"
+        "Caused by: java.net.ConnectException: Connection refused",
+        NodeLost,
+    ),
+    (
+        "Job aborted due to stage failure: ResultStage 7 has failed the maximum allowable number "
+        "of times: 4. Most recent failure reason:\norg.apache.spark.shuffle."
+        "MetadataFetchFailedException: Missing an output location for shuffle 3 partition 1",
+        NodeLost,
+    ),
+    (
+        f"{LOST}java.io.FileNotFoundException: {BLOCKS}/0c/shuffle_3_1_0.data (No such file or "
+        "directory)",
+        NodeLost,
+    ),
+    (f"{LOST}java.nio.file.NoSuchFileException: {BLOCKS}/11/temp_local_9f2b", NodeLost),
+    (
+        "[BROADCAST] Could not execute broadcast in 300 secs. java.util.concurrent."
+        "TimeoutException: Futures timed out after [300 seconds]",
+        NodeLost,
+    ),
+    (f"{LOST}org.apache.spark.SparkException: Failed to get broadcast_12_piece0", NodeLost),
+    (
+        "Job aborted because of SparkContext shutdown: Max number of executor failures (6) reached",
+        DriverLost,
+    ),
+    ("Job 3 cancelled because SparkContext was shut down", DriverLost),
+    ("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.", DriverLost),
+    # What stays what it was: a table's own file, the catalog's own disk, what nobody knows.
+    (
+        f"{LOST}java.io.FileNotFoundException: File s3://lake/spark/orders/data/0.parquet does "
+        "not exist",
+        DataFileMissing,
+    ),
+    (
+        "org.apache.iceberg.exceptions.RESTException: Unable to process: No space left on device",
+        SourceUnavailable,
+    ),
+    (f"{LOST}java.lang.IllegalStateException: something else", Bug),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), LOSSES)
+def test_what_spark_lost_is_told_as_such(text: str, expected: type[IcdcError]) -> None:
+    found = translated("shop.orders", PySparkException(text))
+    assert type(found) is expected
+    assert found.retryable is (expected not in (DataFileMissing, Bug))
+    assert str(found).startswith("shop.orders: ")
+
+
+def test_a_cause_below_others_counts() -> None:
+    chain = (
+        "org.apache.spark.SparkException: Job aborted.",
+        "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
+        "java.io.IOException: No space left on device",
+    )
+    found = engine_words.meaning({"SparkException", "IOException"}, "\n".join(chain))
+    assert found is not None
+    assert found[0] is DiskFull
+
+
+OF_ROWS: list[tuple[str, type[IcdcError], str]] = [
+    (
+        "[CAST_INVALID_INPUT] The value 'NL-secret-4711' of the type \"STRING\" cannot be cast to "
+        '"INT" because it is malformed. SQLSTATE: 22018',
+        FilterInvalid,
+        "[CAST_INVALID_INPUT]",
+    ),
+    (
+        "[INVALID_ARRAY_INDEX] The index 4711 is out of bounds. The array has 3 elements. "
+        "SQLSTATE: 22003",
+        FilterInvalid,
+        "[INVALID_ARRAY_INDEX]",
+    ),
+    (
+        "[DIVIDE_BY_ZERO] Division by zero: 4711. Use `try_divide`. SQLSTATE: 22012",
+        FilterInvalid,
+        "[DIVIDE_BY_ZERO]",
+    ),
+    ("[USER_RAISED_EXCEPTION] 4711 SQLSTATE: P0001", FilterInvalid, "[USER_RAISED_EXCEPTION]"),
+    (
+        "[DUPLICATED_MAP_KEY] Duplicate map key 4711 was found, please check the input data. "
+        "SQLSTATE: 23505",
+        FileUnreadable,
+        "[DUPLICATED_MAP_KEY]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "code"), OF_ROWS)
+def test_a_row_that_an_expression_fails_on_is_not_shown(
+    text: str, expected: type[IcdcError], code: str
+) -> None:
+    found = translated("shop.orders", PySparkException(f"{LOST}{text}"))
+    assert type(found) is expected
+    assert code in str(found)
+    assert "4711" not in str(found)
