@@ -3,6 +3,7 @@
 The only module that reads credentials. It never puts a value into a message.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from icdc_api.catalog import Catalog
@@ -50,3 +51,16 @@ def resolved_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> d
     for source in catalog.properties_from:
         result.update(read_secret(secrets_dir, source.secret_ref.name))
     return result
+
+
+def stamp(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:
+    """What the file system says of every key of every Secret: another stamp, other contents.
+
+    Reads no file. A Secret that is mounted changes under a process when somebody rotates it.
+    """
+    found = set()
+    for path in secrets_dir.glob("*/*") if secrets_dir else ():
+        with suppress(OSError):  # Replaced meanwhile: the next look finds what took its place.
+            status = path.stat()
+            found.add((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
+    return frozenset(found)

@@ -24,8 +24,7 @@ from icdc_api.tables import Table
 from icdc_spark import deletion, inspection, session
 from icdc_spark.context import Stop, TableContext
 from icdc_spark.following import ENDS_RUN, Following, complain, faults
-from icdc_spark.opensearch.connection import Connection, from_spec
-from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.access import Rotation
 from icdc_spark.progress import Reporter
 from icdc_spark.turns import Turns
 
@@ -66,28 +65,23 @@ class Application:
 
     def _answer(self) -> Answer:
         try:
-            connection = self._connection()
-            store = StateStore(connection)
+            rotation = Rotation(self._pipeline.spec.sink.opensearch, self._secrets)
         except IcdcError as error:
             return Answer(outcome=error)
         try:
             if self.request.mode is not RunMode.RUN:
-                result = self._entries(connection, store)
+                result = self._entries(rotation)
                 return Answer(outcome=self._worst(), result=result)
-            self._each_table(self._follow, connection, store, self._tables)
+            self._each_table(self._follow, rotation, self._tables)
         finally:
-            store.close()
+            rotation.close()
         return Answer(outcome=self._worst())
 
     @property
     def _deletes(self) -> bool:
         return self.request.mode is RunMode.DELETE
 
-    def _connection(self) -> Connection:
-        opensearch = self._pipeline.spec.sink.opensearch
-        return from_spec(opensearch, self._secrets)
-
-    def _entries(self, connection: Connection, store: StateStore) -> dict[str, Any]:
+    def _entries(self, rotation: Rotation) -> dict[str, Any]:
         """What every mode but `run` answers: one entry per table, in the spec's order."""
         entries: dict[str, dict[str, Any]] = {}
         answer = deletion.delete if self._deletes else inspection.inspect
@@ -101,33 +95,33 @@ class Application:
 
         wanted = self.request.tables or tuple(table.name for table in self._tables)
         tables = [table for table in self._tables if table.name in wanted]
-        self._each_table(work, connection, store, tables)
+        self._each_table(work, rotation, tables)
         return {"tables": [entries[table.name] for table in self._tables if table.name in entries]}
 
     def _each_table(
         self,
         work: Callable[[TableContext], None],
-        connection: Connection,
-        store: StateStore,
+        rotation: Rotation,
         tables: Sequence[Table],
     ) -> None:
         # A thread that follows a table without end keeps it; what it works in takes turns.
         threads = len(tables) if self.request.continuous else MAX_TABLES_AT_ONCE
         with ThreadPoolExecutor(max(1, threads)) as pool:
             futures = [
-                pool.submit(self._guarded, work, self._context(table, connection, store))
-                for table in tables
+                pool.submit(self._guarded, work, self._context(table, rotation)) for table in tables
             ]
             for future in futures:
                 future.result()
 
-    def _context(self, table: Table, connection: Connection, store: StateStore) -> TableContext:
+    def _context(self, table: Table, rotation: Rotation) -> TableContext:
+        access = rotation.newest()
         return TableContext(
             request=self.request,
             spec=self._pipeline.spec,
             table=table,
-            connection=connection,
-            store=store,
+            connection=access.connection,
+            store=access.store,
+            newest_access=rotation.newest,
             open_session=lambda: self._open_session(table),
             reporter=self._reporter.table(table.name),
             stop=self.stop,

@@ -6,9 +6,9 @@ Built once per table and run; holds no progress, which lives in the state docume
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +19,7 @@ from icdc_api.sink import OpenSearch
 from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes
+from icdc_spark.opensearch.access import Access
 from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.indices import Ownership
 from icdc_spark.opensearch.sink import BatchResult, write
@@ -50,6 +51,8 @@ class TableContext:
     open_session: Callable[[], SparkSession]
     reporter: TableReporter
     stop: Stop
+    newest_access: Callable[[], Access] | None = None
+    """Access to OpenSearch with the credentials of now; None where they never change."""
     clients: list[Client] = field(default_factory=list)
     unsettled: threading.Event = field(default_factory=threading.Event)
     """Set while a batch is written, and left set when writing it failed."""
@@ -175,7 +178,15 @@ class TableContext:
         except MappingInvalid as error:
             raise MappingInvalid(f"{self.table.name}: {error}") from error
 
+    def with_newest_access(self) -> Self:
+        """This context, or one that speaks with credentials that were put in place meanwhile."""
+        access = self.newest_access() if self.newest_access else None
+        if access is None or access.store is self.store:
+            return self
+        self.close()
+        return replace(self, connection=access.connection, store=access.store, clients=[])
+
     def close(self) -> None:
         """Closes the driver's sockets."""
-        for each in self.clients:
-            each.close()
+        while self.clients:
+            self.clients.pop().close()

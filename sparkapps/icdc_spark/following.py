@@ -10,6 +10,7 @@ Each attempt begins with the state document, as a new run would. It knows no oth
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from icdc_api.errors import (
     Fenced,
     IcdcError,
     TableError,
+    Unauthorized,
 )
 from icdc_spark.context import TableContext
 from icdc_spark.iceberg.errors import source_errors
@@ -31,6 +33,8 @@ LOG = logging.getLogger(__name__)
 
 STALLED_RECHECK_SECONDS = 30
 """How often a continuous run looks again at a table that waits for a person."""
+ROTATION_SECONDS = 1.0
+"""How often a stalled table looks for changed Secrets, at the cost of no request."""
 BUG_ATTEMPTS = 3
 """How often what nobody foresaw is tried before a person is called: much of it passes, such as a
 job that failed for a reason which no border knows yet."""
@@ -77,6 +81,12 @@ class Following:
     def run(self) -> None:
         """Returns when the table is caught up or the run is asked to end; raises what ends either
         the run or this table's part in it."""
+        try:
+            self._follow()
+        finally:
+            self._context.close()
+
+    def _follow(self) -> None:
         context = self._context
         while not context.stop.is_set():
             try:
@@ -99,10 +109,20 @@ class Following:
         with self._turns, faults(context.table.name):
             if context.stop.is_set():
                 return None
+            self._renew()
             if self._run is None:
-                context.store.ensure_index()
-                self._run = TableRun(context)
+                self._context.store.ensure_index()
+                self._run = TableRun(self._context)
             return self._run.advance()
+
+    def _renew(self) -> bool:
+        """Whether credentials have changed: the table is begun anew with them."""
+        before, self._context = self._context, self._context.with_newest_access()
+        if self._context is before:
+            return False
+        LOG.info("%s: goes on with changed Secrets", before.table.name)
+        self._run = None
+        return True
 
     def _after(self, fault: IcdcError) -> None:
         """Waits until the table may be tried again; raises the fault where it is not."""
@@ -111,6 +131,9 @@ class Following:
         self._failures += 1
         if isinstance(fault, ENDS_RUN):
             raise fault
+        if isinstance(fault, Unauthorized) and self._renew():
+            # A password or certificate was changed in the middle of a step: no person is needed.
+            return
         if isinstance(fault, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
             LOG.warning("%s: %s; it is tried again", context.table.name, fault)
             context.stop.wait(self._backoff())
@@ -118,9 +141,19 @@ class Following:
         if not context.request.continuous:
             raise fault
         complain(context, fault)
-        waits = isinstance(fault, TableError | Bug)
-        recheck = max(STALLED_RECHECK_SECONDS, context.request.poll_seconds)
-        context.stop.wait(recheck if waits else self._backoff())
+        if isinstance(fault, TableError | Bug):
+            self._wait_stalled()
+        else:
+            context.stop.wait(self._backoff())
+
+    def _wait_stalled(self) -> None:
+        """Waits for the next recheck, or until a Secret has changed: Kubernetes takes a minute or
+        two to bring a new password into the pod."""
+        stop, poll = self._context.stop, self._context.request.poll_seconds
+        until = time.monotonic() + max(STALLED_RECHECK_SECONDS, poll)
+        while time.monotonic() < until and not stop.wait(ROTATION_SECONDS):
+            if self._renew():
+                return
 
     def _backoff(self) -> float:
         retry = self._context.spec.retry

@@ -90,51 +90,58 @@ NAMES_BY_CASE = Story(
 )
 
 
+WIDE = Story(
+    name="wide",
+    columns=fields_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
+    steps=[
+        Step(
+            reason="MappingInvalid",
+            message="{n}: OpenSearch refused to make index 'wide-cow2-000001', check "
+            "sink.opensearch.indexSettings and tables[].mapping: Limit of total fields "
+            "[1000] has been exceeded",
+            documents={},
+        )
+    ],
+)
+
+WIDENED = Story(
+    name="widened",
+    steps=[
+        Step(do=[FILL], writes=FILLED),
+        Step(
+            do=[few_fields, NEW_COLUMNS, INSERT],
+            reason="MappingInvalid",
+            message="{n}: OpenSearch refused the fields `c1`, `c2` for index "
+            "'widened-cow2-000001': Limit of total fields [4] has been exceeded; see the "
+            "settings of the index, such as index.mapping.total_fields.limit, and "
+            "tables[].mapping",
+        ),
+    ],
+)
+
+CAST = Story(
+    name="cast",
+    entry={"rowFilter": "cast(name as int) > 0"},
+    steps=[
+        Step(
+            do=["insert into {t} " + rows("(1,'1',1), (2,'secret-4711',2)")],
+            reason="FilterInvalid",
+            message="{n}: rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): "
+            "write it so that it holds for every value, such as with try_cast, try_divide "
+            "or nullif",
+            documents={},
+        )
+    ],
+)
+
+
 def stories(folder: Path) -> list[Story]:
     healthy = Step(do=[FILL], writes=FILLED)
     return [
         Story(name="first", steps=[healthy, Step()]),
-        Story(
-            name="wide",
-            columns=fields_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
-            steps=[
-                Step(
-                    reason="MappingInvalid",
-                    message="{n}: OpenSearch refused to make index 'wide-cow2-000001', check "
-                    "sink.opensearch.indexSettings and tables[].mapping: Limit of total fields "
-                    "[1000] has been exceeded",
-                    documents={},
-                )
-            ],
-        ),
-        Story(
-            name="widened",
-            steps=[
-                Step(do=[FILL], writes=FILLED),
-                Step(
-                    do=[few_fields, NEW_COLUMNS, INSERT],
-                    reason="MappingInvalid",
-                    message="{n}: OpenSearch refused the fields `c1`, `c2` for index "
-                    "'widened-cow2-000001': Limit of total fields [4] has been exceeded; see the "
-                    "settings of the index, such as index.mapping.total_fields.limit, and "
-                    "tables[].mapping",
-                ),
-            ],
-        ),
-        Story(
-            name="cast",
-            entry={"rowFilter": "cast(name as int) > 0"},
-            steps=[
-                Step(
-                    do=["insert into {t} " + rows("(1,'1',1), (2,'secret-4711',2)")],
-                    reason="FilterInvalid",
-                    message="{n}: rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): "
-                    "write it so that it holds for every value, such as with try_cast, try_divide "
-                    "or nullif",
-                    documents={},
-                )
-            ],
-        ),
+        WIDE,
+        WIDENED,
+        CAST,
         Story(
             name="key_twice",
             columns="id int, m map<int,string>",

@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.catalog import Catalog, SecretRef, SecretSource
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.secrets import MAX_SECRET_BYTES, read_secret, resolved_catalog_properties
+from icdc_api.secrets import MAX_SECRET_BYTES, read_secret, resolved_catalog_properties, stamp
 
 pytestmark = pytest.mark.unit
 
@@ -70,3 +70,19 @@ def test_properties_of_secrets_win_and_the_later_one_most(tmp_path: Path) -> Non
 def test_properties_without_secrets_need_no_directory() -> None:
     catalog = Catalog(properties={"type": "rest"})
     assert resolved_catalog_properties(catalog, None) == {"type": "rest"}
+
+
+def test_a_stamp_is_another_once_a_mounted_secret_is_replaced(tmp_path: Path) -> None:
+    """As Kubernetes does it: keys are links through `..data` into a folder of the time."""
+    for folder, text in (("..first", "one"), ("..other", "two")):
+        (tmp_path / "search" / folder).mkdir(parents=True)
+        (tmp_path / "search" / folder / "password").write_text(text)
+    data, fresh = (tmp_path / "search" / name for name in ("..data", "..data_tmp"))
+    data.symlink_to("..first")
+    (tmp_path / "search" / "password").symlink_to("..data/password")
+    before = stamp(tmp_path)
+    assert stamp(tmp_path) == before
+    fresh.symlink_to("..other")
+    fresh.replace(data)
+    assert stamp(tmp_path) != before
+    assert stamp(None) == frozenset()

@@ -19,7 +19,7 @@ from icdc_operator.core.observed import Observed
 MAX_LINE = 1000
 """Characters of the line; messages of the status may be as long as that by themselves."""
 
-_WHO = {kind.__name__: kind.who_acts for kind in errors.TableError.__subclasses__()}
+_WHO = {kind.__name__: kind.who_acts for kind in (*errors.TableError.__subclasses__(), errors.Bug)}
 
 
 def next_step(

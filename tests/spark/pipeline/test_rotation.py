@@ -1,0 +1,196 @@
+"""Passwords, certificates and tokens that are changed while a continuous run goes on."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_catalog_service
+import support_oracle as oracle
+from icdc_api.job import RunReport
+from icdc_api.status import TableStatus
+from icdc_spark.application import Application
+from icdc_spark.following import STALLED_RECHECK_SECONDS
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_tls import Authority
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+USER = "icdc"
+SOON = STALLED_RECHECK_SECONDS / 2
+"""Before a stalled table would be looked at again in any case."""
+NAMES = ("IP:127.0.0.1",)
+
+
+class Secrets:
+    """Mounted Secrets, whose files are put in place of the former ones."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, name: str, **keys: str) -> None:
+        """Replaces keys of a Secret."""
+        (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for key, value in keys.items():
+            fresh = self.folder / f"{key}.fresh"
+            fresh.write_text(value, encoding="utf-8")
+            fresh.replace(self.folder / name / key.replace("_", "."))
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Secrets:
+    made = Secrets(tmp_path / "secrets")
+    made.put("search", username=USER, password="first")
+    return made
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    return name
+
+
+Status = Callable[[], TableStatus]
+
+
+@contextmanager
+def following(
+    spark: SparkSession, proxy: FaultProxy, folder: Path, entry: dict[str, Any], **sink: Any
+) -> Iterator[Status]:
+    """A continuous run; it must come to its end without a failure."""
+    pipeline = Harness(spark, proxy.url, folder, [{"index": "things", **entry}])
+    opensearch = pipeline.resource["spec"]["sink"]["opensearch"]
+    opensearch["credentialsFrom"] = {"secretRef": {"name": "search"}}
+    opensearch.update(sink)
+    request = pipeline.request(continuous=True, secrets_dir=str(folder / "secrets"))
+    stop = threading.Event()
+
+    def status() -> TableStatus:
+        return RunReport.read(Path(request.report_path)).tables[0]
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Application(request, spark, stop).run)
+        try:
+            until(Path(request.report_path).exists, "the run reports")
+            yield status
+        finally:
+            stop.set()
+        assert running.result(60).outcome is None
+
+
+def indexed(url: str, count: int) -> Callable[[], bool]:
+    def look() -> bool:
+        listed = oracle.request(f"{url}/_alias", "GET", None)
+        visible = any("things" in each["aliases"] for each in listed.values())
+        return visible and len(oracle.indexed(url, "things")) == count
+
+    return look
+
+
+def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
+    spark: SparkSession,
+    lake: Lake,
+    clean_indices: str,
+    table: str,
+    secrets: Secrets,
+    tmp_path: Path,
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"]}
+    with (
+        FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
+        following(spark, proxy, tmp_path, entry) as status,
+    ):
+        until(indexed(clean_indices, 1), "the table is exported", seconds=60)
+        until(lambda: status().state == "Streaming", "it is followed")
+        held = proxy.hold("/things-0.*/_bulk")
+        lake.sql(f"insert into lake.{table} values (2, 'b')")
+        held.wait()
+        proxy.credentials = (USER, "second")
+        secrets.put("search", password="second")
+        held.release()
+        until(indexed(clean_indices, 2), "the batch is written", seconds=SOON)
+        until(lambda: status().snapshots_behind == 0, "it is applied", seconds=SOON)
+        assert 401 in {each.status for each in proxy.requests()}
+        assert status().reason is None
+
+
+def test_a_password_that_comes_late_is_taken_up_without_waiting_for_the_recheck(
+    spark: SparkSession,
+    lake: Lake,
+    clean_indices: str,
+    table: str,
+    secrets: Secrets,
+    tmp_path: Path,
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"]}
+    with (
+        FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
+        following(spark, proxy, tmp_path, entry) as status,
+    ):
+        until(lambda: status().state == "Streaming", "it is followed", seconds=60)
+        proxy.credentials = (USER, "second")
+        until(lambda: status().reason == "Unauthorized", "it is refused", seconds=60)
+        secrets.put("search", password="second")
+        until(lambda: status().state == "Streaming", "it goes on", seconds=SOON)
+
+
+def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
+    spark: SparkSession,
+    lake: Lake,
+    clean_indices: str,
+    table: str,
+    secrets: Secrets,
+    tmp_path: Path,
+) -> None:
+    first, second = (Authority.make(tmp_path / name) for name in ("first", "second"))
+    secrets.put("search-ca", ca_crt=first.ca.read_text(encoding="utf-8"))
+    served = first.issue("server", names=NAMES).server_context()
+    tls = {"caFrom": {"secretRef": {"name": "search-ca"}}}
+    entry = {"name": table, "identifierColumns": ["id"]}
+    with (
+        FaultProxy(clean_indices, credentials=(USER, "first"), tls=served) as proxy,
+        following(spark, proxy, tmp_path, entry, tls=tls) as status,
+    ):
+        until(lambda: status().state == "Streaming", "it is followed", seconds=60)
+        newer = second.issue("server", names=NAMES)
+        served.load_cert_chain(newer.certificate, newer.key)
+        secrets.put("search-ca", ca_crt=second.ca.read_text(encoding="utf-8"))
+        proxy.stop()
+        proxy.start()
+        lake.sql(f"insert into lake.{table} values (2, 'b')")
+        until(indexed(clean_indices, 2), "the next batch is written", seconds=SOON)
+        assert status().reason is None
+
+
+def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
+    spark: SparkSession, clean_indices: str, secrets: Secrets, tmp_path: Path
+) -> None:
+    secrets.put("lake", token="first")
+    with support_catalog_service.running() as service:
+
+        def asked_with(token: str) -> bool:
+            asked = {each.headers.get("authorization") for each in service.all}
+            return f"Bearer {token}" in asked
+
+        catalog = {
+            "name": "far",
+            "properties": {"type": "rest", "uri": service.url},
+            "propertiesFrom": [{"secretRef": {"name": "lake"}}],
+        }
+        entry = {"name": "db.far", "identifierColumns": ["id"], "catalog": catalog}
+        with (
+            FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
+            following(spark, proxy, tmp_path, entry),
+        ):
+            until(lambda: asked_with("first"), "the catalog is asked", seconds=60)
+            secrets.put("lake", token="second")
+            until(lambda: asked_with("second"), "it is asked with the new one", seconds=SOON)
