@@ -30,6 +30,9 @@ BASE_CONF = {
     "spark.storage.decommission.enabled": "true",
     "spark.storage.decommission.shuffleBlocks.enabled": "true",
     "spark.ui.prometheus.enabled": "true",
+    # Without these spark-submit hands on the PYSPARK_PYTHON that spark-operator's pod may have.
+    "spark.pyspark.python": places.PYTHON,
+    "spark.pyspark.driver.python": places.PYTHON,
 }
 """Further defaults of runs on a cluster; `spec.spark.conf` goes over them.
 

@@ -8,6 +8,9 @@ import posixpath
 APPLICATION_DIR = "/opt/iceberg-cdc-operator"
 APPLICATION_FILE = f"{APPLICATION_DIR}/main.py"
 
+PYTHON = "/opt/venv/bin/python"
+"""The image's own, which has the application."""
+
 REQUEST_DIR = "/etc/icdc/run"
 REQUEST_KEY = "request.json"
 REQUEST_FILE = f"{REQUEST_DIR}/{REQUEST_KEY}"

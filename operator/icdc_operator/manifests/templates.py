@@ -42,9 +42,10 @@ def driver_template(launch: Launch) -> dict[str, Any]:
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
         ],
-        # Where the outcome is written; the log is no substitute for it.
+        # Where the outcome is written. A driver that ends before it could write one, such as for a
+        # Python that is not there, has the end of its log there instead.
         "terminationMessagePath": places.TERMINATION_MESSAGE_FILE,
-        "terminationMessagePolicy": "File",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod = {
         # The driver creates the executors and annotates its own pod.

@@ -85,13 +85,15 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
         "--conf",
         f"spark.driver.defaultExtraClassPath={_required(environment, 'SPARK_HOME')}/{_JARS}",
     ]
-    python = environment.get("PYSPARK_PYTHON", sys.executable)
     return Command(
-        (environment.get("PYSPARK_DRIVER_PYTHON", python), _local(file), *rest),
+        (sys.executable, _local(file), *rest),
         {
             "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
             **environment,
-            "PYSPARK_PYTHON": python,
+            # The image's own, which has the application: what the pod has here is where the one
+            # who submitted it, spark-operator, keeps a Python of its own.
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_SUBMIT_ARGS": shlex.join([*submit, "pyspark-shell"]),
             "SPARK_SUBMIT_OPTS": shlex.join(
                 [*_class_data(environment), *shlex.split(environment.get("SPARK_SUBMIT_OPTS", ""))]

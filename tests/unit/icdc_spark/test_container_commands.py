@@ -79,20 +79,20 @@ def test_an_argument_of_the_application_is_no_option_of_spark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "driver", "workers"),
+    "of_spark_operator",
     [
-        ({}, sys.executable, sys.executable),
-        ({"PYSPARK_PYTHON": "/p"}, "/p", "/p"),
-        ({"PYSPARK_DRIVER_PYTHON": "/d"}, "/d", sys.executable),
-        ({"PYSPARK_DRIVER_PYTHON": "/d", "PYSPARK_PYTHON": "/p"}, "/d", "/p"),
+        {},
+        {"PYSPARK_PYTHON": "/usr/bin/python3.12"},
+        {"PYSPARK_DRIVER_PYTHON": "/usr/bin/python3.12", "PYSPARK_PYTHON": "python3"},
     ],
 )
-def test_a_python_that_is_asked_for_is_taken(
-    variables: dict[str, str], driver: str, workers: str
+def test_the_driver_runs_the_python_of_its_image_whatever_was_submitted(
+    of_spark_operator: dict[str, str],
 ) -> None:
-    command = _driver(*RUNNER, *APPLICATION, **variables)
-    assert command.arguments[0] == driver
-    assert command.environment["PYSPARK_PYTHON"] == workers
+    command = _driver(*RUNNER, *APPLICATION, **of_spark_operator)
+    assert command.arguments[0] == sys.executable
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        assert command.environment[name] == sys.executable
 
 
 def test_all_other_variables_of_the_driver_stay() -> None:

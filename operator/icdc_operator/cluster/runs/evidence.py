@@ -10,6 +10,9 @@ from icdc_operator.cluster.kube.kinds import Resource
 MAX_TOLD = 600
 """Characters of somebody else's text that go into a message."""
 
+MAX_LINES = 4
+"""Lines of a log that go into a message."""
+
 _WORD = re.compile(r"[A-Z][A-Za-z0-9]{0,127}")
 
 
@@ -33,6 +36,18 @@ def joined(text: str, told: str) -> str:
     if not plain:
         return text
     return f"{text}: {plain if len(plain) <= MAX_TOLD else plain[: MAX_TOLD - 1] + '…'}"
+
+
+def ending(log: str) -> str:
+    """The last lines of a log, as many as fit into a message; what is said last is the cause."""
+    lines: list[str] = []
+    for line in reversed([each.strip() for each in log.splitlines() if each.strip()]):
+        if sum(map(len, lines)) + len(line) > MAX_TOLD - MAX_LINES:
+            break
+        lines.insert(0, line)
+        if len(lines) == MAX_LINES:
+            break
+    return " | ".join(lines) or log.strip()[-MAX_TOLD:]
 
 
 def named(resource: Resource) -> str:

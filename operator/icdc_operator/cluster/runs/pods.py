@@ -44,6 +44,8 @@ _SPEC_REASONS = frozenset(
     }
 )
 _NOT_STARTED = frozenset({"ContainerCannotRun", "StartError"})
+_NO_PROGRAM = frozenset({2, 126, 127})
+"""Exit codes of Python that cannot open its file, and of programs that cannot be run or found."""
 _TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 143: "SIGTERM"}
 """Exit codes of a process that somebody else ended."""
 
@@ -159,8 +161,12 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
     return _unscheduled(pod, where) or _still_creating(pod, where, now)
 
 
-def why_ended(pod: Resource) -> Failure | None:
-    """Why a driver that left no outcome ended; None while it may still write."""
+def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
+    """Why a driver that left no outcome ended; None while it may still write.
+
+    `began`: it had said something of its run. Then the end of its log is not quoted, because it
+    may be about rows.
+    """
     if may_write(pod):
         return None
     where = evidence.named(pod)
@@ -171,7 +177,11 @@ def why_ended(pod: Resource) -> Failure | None:
             "spark.driver.memoryOverhead in spec.spark.conf"
         )
         return evidence.failure(OutOfMemory(text), "OOMKilled")
-    return _taken_away(pod, state, where) or _init_failed(pod, where) or _of_exit(state, where)
+    return (
+        _taken_away(pod, state, where)
+        or _init_failed(pod, where)
+        or _of_exit(state, where, began=began)
+    )
 
 
 def _taken_away(pod: Resource, state: Ended | None, where: str) -> Failure | None:
@@ -204,16 +214,20 @@ def _init_failed(pod: Resource, where: str) -> Failure | None:
     return None
 
 
-def _of_exit(state: Ended | None, where: str) -> Failure:
+def _of_exit(state: Ended | None, where: str, *, began: bool) -> Failure:
     if state is None:
         return evidence.failure(NodeLost(f"{where} ended before its driver began"), "PodEnded")
     if state.reason in _NOT_STARTED:
         text = evidence.joined(f"{where}: {state.reason}", state.message)
         return evidence.failure(Submission(text), state.reason)
+    log = "" if began else evidence.ending(state.message)
+    if state.code in _NO_PROGRAM and log:
+        text = f"{where}: the driver did not start (code {state.code}); see spec.spark.image"
+        return evidence.failure(Submission(evidence.joined(text, log)), "DriverNotStarted")
     text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"
     if state.code == 0:
         text += ", and see whether spec.spark.image is an image of this operator"
-    return evidence.failure(Bug(evidence.joined(text, state.message)), "NoOutcome")
+    return evidence.failure(Bug(evidence.joined(text, log)), "NoOutcome")
 
 
 def _unscheduled(pod: Resource, where: str) -> Failure | None:

@@ -110,7 +110,7 @@ def _seen(attempt: Found, remembered: Resource | None, now: datetime) -> RunSeen
 
 def _ended(attempt: Found, pod: Resource) -> RunSeen:
     report, unreadable = reports.of_pod(pod, attempt.run_id)
-    evidence = pods.why_ended(pod)
+    evidence = pods.why_ended(pod, began=report is not None)
     if report is not None and report.finished:
         report = _explained(report, evidence)
         good, failure = report.outcome is None, None

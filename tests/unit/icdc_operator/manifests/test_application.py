@@ -47,6 +47,14 @@ def test_it_is_named_labelled_and_owned(launch: Make) -> None:
     assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, False)
 
 
+def test_no_python_of_spark_operator_reaches_its_pods(launch: Make) -> None:
+    conf = spark_application(launch())["spec"]["sparkConf"]
+    assert conf["spark.pyspark.python"] == conf["spark.pyspark.driver.python"] == places.PYTHON
+    entry = re.search(r"^ENTRYPOINT .*icdc_spark.*$", (ROOT / "Dockerfile").read_text(), re.M)
+    assert entry is not None
+    assert f'"{places.PYTHON}"' in entry[0]
+
+
 def test_its_pods_can_be_told_without_it(launch: Make) -> None:
     made = launch()
     spec = spark_application(made)["spec"]
