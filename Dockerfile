@@ -141,8 +141,12 @@ ARG CREATED=1980-01-01T00:00:00Z
 COPY --from=class-data /opt/spark/classes.jsa /opt/spark/classes.jsa
 COPY --from=spark-packages /opt/venv /opt/venv
 COPY --from=application /application/opt/venv /opt/venv
-COPY --chmod=755 sparkapps/entrypoints/decommission.py /opt/decom.sh
-COPY --chmod=644 sparkapps/entrypoints/main.py /opt/iceberg-cdc-operator/main.py
+# Not COPY --chmod: BuildKit gives the folders that it makes on the way the mode of the file, and a
+# driver could not enter them; without --chmod a file has the mode of the checkout that it is from.
+RUN --mount=type=bind,source=sparkapps/entrypoints,target=/build/entrypoints \
+    install -d -m 755 /opt/iceberg-cdc-operator \
+ && install -m 644 /build/entrypoints/main.py /opt/iceberg-cdc-operator/main.py \
+ && install -m 755 /build/entrypoints/decommission.py /opt/decom.sh
 LABEL org.opencontainers.image.title="iceberg-cdc-operator Spark" \
       org.opencontainers.image.description="Driver and executors of pipelines from Apache Iceberg to OpenSearch" \
       org.opencontainers.image.licenses="Apache-2.0" \

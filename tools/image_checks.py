@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/opt/venv/bin/python"
 USER = [185, 185]
 DECOMMISSION = "/opt/decom.sh"
+MAIN = "/opt/iceberg-cdc-operator/main.py"
 OURS = "iceberg-cdc-operator"
 
 _MODULES = {
@@ -40,6 +41,7 @@ _EMPTY = {
     "left": "was left behind by the build",
     "privileged": "runs with another's rights",
     "writable": "can be written by the user",
+    "closed": "cannot be read, or entered, by every user",
     "dated_bytecode": "is compiled again at every start",
     "imports": "cannot be imported",
     "class_data": "was said in place of mapping the archive of Spark's classes",
@@ -78,6 +80,8 @@ def _spark_problems(found: Mapping[str, Any]) -> Iterator[str]:
                 yield f"the jar {jar.file} is missing"
     if DECOMMISSION not in found["scripts"]:
         yield f"Spark cannot start {DECOMMISSION}"
+    if MAIN not in found["applications"]:
+        yield f"a driver cannot read {MAIN}"
 
 
 def versions(part: str) -> dict[str, set[str]]:

@@ -25,6 +25,20 @@ LEFT_BEHIND = (
 )
 NOT_OURS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/etc/hosts", "/etc/resolv.conf")
 PRIVILEGES = stat.S_ISUID | stat.S_ISGID
+NEEDED = (
+    "/bin",
+    "/etc/alternatives",
+    "/etc/group",
+    "/etc/java-17-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/ssl/certs",
+    "/lib",
+    "/opt",
+    "/usr",
+)
+"""What programs, Python, Java and Spark read, where the image has it."""
 
 
 def everything() -> Iterator[Path]:
@@ -32,6 +46,24 @@ def everything() -> Iterator[Path]:
     for folder, folders, files in os.walk("/"):
         folders[:] = [name for name in folders if f"{folder.rstrip('/')}/{name}" not in NOT_OURS]
         yield from (Path(folder, name) for name in (*folders, *files))
+
+
+def closed() -> Iterator[str]:
+    """Files and folders below NEEDED, and folders on the way there, that some user cannot open.
+
+    A platform may choose any user id, with the group 0 of root (OpenShift does): both the group's
+    bits and those of others must allow it, reading for files, entering as well for folders.
+    """
+    for start in NEEDED:
+        paths = [Path(start), *Path(start).parents]
+        for folder, folders, files in os.walk(start):
+            paths += [Path(folder, name) for name in (*folders, *files)]
+        for path in paths:
+            if path.exists():
+                mode = path.stat().st_mode
+                wanted = 0o055 if stat.S_ISDIR(mode) else 0o044
+                if mode & wanted != wanted:
+                    yield f"{path} (mode {stat.S_IMODE(mode):o})"
 
 
 def imported(name: str) -> str | None:
@@ -79,10 +111,12 @@ def main() -> None:
         "left": [path for path in files if str(path).startswith(LEFT_BEHIND)],
         "privileged": [path for path in files if path.lstat().st_mode & PRIVILEGES],
         "writable": [path for path in own if os.access(path, os.W_OK)],
+        "closed": sorted(set(closed())),
         "dated_bytecode": [path for path in bytecode if dated(path)],
         "packages": {name: each.version for name, each in packages.items()},
         "jars": sorted(path.name for path in Path("/opt/spark/jars").glob("*.jar")),
         "scripts": [path for path in Path("/opt").glob("*.sh") if os.access(path, os.X_OK)],
+        "applications": [path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)],
         "class_data": unmapped(),
         "imports": [why for why in map(imported, sys.argv[1:]) if why],
     }

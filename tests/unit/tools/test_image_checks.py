@@ -21,6 +21,7 @@ def _found(target: str, **changes: object) -> dict[str, Any]:
         "left",
         "privileged",
         "writable",
+        "closed",
         "dated_bytecode",
         "imports",
         "class_data",
@@ -32,6 +33,7 @@ def _found(target: str, **changes: object) -> dict[str, Any]:
         "packages": {**packages, "iceberg-cdc-operator": VERSION},
         "jars": [jar.file for name in ("spark", "image") for jar in lock[name].jars],
         "scripts": ["/opt/decom.sh"],
+        "applications": ["/opt/iceberg-cdc-operator/main.py"],
         **changes,
     }
 
@@ -50,12 +52,17 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
         ({"left": ["/var/log/apt/term.log"]}, "/var/log/apt/term.log was left behind"),
         ({"privileged": ["/usr/bin/su"]}, "/usr/bin/su runs with another's rights"),
         ({"writable": ["/opt/venv"]}, "/opt/venv can be written"),
+        (
+            {"closed": ["/opt/iceberg-cdc-operator (mode 644)"]},
+            "/opt/iceberg-cdc-operator (mode 644) cannot be read, or entered, by every user",
+        ),
         ({"dated_bytecode": ["/x.pyc"]}, "/x.pyc is compiled again"),
         ({"imports": ["boto3: no"]}, "boto3: no cannot be imported"),
         ({"class_data": ["mismatch"]}, "mismatch was said in place of mapping the archive"),
         ({"packages": {"pyspark": "1"}}, "pyspark 1 is installed, the lock says"),
         ({"packages": {"other": "1"}}, "other 1 is installed, the lock says nothing"),
         ({"scripts": []}, "cannot start /opt/decom.sh"),
+        ({"applications": []}, "a driver cannot read /opt/iceberg-cdc-operator/main.py"),
         ({"jars": []}, "the jar iceberg-aws-bundle"),
     ],
 )
