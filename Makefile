@@ -79,6 +79,7 @@ charts-check:
 
 docs-check:
 	$(BIN)/python tools/check_links.py
+	$(BIN)/python tools/spark_properties.py --check
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -142,8 +143,9 @@ images-check: setup ## look into the images: user, rights, versions, what must n
 	@$(BIN)/python tools/images.py check $(ARGS)
 
 ##@ Maintain
-crds: setup ## regenerate the CRD from the models, and what the charts have of it
+crds: setup ## regenerate the CRD from the models, and what charts and docs have of it
 	$(BIN)/python -m icdc_api.crd --write
+	$(BIN)/python tools/spark_properties.py --write
 	@$(MAKE) --no-print-directory charts
 
 charts: setup ## regenerate what the charts have from the models, and their tables of values

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from icdc_api import naming
 from icdc_api.catalog import CATALOG_KIND_RULE
-from icdc_api.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE, REFUSED_KEYS, REFUSED_PREFIXES
+from icdc_api.key_patterns import pattern
+from icdc_api.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
+from icdc_api.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
 from icdc_api.tables import APPEND_ONLY_RULE, START_FROM_RULE
 
 
@@ -26,11 +28,13 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _refused_conf() -> str:
-    keys = ", ".join(_quoted(key) for key in sorted(REFUSED_KEYS))
-    prefixes = " || ".join(f"key.startsWith({_quoted(each)})" for each in sorted(REFUSED_PREFIXES))
-    return f"self.all(key, !(key in [{keys}] || {prefixes}))"
-
+_LISTED = pattern(
+    [*ALLOWED_TABLE.keys, *TRUSTED_TABLE.keys],
+    [*ALLOWED_TABLE.beginnings, *TRUSTED_TABLE.beginnings],
+)
+_REFUSED = pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
+"""Of the keys of properties alone: what a value may be, and what takes trust, only the operator can
+say. Two rules, as the cost of one call is bounded and grows with expression and keys."""
 
 _INDEX_CHARACTER = 'A-Z\\\\/*?"<>|,# :\\s'
 INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"
@@ -116,7 +120,12 @@ RULES = (
     ),
     Rule(
         "spec.spark.conf",
-        _refused_conf(),
+        f"self.all(key, key.matches({_quoted(_LISTED)}))",
+        f"spec.spark.conf: a property is refused that is not in {DOCUMENT}",
+    ),
+    Rule(
+        "spec.spark.conf",
+        f"self.all(key, !key.matches({_quoted(_REFUSED)}))",
         "spec.spark.conf: a property is refused that is set for every run, has a field in "
         "spec.spark, is denied by spark-operator, or changes the documents",
     ),

@@ -24,6 +24,9 @@ LABEL_PREFIX = f"{GROUP}/"
 LABEL_PIPELINE = f"{LABEL_PREFIX}pipeline"
 LABEL_RUN = f"{LABEL_PREFIX}run"
 MANAGED_BY = "iceberg-cdc-operator"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+RESERVED_KEYS = (LABEL_PREFIX, LABEL_MANAGED_BY, "sparkoperator.k8s.io/")
+"""Beginnings of labels and annotations by which runs and their pods are found."""
 
 FINALIZER = f"{LABEL_PREFIX}delete-indices"
 ANNOTATION_RETAIN = f"{LABEL_PREFIX}retain-indices"

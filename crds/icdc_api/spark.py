@@ -1,10 +1,5 @@
-"""`spec.spark`: the resources of the runs, and which Spark properties a pipeline may set.
+"""`spec.spark`: the resources of the runs, and further Spark properties."""
 
-A property is refused when it belongs to us, when spark-operator denies it, or when it would
-change what is written.
-"""
-
-from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -12,69 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from icdc_api.base import ApiModel, Count
 from icdc_api.catalog import PropertyValue
 from icdc_api.problems import not_allowed, problem
-
-
-class Refusal(StrEnum):
-    """Why a Spark property is refused; what to do instead."""
-
-    OURS = "it is set for every run"
-    FIELD = "it has a field of its own in spec.spark"
-    CATALOG = "catalogs belong in spec.catalog or spec.tables[].catalog"
-    DOCUMENTS = "it would change the form of the documents"
-    SPECULATION = "a task that runs twice could write an old row over a new one"
-    DENIED = "spark-operator denies it"
-
-
-REFUSED_KEYS = {
-    "spark.master": Refusal.OURS,
-    "spark.app.name": Refusal.OURS,
-    "spark.app.id": Refusal.OURS,
-    "spark.plugins": Refusal.OURS,
-    "spark.scheduler.mode": Refusal.OURS,
-    "spark.sql.extensions": Refusal.OURS,
-    "spark.sql.defaultCatalog": Refusal.OURS,
-    "spark.kubernetes.namespace": Refusal.OURS,
-    "spark.kubernetes.driver.pod.name": Refusal.OURS,
-    "spark.kubernetes.driver.master": Refusal.DENIED,
-    "spark.kubernetes.container.image": Refusal.FIELD,
-    "spark.kubernetes.driver.container.image": Refusal.FIELD,
-    "spark.kubernetes.executor.container.image": Refusal.FIELD,
-    "spark.kubernetes.driver.podTemplateFile": Refusal.FIELD,
-    "spark.kubernetes.executor.podTemplateFile": Refusal.FIELD,
-    "spark.driver.cores": Refusal.FIELD,
-    "spark.driver.memory": Refusal.FIELD,
-    "spark.executor.cores": Refusal.FIELD,
-    "spark.executor.instances": Refusal.FIELD,
-    "spark.executor.memory": Refusal.FIELD,
-    "spark.dynamicAllocation.enabled": Refusal.FIELD,
-    "spark.dynamicAllocation.minExecutors": Refusal.FIELD,
-    "spark.dynamicAllocation.maxExecutors": Refusal.FIELD,
-    "spark.python.daemon.module": Refusal.OURS,
-    "spark.sql.ansi.enabled": Refusal.DOCUMENTS,
-    "spark.sql.caseSensitive": Refusal.DOCUMENTS,
-    "spark.sql.jsonGenerator.ignoreNullFields": Refusal.DOCUMENTS,
-    "spark.sql.jsonGenerator.writeNullIfWithDefaultValue": Refusal.DOCUMENTS,
-    "spark.sql.session.timeZone": Refusal.DOCUMENTS,
-    "spark.sql.variable.substitute": Refusal.DOCUMENTS,
-}
-REFUSED_PREFIXES = {
-    "spark.submit.": Refusal.OURS,
-    "spark.speculation": Refusal.SPECULATION,
-    "spark.sql.catalog.": Refusal.CATALOG,
-    "spark.sql.legacy.": Refusal.DOCUMENTS,
-    "spark.kubernetes.authenticate.": Refusal.DENIED,
-}
-
-
-def refusal(key: str) -> Refusal | None:
-    """Why a pipeline may not set that Spark property; None when it may."""
-    found = REFUSED_KEYS.get(key)
-    if found is None:
-        found = next(
-            (why for prefix, why in REFUSED_PREFIXES.items() if key.startswith(prefix)), None
-        )
-    return found
-
+from icdc_api.spark_conf import problem_of
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
 Cores = Annotated[Count, Field(ge=1, le=512)]
@@ -191,14 +124,16 @@ class Spark(ApiModel):
     dynamic_allocation: DynamicAllocation | None = None
     """Lets executors come and go with the work. Default none: always executor.instances."""
     conf: Annotated[dict[str, PropertyValue], Field(max_length=256)] = Field(default_factory=dict)
-    """Further Spark properties. Default empty. Refused are those that are set for every run or
-    have a field here, those that spark-operator denies, and those that change the documents. JVMs
-    collect garbage in parallel unless their extraJavaOptions name another collector."""
+    """Further Spark properties. Default empty. Allowed are those that only driver and executors
+    act on, such as spark.sql.*, spark.executor.* and spark.hadoop.fs.*: docs/spark-properties.md
+    has the list. Jars, other files, class paths, logins and uncommon flags of the JVM take a
+    namespace that the operator trusts, or a local run. No value may hold a file: URI. JVMs collect
+    garbage in parallel unless their extraJavaOptions name another collector."""
 
     @model_validator(mode="after")
     def _conf_is_free_to_set(self) -> Self:
-        for key in self.conf:
-            why = refusal(key)
-            if why is not None:
-                raise problem(f"the property is refused: {why}", "conf", key)
+        for key, value in self.conf.items():
+            wrong = problem_of(key, value)
+            if wrong is not None:
+                raise problem(wrong, "conf", key)
         return self

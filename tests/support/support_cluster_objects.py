@@ -8,7 +8,7 @@ from icdc_api.job import RunReport
 from icdc_operator.cluster.runs import seen
 from icdc_operator.core.observed import RunSeen
 from icdc_operator.manifests import application
-from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID, LABEL_MANAGED_BY
+from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUN = "shop-e1-1"
@@ -38,7 +38,7 @@ def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
         "uid": f"{name}-uid",
         "creationTimestamp": ago(10),
         "labels": {
-            LABEL_MANAGED_BY: naming.MANAGED_BY,
+            naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
             naming.LABEL_PIPELINE: "shop",
             naming.LABEL_RUN: RUN,
         },

@@ -10,6 +10,7 @@ from typing import Any
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.runs import resource
+from support_cluster import SETTINGS
 from support_kstatus import Verdict
 
 Resource = dict[str, Any]
@@ -42,7 +43,7 @@ def _wanted(
         return {Verdict.TERMINATING}
     if status.observed_generation != generation:
         return {Verdict.IN_PROGRESS}
-    if resource.spec_of(pipeline)[0] is None:
+    if resource.spec_of(pipeline, SETTINGS)[0] is None:
         return {Verdict.FAILED}
     at_work = status.current_run is not None
     if spec.get("suspend"):

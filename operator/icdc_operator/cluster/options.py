@@ -61,6 +61,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
             image=given.image,
             image_pull_policy=given.image_pull_policy,
             image_pull_secrets=tuple(given.image_pull_secret),
+            trusted_namespaces=tuple(given.trusted_namespace),
         ),
         metrics_port=given.metrics_port,
         health_port=given.health_port,
@@ -98,6 +99,8 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("image", "image of driver and executors of pipelines that name none", str, None)
     add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
     add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
+    text = "whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
+    add.repeated("trusted-namespace", "NS", text)
     add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
     _add_limits(add)
     add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")

@@ -46,7 +46,7 @@ def spark_application(launch: Launch) -> dict[str, Any]:
 
     Needs the ConfigMap of the same name, or its driver waits.
     """
-    refusals.check(launch.spec.spark)
+    refusals.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
     deletes = launch.run.kind == RunKind.DELETION
     if deletes:
         launch = _without_executors(launch)

@@ -26,6 +26,13 @@ class Settings:
     """Always, IfNotPresent or Never. Default: Spark's own, IfNotPresent."""
     image_pull_secrets: tuple[str, ...] = ()
     """Names of Secrets in the pipeline's namespace that the image is pulled with."""
+    trusted_namespaces: tuple[str, ...] = ()
+    """Namespaces whose pipelines may set the Spark properties that act with spark-operator's
+    rights; "*" stands for all. Default: none."""
+
+    def trusts(self, namespace: str) -> bool:
+        """Whether pipelines of `namespace` may set them."""
+        return not {namespace, "*"}.isdisjoint(self.trusted_namespaces)
 
 
 @dataclass(frozen=True)

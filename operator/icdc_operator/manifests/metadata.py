@@ -10,7 +10,6 @@ from icdc_api import naming
 from icdc_api.runs import RunKind
 from icdc_operator.manifests.launch import Launch, Owner
 
-LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 ANNOTATION_EPOCH = f"{naming.LABEL_PREFIX}epoch"
 ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
 
@@ -18,7 +17,7 @@ ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
 def labels(launch: Launch) -> dict[str, str]:
     """What every object and pod of the run is found by."""
     return {
-        LABEL_MANAGED_BY: naming.MANAGED_BY,
+        naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
         naming.LABEL_PIPELINE: launch.owner.name,
         naming.LABEL_RUN: launch.run.name,
     }

@@ -1,7 +1,8 @@
-"""What a user's pod template may not say, because the run would break or would not obey.
+"""What `spec.spark` may not say in a cluster, because the run would break or would not obey.
 
-`spec.spark.conf` is checked with the spec; a template can only be checked against the template
-that we make. Knows the names in it, not how it is made.
+Most of it is checked with the spec. Here is what takes more: which properties need a trusted
+namespace, and the pod templates, which are checked against the one that we make. Knows the names
+in it, not how it is made.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +13,8 @@ from icdc_api.errors import BadSpec
 from icdc_api.explain import MAX_LINES, dotted, kind_of
 from icdc_api.problems import shown
 from icdc_api.spark import Spark
+from icdc_api.spark_conf import risk_of
 from icdc_operator.manifests import places, shapes
-from icdc_operator.manifests.metadata import LABEL_MANAGED_BY
 from icdc_operator.manifests.roles import Role
 from icdc_operator.manifests.templates import DRIVER_ENV
 
@@ -49,13 +50,14 @@ _DRIVER_CONTAINER_FIELDS = {
     "terminationMessagePath": _OUTCOME,
     "terminationMessagePolicy": _OUTCOME,
 }
-_RESERVED_KEYS = (naming.LABEL_PREFIX, LABEL_MANAGED_BY, "sparkoperator.k8s.io/")
-"""Beginnings of labels and annotations by which runs and their pods are found."""
 
 
-def check(spark: Spark) -> None:
-    """Raises BadSpec, with a line for each problem, for templates that no run could have."""
-    found = list(problems(spark))
+def check(spark: Spark, *, trusted: bool) -> None:
+    """Raise BadSpec, with a line for each problem, for what no run could have.
+
+    `trusted`: whether the operator trusts the namespace with everything that spark-submit does.
+    """
+    found = [*([] if trusted else _risks(spark)), *problems(spark)]
     if not found:
         return
     lines = found[:MAX_LINES]
@@ -64,8 +66,20 @@ def check(spark: Spark) -> None:
     raise BadSpec("\n".join(lines))
 
 
+def _risks(spark: Spark) -> Iterator[str]:
+    """A line for each property that takes a trusted namespace; values may be secret."""
+    for key, value in spark.conf.items():
+        risk = risk_of(key, value)
+        if risk is not None:
+            yield (
+                f"{dotted(('spec', 'spark', 'conf', key))}: allowed in trusted namespaces alone, "
+                f"since {risk}; whoever installed the operator can add this one to the chart value "
+                "trustedNamespaces"
+            )
+
+
 def problems(spark: Spark) -> Iterator[str]:
-    """A line for each problem: the field, its value, what is allowed."""
+    """A line for each problem of the templates: the field, its value, what is allowed."""
     local = frozenset(
         places.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
     )
@@ -91,7 +105,7 @@ def _of_template(
     yield from _unknown(metadata, ("labels", "annotations"), where)
     for field in ("labels", "annotations"):
         for key in metadata.get(field) or {}:
-            if key.startswith(_RESERVED_KEYS):
+            if key.startswith(naming.RESERVED_KEYS):
                 yield f"{dotted((*where, field))}: the key {shown(key)} is not allowed: {_NAMES}"
     spec, where = template.get("spec") or {}, (*path, "spec")
     yield from _of_pod(spec, role, where)

@@ -234,6 +234,17 @@ def test_a_template_that_no_run_could_have_is_said_before_a_run(cluster: Cluster
     assert valid.message.startswith("spec.spark.driver.template.spec.hostNetwork: True is not")
 
 
+def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: Cluster) -> None:
+    conf = {"spark.jars.packages": "a:b:1"}
+    cluster.pipelines.apply(minimal(spark={"conf": conf}))
+    status = cluster.step().status
+    assert status.current_run is None
+    valid = status.condition(ConditionType.SPEC_VALID)
+    assert valid is not None
+    assert valid.status == "False"
+    assert valid.message.startswith("spec.spark.conf['spark.jars.packages']: allowed in trusted")
+
+
 def test_a_run_that_failed_to_be_submitted_says_why(cluster: Cluster) -> None:
     create(cluster, planned(cluster))
     cluster.say(RUN, "SUBMISSION_FAILED", "failed to submit: Caused by: no such thing")

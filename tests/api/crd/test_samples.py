@@ -17,12 +17,16 @@ BAD = sorted(path.stem for path in (SAMPLES / "bad").glob("*.yaml"))
 BY_RULE = {
     "append-only-with-key": "spec.tables[].identifierColumns is excluded by appendOnly",
     "catalog-without-type": "spec.catalog.properties: a catalog needs the property type or",
-    "conf-catalog": "spec.spark.conf: a property is refused",
-    "conf-denied": "spec.spark.conf: a property is refused",
-    "conf-documents": "spec.spark.conf: a property is refused",
-    "conf-of-every-run": "spec.spark.conf: a property is refused",
-    "conf-speculation": "spec.spark.conf: a property is refused",
-    "conf-with-a-field": "spec.spark.conf: a property is refused",
+    "conf-catalog": "spec.spark.conf: a property is refused that is set",
+    "conf-denied": "spec.spark.conf: a property is refused that is set",
+    "conf-documents": "spec.spark.conf: a property is refused that is set",
+    "conf-encryption": "spec.spark.conf: a property is refused that is set",
+    "conf-label": "spec.spark.conf: a property is refused that is set",
+    "conf-not-listed": "spec.spark.conf: a property is refused that is not in docs/spark-prop",
+    "conf-of-every-run": "spec.spark.conf: a property is refused that is set",
+    "conf-speculation": "spec.spark.conf: a property is refused that is set",
+    "conf-upload": "spec.spark.conf: a property is refused that is set",
+    "conf-with-a-field": "spec.spark.conf: a property is refused that is set",
     "executors-order": "spec.spark.dynamicAllocation: ",
     "export-only-continuous": "spec.changelog.trigger: Continuous is excluded by spec.mode",
     "identifier-twice": "spec.tables[].identifierColumns: columns are unique",
@@ -86,6 +90,7 @@ ELSEWHERE = (
 )
 # What a server takes, so that only our own check finds it, and why no rule can.
 BY_US_ALONE = {
+    "conf-file-uri": "a rule would look through every value of up to 4096 characters",
     "default-index-twice": "the default name of an index is not made by the server",
     "host-twice": "hosts are the same when only a closing slash differs",
     "index-of-another": "a rule would compare every index with names made from every other",
@@ -161,6 +166,16 @@ def test_a_table_with_a_catalog_of_its_own_needs_its_type_too(pipelines: Pipelin
     ran = pipelines.try_to_apply(minimal(tables=[table]))
     assert ran.code != 0
     assert "spec.tables[].catalog.properties: a catalog needs the property type or" in ran.err
+
+
+def test_as_many_properties_as_there_may_be_are_not_too_many_for_the_rules(
+    pipelines: Pipelines,
+) -> None:
+    properties = {
+        f"spark.sql.optimizer.some.very.long.name.of.a.property.{n}": "1" for n in range(256)
+    }
+    ran = pipelines.try_to_apply(minimal(spark={"conf": properties}))
+    assert ran.code == 0, ran.err
 
 
 def test_every_rule_is_seen_to_refuse() -> None:

@@ -6,7 +6,6 @@ from pydantic import BaseModel, ValidationError
 
 from icdc_api.base import ApiModel
 from icdc_api.loading import load_pipeline, load_resource
-from icdc_api.spark import REFUSED_KEYS, REFUSED_PREFIXES, Refusal, refusal
 from icdc_api.spec import Metadata, Pipeline, PipelineSpec
 from icdc_api.status import PipelineStatus
 
@@ -141,38 +140,6 @@ def test_a_value_cannot_be_changed() -> None:
 
 def test_python_names_are_for_python_only() -> None:
     assert PipelineStatus(consecutive_failures=2).to_resource()["consecutiveFailures"] == 2
-
-
-@pytest.mark.parametrize(
-    ("key", "why"),
-    [
-        ("spark.master", Refusal.OURS),
-        ("spark.submit.deployMode", Refusal.OURS),
-        ("spark.app.name", Refusal.OURS),
-        ("spark.plugins", Refusal.OURS),
-        ("spark.sql.extensions", Refusal.OURS),
-        ("spark.kubernetes.namespace", Refusal.OURS),
-        ("spark.speculation", Refusal.SPECULATION),
-        ("spark.speculation.multiplier", Refusal.SPECULATION),
-        ("spark.kubernetes.container.image", Refusal.FIELD),
-        ("spark.kubernetes.executor.container.image", Refusal.FIELD),
-        ("spark.kubernetes.authenticate.driver.oauthToken", Refusal.DENIED),
-        ("spark.sql.catalog.lake", Refusal.CATALOG),
-        ("spark.sql.session.timeZone", Refusal.DOCUMENTS),
-        ("spark.sql.variable.substitute", Refusal.DOCUMENTS),
-        ("spark.sql.ansi.enabled", Refusal.DOCUMENTS),
-        ("spark.sql.shuffle.partitions", None),
-        ("spark.kubernetes.container.image.pullPolicy", None),
-        ("spark.sql.catalogImplementation", None),
-        ("spark.hadoop.fs.s3a.endpoint", None),
-    ],
-)
-def test_a_spark_property_is_refused_for_a_reason(key: str, why: Refusal | None) -> None:
-    assert refusal(key) is why
-
-
-def test_every_reason_to_refuse_a_spark_property_is_used() -> None:
-    assert set(REFUSED_KEYS.values()) | set(REFUSED_PREFIXES.values()) == set(Refusal)
 
 
 def test_a_table_uses_its_own_catalog_and_else_the_shared_one() -> None:

@@ -22,7 +22,6 @@ from icdc_operator.cluster.kube.transport import (
     Transport,
     unobserved,
 )
-from icdc_operator.manifests.metadata import LABEL_MANAGED_BY
 
 PAGE_SIZE = 500
 """Objects of one answer to a list: bounds what both sides hold at once."""
@@ -266,7 +265,7 @@ class ClusterApi:
 
 
 def _of_pipeline(name: str) -> str:
-    return f"{LABEL_MANAGED_BY}={naming.MANAGED_BY},{naming.LABEL_PIPELINE}={name}"
+    return f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY},{naming.LABEL_PIPELINE}={name}"
 
 
 def _log_path(namespace: str, pod: str, tail: int, *, container: str, follow: bool = False) -> str:

@@ -19,12 +19,11 @@ from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import DRIVER_SELECTOR, PAGE_SIZE
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import Key
-from icdc_operator.manifests.metadata import LABEL_MANAGED_BY
 
 _APPLICATIONS = (*kinds.APPLICATION.api_version.split("/"), kinds.APPLICATION.plural)
 _PODS = (kinds.POD.api_version, kinds.POD.plural)
 
-MANAGED_SELECTOR = f"{LABEL_MANAGED_BY}={naming.MANAGED_BY}"
+MANAGED_SELECTOR = f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY}"
 
 Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
 """How kopf reaches the API server; asked again when the server does not accept the answer."""

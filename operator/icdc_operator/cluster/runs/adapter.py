@@ -107,7 +107,7 @@ class ClusterAdapter:
                 self._memory.note_pod(pod)
             found = seen.found(name, listed, driver_pods)
         status = resource.status_of(pipeline)
-        spec, problem = resource.spec_of(pipeline)
+        spec, problem = resource.spec_of(pipeline, self._settings)
         metadata = pipeline["metadata"]
         observed = Observed(
             namespace=namespace,

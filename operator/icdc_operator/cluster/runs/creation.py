@@ -19,7 +19,6 @@ from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.metadata import (
     ANNOTATION_EPOCH,
     ANNOTATION_RUN_ID,
-    LABEL_MANAGED_BY,
 )
 
 REFUSED = (
@@ -115,7 +114,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
 
 def _is_managed(resource: Resource) -> bool:
     labels = resource["metadata"].get("labels") or {}
-    return bool(labels.get(LABEL_MANAGED_BY) == naming.MANAGED_BY)
+    return bool(labels.get(naming.LABEL_MANAGED_BY) == naming.MANAGED_BY)
 
 
 def _owners(resource: Resource) -> list[dict[str, Any]]:

@@ -16,11 +16,12 @@ from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import refusals
+from icdc_operator.manifests.launch import Settings
 
 _SOURCE = naming.SINGULAR
 
 
-def spec_of(pipeline: Resource) -> tuple[PipelineSpec | None, str | None]:
+def spec_of(pipeline: Resource, settings: Settings) -> tuple[PipelineSpec | None, str | None]:
     """The spec, or None and what is wrong with it: each field, its value, what is allowed."""
     metadata = pipeline["metadata"]
     document = {
@@ -32,7 +33,7 @@ def spec_of(pipeline: Resource) -> tuple[PipelineSpec | None, str | None]:
     }
     try:
         spec = loading.parse_pipeline(document, source=_SOURCE).spec
-        refusals.check(spec.spark)
+        refusals.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
     except BadSpec as error:
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())
         return None, "; ".join(lines)

@@ -50,6 +50,7 @@ def test_every_flag_is_also_a_variable() -> None:
             "ICDC_IMAGE": "i",
             "ICDC_IMAGE_PULL_POLICY": "Always",
             "ICDC_IMAGE_PULL_SECRET": "x,y",
+            "ICDC_TRUSTED_NAMESPACE": "retail,*",
             "ICDC_WORKERS": "3",
             "ICDC_MAX_ACTIVE_RUNS": "10",
             "ICDC_MAX_ACTIVE_RUNS_PER_NAMESPACE": "5",
@@ -66,6 +67,7 @@ def test_every_flag_is_also_a_variable() -> None:
     assert (given.lease_name, given.lease_namespace) == ("other", "system")
     assert given.runs.image_pull_policy == "Always"
     assert given.runs.image_pull_secrets == ("x", "y")
+    assert given.runs.trusted_namespaces == ("retail", "*")
     assert (given.log_format, given.log_level) == ("text", "debug")
 
 

@@ -214,10 +214,42 @@ def test_no_application_is_made_and_every_problem_is_named() -> None:
     assert refused.value.message.count("\n") == 1
 
 
+RISKY = {"spark.jars.packages": "a:b:1", "spark.driver.extraJavaOptions": "-javaagent:/x.jar"}
+
+
+def launched(conf: dict[str, str], *trusted: str) -> Launch:
+    settings = Settings("spark:1", trusted_namespaces=trusted)
+    return Launch(
+        Owner("retail", "b", "c"), run_record(), make_spec(spark={"conf": conf}), settings
+    )
+
+
+@pytest.mark.parametrize("trusted", [(), ("web",), ("retailer",)])
+def test_what_acts_with_the_rights_of_spark_operator_is_refused_where_nobody_is_trusted(
+    trusted: tuple[str, ...],
+) -> None:
+    with pytest.raises(BadSpec) as refused:
+        spark_application(launched(RISKY, *trusted))
+    jars, options = refused.value.message.splitlines()
+    assert jars == (
+        "spec.spark.conf['spark.jars.packages']: allowed in trusted namespaces alone, since "
+        "spark-operator fetches or reads what it names, with the rights of its own pod; whoever "
+        "installed the operator can add this one to the chart value trustedNamespaces"
+    )
+    assert options.startswith("spec.spark.conf['spark.driver.extraJavaOptions']: allowed in ")
+    assert "javaagent" not in options
+
+
+@pytest.mark.parametrize("trusted", [("web", "retail"), ("*",)])
+def test_a_trusted_namespace_may_set_it(trusted: tuple[str, ...]) -> None:
+    conf = spark_application(launched(RISKY, *trusted))["spec"]["sparkConf"]
+    assert RISKY.items() <= conf.items()
+
+
 def test_problems_beyond_ten_are_counted() -> None:
     volumes = [{"name": f"icdc-{number}", "emptyDir": {}} for number in range(13)]
     with pytest.raises(BadSpec) as refused:
-        refusals.check(spark("driver", pod(volumes=volumes)))
+        refusals.check(spark("driver", pod(volumes=volumes)), trusted=False)
     lines = refused.value.message.splitlines()
     assert (len(lines), lines[-1]) == (11, "and 3 more problems")
 

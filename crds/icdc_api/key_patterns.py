@@ -1,0 +1,54 @@
+"""One regular expression for many dotted keys, as short as their common parts allow.
+
+    a.b, a.c, a.d.*   ->   ^a[.]((b|c)$|d[.])
+
+For the CRD, whose size is bounded, and read alike by RE2 and by Python's `re`. Parts hold letters,
+digits, dashes and slashes, which mean themselves there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_DOT = "[.]"
+
+
+@dataclass
+class _Node:
+    """What may follow a part of a key."""
+
+    ends: bool = False
+    """Whether the key may end here."""
+    below: dict[str, "_Node"] = field(default_factory=dict)
+    """The parts that may follow; one that ends with a star may be followed by anything."""
+
+
+def pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
+    """An expression that finds `keys`, whole, and what begins with one of `beginnings`."""
+    root = _Node()
+    for name in [*keys, *(f"{beginning}*" for beginning in beginnings)]:
+        node = root
+        for part in name.split("."):
+            node = node.below.setdefault(part, _Node())
+        node.ends = True
+    return f"^{_any_of(_parts(root))}"
+
+
+def _parts(node: _Node) -> list[str]:
+    """The alternatives for the parts that may follow; equal ends are written once."""
+    starts: dict[str, list[str]] = {}
+    for part, below in sorted(node.below.items()):
+        starts.setdefault(_after(part, below), []).append(part.removesuffix("*"))
+    return [f"{_any_of(names)}{end}" for end, names in starts.items()]
+
+
+def _after(part: str, node: _Node) -> str:
+    if part.endswith("*"):
+        return ""
+    ends = ["$"] if node.ends else []
+    if "*" in node.below:  # whatever else there is below is found with it
+        return _any_of([*ends, _DOT])
+    return _any_of([*ends, *([f"{_DOT}{_any_of(_parts(node))}"] if node.below else [])])
+
+
+def _any_of(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"({'|'.join(texts)})"

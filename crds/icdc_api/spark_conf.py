@@ -1,0 +1,293 @@
+"""Which Spark properties a pipeline may set: an allow-list, each entry with its reason.
+
+Properties act in three places. In driver and executors they are the pipeline's own business. In
+spark-operator's pod, where spark-submit runs for all tenants, some of them read files, load
+classes or fetch archives with that pod's rights. And some would change what a run writes. So a
+property is allowed by name or beginning, and what is not listed is refused. From the tables here
+come the messages, the rule of the CRD and docs/spark-properties.md.
+
+An entry that ends with a dot or a star is the beginning of keys, any other one is a whole key.
+`{role}` stands for driver and for executor. A key is first looked up in REFUSED, then in TRUSTED,
+then in ALLOWED: `spark.network.crypto.enabled` is refused although `spark.network.` is allowed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from icdc_api import naming
+
+Why = TypeVar("Why", bound=StrEnum)
+
+DOCUMENT = "docs/spark-properties.md"
+
+
+class Refusal(StrEnum):
+    """Why a Spark property is refused; what to do instead."""
+
+    OURS = "it is set for every run"
+    FIELD = "it has a field of its own in spec.spark"
+    CATALOG = "catalogs belong in spec.catalog or spec.tables[].catalog"
+    DOCUMENTS = "it would change the form of the documents"
+    SPECULATION = "a task that runs twice could write an old row over a new one"
+    DENIED = "spark-operator denies it"
+    NAMES = "runs and their pods are found by it; use a key of your own"
+    TEMPLATE = "use spec.spark.driver.template or spec.spark.executor.template"
+    OPERATOR = "spark-operator would read or send files of its own pod"
+
+
+class Risk(StrEnum):
+    """Why a Spark property is allowed in trusted namespaces alone."""
+
+    FETCHES = "spark-operator fetches or reads what it names, with the rights of its own pod"
+    LOADS = "it names classes or files that are loaded into Spark"
+    LOGIN = "it decides who may log in, or with which identity Spark does"
+    JVM = "it has a flag that is not known to be harmless"
+
+
+class Use(StrEnum):
+    """What an allowed property is good for, and why it is harmless."""
+
+    SQL = "planning and execution of queries; what changes documents is refused apart"
+    EXECUTOR = "memory, heartbeats, logs and lifetime of executors"
+    DRIVER = "memory, ports and limits of the driver"
+    MEMORY = "division of the heap, and memory outside of it"
+    SHUFFLE = "shuffle, spill and the blocks that tasks hand over"
+    NETWORK = "time-outs, sizes and threads of the network; encryption is refused apart"
+    TASKS = "scheduling and retries of tasks and stages"
+    STORES = "clients of file systems and object stores, which only driver and executors open"
+    PODS = "requests, limits, placement and lifetime of pods"
+    NAMES = "labels and annotations for cost centres, meshes and the like; ours are refused apart"
+    EVENTS = "Spark's event log; its folder is in an object store or HDFS"
+    SCREEN = "Spark's pages in the browser; links that kill are refused apart"
+    METRICS = "where metrics go"
+    LOGS = "level and form of logs"
+    PYTHON = "reuse and memory of Python workers"
+    JVM = "flags of the JVM that are known to be harmless"
+
+
+REFUSED: Mapping[Refusal, str] = {
+    Refusal.OURS: """spark.master spark.app.* spark.plugins spark.scheduler.mode spark.submit.*
+        spark.sql.extensions spark.sql.defaultCatalog spark.kubernetes.namespace
+        spark.kubernetes.driver.pod.name spark.python.daemon.module spark.python.worker.module
+        spark.pyspark.* spark.redaction.* spark.sql.redaction.* spark.ui.killEnabled""",
+    Refusal.FIELD: """spark.kubernetes.container.image spark.kubernetes.{role}.container.image
+        spark.kubernetes.{role}.podTemplateFile spark.driver.cores spark.driver.memory
+        spark.executor.cores spark.executor.instances spark.executor.memory
+        spark.dynamicAllocation.enabled spark.dynamicAllocation.minExecutors
+        spark.dynamicAllocation.maxExecutors spark.local.dir spark.authenticate.*
+        spark.authenticate spark.network.crypto.* spark.network.sasl.* spark.io.encryption.*
+        spark.io.crypto.*""",
+    Refusal.CATALOG: "spark.sql.catalog.*",
+    Refusal.DOCUMENTS: """spark.sql.ansi.enabled spark.sql.caseSensitive
+        spark.sql.jsonGenerator.ignoreNullFields spark.sql.jsonGenerator.writeNullIfWithDefaultValue
+        spark.sql.session.timeZone spark.sql.variable.substitute spark.sql.legacy.*""",
+    Refusal.SPECULATION: "spark.speculation*",
+    Refusal.DENIED: "spark.kubernetes.authenticate.* spark.kubernetes.driver.master",
+    Refusal.NAMES: " ".join(
+        f"spark.kubernetes.{owner}.{kind}.{beginning}*"
+        for owner in ("{role}", "driver.service")
+        for kind in ("label", "annotation")
+        for beginning in naming.RESERVED_KEYS
+    ),
+    Refusal.TEMPLATE: """spark.kubernetes.driverEnv.* spark.executorEnv.*
+        spark.kubernetes.{role}.volumes.* spark.kubernetes.{role}.secrets.*
+        spark.kubernetes.{role}.secretKeyRef.*""",
+    Refusal.OPERATOR: "spark.kubernetes.file.upload.path spark.jars.ivySettings",
+}
+"""Refused everywhere, also where a beginning below would allow it, with what to do instead."""
+
+TRUSTED: Mapping[Risk, str] = {
+    Risk.FETCHES: "spark.jars spark.jars.* spark.files spark.archives",
+    Risk.LOADS: """spark.{role}.extraClassPath spark.{role}.extraLibraryPath
+        spark.{role}.userClassPathFirst spark.extraListeners spark.shuffle.manager
+        spark.shuffle.sort.io.plugin.class spark.sql.queryExecutionListeners spark.sql.streaming.*
+        spark.sql.hive.* spark.sql.artifact.* spark.sql.cache.serializer
+        spark.kubernetes.{role}.pod.featureSteps spark.metrics.conf""",
+    Risk.LOGIN: """spark.kerberos.* spark.kubernetes.kerberos.* spark.kubernetes.hadoop.*
+        spark.security.credentials.* spark.hadoop.hadoop.security.* spark.ssl.* spark.ui.filters
+        spark.acls.enable spark.admin.acls spark.admin.acls.groups spark.modify.acls
+        spark.modify.acls.groups spark.ui.view.acls spark.ui.view.acls.groups""",
+}
+"""Useful and dangerous: allowed in namespaces that the operator trusts, and in local runs."""
+
+ALLOWED: Mapping[Use, str] = {
+    Use.SQL: "spark.sql.*",
+    Use.EXECUTOR: "spark.executor.*",
+    Use.DRIVER: """spark.driver.memoryOverhead spark.driver.memoryOverheadFactor
+        spark.driver.minMemoryOverhead spark.driver.maxResultSize spark.driver.port
+        spark.driver.blockManager.port spark.driver.timeout spark.driver.metrics.pollingInterval
+        spark.driver.resource.* spark.driver.log.redirectConsoleOutputs""",
+    Use.MEMORY: "spark.memory.* spark.unsafe.* spark.buffer.* spark.cleaner.*",
+    Use.SHUFFLE: """spark.shuffle.* spark.reducer.* spark.storage.* spark.broadcast.* spark.rdd.*
+        spark.io.* spark.serializer spark.serializer.* spark.kryo.* spark.kryoserializer.*
+        spark.decommission.* spark.checkpoint.compress spark.files.*""",
+    Use.NETWORK: "spark.network.* spark.rpc.* spark.blockManager.port spark.port.maxRetries",
+    Use.TASKS: """spark.task.* spark.stage.* spark.locality.* spark.default.parallelism
+        spark.dynamicAllocation.* spark.excludeOnFailure.* spark.scheduler.excludeOnFailure.*
+        spark.scheduler.listenerbus.* spark.scheduler.minRegisteredResourcesRatio
+        spark.scheduler.maxRegisteredResourcesWaitingTime spark.scheduler.revive.interval""",
+    Use.STORES: """spark.hadoop.fs.* spark.hadoop.dfs.* spark.hadoop.ipc.* spark.hadoop.hive.*
+        spark.hadoop.parquet.* spark.hadoop.google.cloud.*""",
+    Use.PODS: """spark.kubernetes.{role}.request.cores spark.kubernetes.{role}.limit.cores
+        spark.kubernetes.memoryOverheadFactor spark.kubernetes.node.selector.*
+        spark.kubernetes.{role}.node.selector.* spark.kubernetes.scheduler.name
+        spark.kubernetes.{role}.scheduler.name spark.kubernetes.container.image.pullPolicy
+        spark.kubernetes.container.image.pullSecrets spark.kubernetes.local.dirs.tmpfs
+        spark.kubernetes.allocation.batch.* spark.kubernetes.allocation.maxPendingPods
+        spark.kubernetes.allocation.executor.timeout
+        spark.kubernetes.allocation.driver.readinessTimeout
+        spark.kubernetes.dynamicAllocation.deleteGracePeriod
+        spark.kubernetes.executor.terminationGracePeriodSeconds
+        spark.kubernetes.executor.deleteOnTermination spark.kubernetes.executor.useDriverPodIP
+        spark.kubernetes.executor.missingPodDetectDelta
+        spark.kubernetes.executor.checkAllContainers spark.kubernetes.executor.apiPollingInterval
+        spark.kubernetes.executor.eventProcessingInterval
+        spark.kubernetes.driver.connectionTimeout spark.kubernetes.driver.requestTimeout
+        spark.kubernetes.driver.ownPersistentVolumeClaim
+        spark.kubernetes.driver.reusePersistentVolumeClaim
+        spark.kubernetes.driver.waitToReusePersistentVolumeClaim
+        spark.kubernetes.driver.service.ipFamilies
+        spark.kubernetes.driver.service.ipFamilyPolicy""",
+    Use.NAMES: """spark.kubernetes.{role}.label.* spark.kubernetes.{role}.annotation.*
+        spark.kubernetes.driver.service.label.* spark.kubernetes.driver.service.annotation.*""",
+    Use.EVENTS: "spark.eventLog.*",
+    Use.SCREEN: "spark.ui.*",
+    Use.METRICS: "spark.metrics.*",
+    Use.LOGS: "spark.log.* spark.logConf",
+    Use.PYTHON: "spark.python.worker.* spark.python.use.daemon spark.python.task.killTimeout",
+    Use.JVM: "spark.{role}.extraJavaOptions spark.{role}.defaultJavaOptions",
+}
+"""Allowed everywhere."""
+
+
+@dataclass(frozen=True)
+class Table(Generic[Why]):
+    """Whole keys and beginnings of keys, each with its reason."""
+
+    keys: Mapping[str, Why]
+    beginnings: Mapping[str, Why]
+
+    @classmethod
+    def of(cls, entries: Mapping[Why, str]) -> "Table[Why]":
+        """Read `entries`: names with blanks between them, by their reason."""
+        named = [(each, why) for why, names in entries.items() for each in expanded(names)]
+        return cls(
+            {name: why for name, why in named if not name.endswith("*")},
+            {name.removesuffix("*"): why for name, why in named if name.endswith("*")},
+        )
+
+    def reason(self, key: str) -> Why | None:
+        """The reason of the entry that `key` falls under; None if there is none."""
+        whole = self.keys.get(key)
+        if whole is not None:
+            return whole
+        return next((why for each, why in self.beginnings.items() if key.startswith(each)), None)
+
+
+def expanded(names: str) -> Iterator[str]:
+    """The names of one entry, those of both roles one after the other."""
+    for name in names.split():
+        if "{role}" in name:
+            yield from (name.replace("{role}", role) for role in ("driver", "executor"))
+        else:
+            yield name
+
+
+REFUSED_TABLE = Table.of(REFUSED)
+TRUSTED_TABLE = Table.of(TRUSTED)
+ALLOWED_TABLE = Table.of(ALLOWED)
+
+_KEY = re.compile(r"spark(\.[A-Za-z0-9_*/-]+)+")
+"""Anything else, such as an equals sign, would be read as another key by spark-submit."""
+
+_URI_KEYS = ("spark.jars", "spark.files", "spark.archives", "spark.jars.repositories")
+_EVENT_FOLDER = "spark.eventLog.dir"
+_URI = re.compile(r"(?!file:|http:|ftp:)[a-z][a-z0-9+.-]*:/[^,]+")
+_STORE = re.compile(r"(?!file:|local:|https?:|ftp:)[a-z][a-z0-9+.-]*://[^,]+")
+_FILE_URI = re.compile(r"(^|[\s,;=])file:", re.IGNORECASE)
+_FOREIGN_VARIABLE = re.compile(r"\$\{(env|system):")
+
+HARMLESS_PROPERTIES = (
+    *("aws.region", "file.encoding", "http.nonProxyHosts", "http.proxyHost", "http.proxyPort"),
+    *("https.proxyHost", "https.proxyPort", "io.netty.*", "java.io.tmpdir"),
+    *("java.net.preferIPv4Stack", "java.net.preferIPv6Addresses", "javax.net.ssl.trustStore"),
+    *("javax.net.ssl.trustStorePassword", "javax.net.ssl.trustStoreType", "jdk.tls.*"),
+    *("sun.net.inetaddr.ttl", "sun.net.inetaddr.negative.ttl"),
+)
+
+
+def _matching(name: str) -> str:
+    return name.replace(".", "[.]").replace("*", r"[\w.]+")
+
+
+HARMLESS_FLAGS: Mapping[str, str] = {
+    # OnError, OnOutOfMemoryError, Flags and their like take commands and files, and so are none.
+    "-XX:+NAME, -XX:-NAME": r"-XX:[+-][A-Za-z0-9]+",
+    "-XX:NAME=NUMBER": r"-XX:[A-Za-z0-9]+=[0-9]+(\.[0-9]+)?[kKmMgGtT]?",
+    "-XX:HeapDumpPath=/…, -XX:ErrorFile=/…": r"-XX:(HeapDumpPath|ErrorFile)=/[\w./%-]+",
+    "-Xms, -Xmn, -Xss with a size": r"-X(ms|mn|ss)[0-9]+[kKmMgG]?",
+    "-Xlog:…": r"-Xlog:[\w.,:=+*/%-]+",
+    "-Xshare:auto, on, off": r"-Xshare:(auto|on|off)",
+    "-server, -verbose:gc": r"-server|-verbose:gc",
+    "--add-opens=…, --add-exports=…, --add-reads=…, --add-modules=…": (
+        r"--add-(opens|exports|reads|modules)=[\w.,=/-]+"
+    ),
+    # No -Dspark.…: that would set any property, past this list.
+    f"-D with one of {', '.join(HARMLESS_PROPERTIES)}": (
+        rf"-D({'|'.join(map(_matching, HARMLESS_PROPERTIES))})=[\w./:|*-]*"
+    ),
+}
+"""Flags of a JVM that every pipeline may set, as they are shown, and an expression for each."""
+
+_JVM_OPTIONS = re.compile(rf"\s*(({'|'.join(HARMLESS_FLAGS.values())})(\s+|$))*")
+
+
+def problem_of(key: str, value: str) -> str | None:
+    """Why no pipeline may set this property to this value; None where some may.
+
+    The value is not repeated, as it may be secret.
+    """
+    if not _KEY.fullmatch(key):
+        return "the key is not allowed: it is the name of a Spark property, such as spark.sql.…"
+    refused = REFUSED_TABLE.reason(key)
+    if refused is not None:
+        return f"the property is refused: {refused}"
+    if TRUSTED_TABLE.reason(key) is None and ALLOWED_TABLE.reason(key) is None:
+        return f"the property is refused: it is not in {DOCUMENT}; allowed are {_allowed_near(key)}"
+    wrong = _wrong_value(key, value)
+    return None if wrong is None else f"the value is not allowed: {wrong}"
+
+
+def risk_of(key: str, value: str) -> Risk | None:
+    """Why this property takes a trusted namespace; None where every pipeline may set it.
+
+    Only for what `problem_of` lets pass.
+    """
+    if ALLOWED_TABLE.reason(key) is Use.JVM and not _JVM_OPTIONS.fullmatch(value):
+        return Risk.JVM
+    return TRUSTED_TABLE.reason(key)
+
+
+def _wrong_value(key: str, value: str) -> str | None:
+    if _FILE_URI.search(value):
+        return "a file: URI names files of whichever process reads it; in the image, say local:///…"
+    if _FOREIGN_VARIABLE.search(value):
+        return "a variable would be taken from whichever process reads it; write what it stands for"
+    if key == _EVENT_FOLDER and not _STORE.fullmatch(value):
+        return "it is the URI of a folder in an object store or HDFS, such as s3a://logs/events"
+    if key in _URI_KEYS and not all(map(_URI.fullmatch, re.split(r"\s*,\s*", value.strip()))):
+        return "each is a whole URI, such as s3a://…, https://… or, in the image, local:///…"
+    return None
+
+
+def _allowed_near(key: str) -> str:
+    """The allowed names that begin as `key` does; the beginnings of all where none does."""
+    every = sorted(
+        [*ALLOWED_TABLE.keys, *(f"{beginning}*" for beginning in ALLOWED_TABLE.beginnings)]
+    )
+    family = ".".join(key.split(".")[:2])
+    near = [each for each in every if each.startswith(f"{family}.")]
+    return ", ".join(near or [each for each in every if each.endswith("*") and each.count(".") < 3])

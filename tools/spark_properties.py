@@ -1,0 +1,94 @@
+"""Writes docs/spark-properties.md from the tables that decide which properties a pipeline may set.
+
+`--check` fails where the page differs, `--write` writes it.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from icdc_api import spark_conf
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / spark_conf.DOCUMENT
+
+_TOP = """\
+<!-- Made from crds/icdc_api/spark_conf.py by `make crds`. Do not edit. -->
+# Spark properties of a pipeline
+
+`spec.spark.conf` takes the properties of this page and no other. Most properties act in driver and
+executors, which are the pipeline's own. Some act in spark-operator's pod, where spark-submit runs
+for all tenants of a cluster: it would read files and fetch archives there with the rights of that
+pod. And some would change what a run writes. A star stands for any end of a name. Of several
+entries the first that fits counts, in the order refused, trusted, allowed.
+
+No value may hold a `file:` URI, nor a variable such as `${env:NAME}`: both would be those of
+whichever process reads them. `spark.eventLog.dir` is the URI of a folder in an object store or
+HDFS. What `spark.jars`, `spark.files`, `spark.archives` and `spark.jars.repositories` name are
+whole URIs, of any scheme but `file`, `http` and `ftp`; `local:///…` is a file in the image.
+"""
+_ALLOWED = """
+## Allowed
+
+| properties | what for |
+|---|---|
+"""
+_TRUSTED = """
+## Allowed in trusted namespaces
+
+In a cluster these are for namespaces that the chart value `trustedNamespaces` names
+(`--trusted-namespace` of `icdc-operator`). Who may write pipelines in such a namespace can get at
+what spark-operator's pod has. With `icdc run -f` they are always allowed: the machine is your own.
+
+| properties | why |
+|---|---|
+"""
+_FLAGS = """
+Flags of the JVM that are harmless, and so allowed everywhere in `extraJavaOptions`, with blanks
+between them and no quotes:
+"""
+_REFUSED = """
+## Refused
+
+| properties | why, or what to use |
+|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    flags = "".join(f"- `{flag}`\n" for flag in spark_conf.HARMLESS_FLAGS)
+    jvm = {spark_conf.Risk.JVM: "spark.{role}.extraJavaOptions spark.{role}.defaultJavaOptions"}
+    return "".join(
+        (
+            *(_TOP, _ALLOWED, *_rows(spark_conf.ALLOWED)),
+            *(_TRUSTED, *_rows({**spark_conf.TRUSTED, **jvm}), _FLAGS, "\n", flags),
+            *(_REFUSED, *_rows(spark_conf.REFUSED)),
+        )
+    )
+
+
+def _rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
+    for why, names in entries.items():
+        shown = ", ".join(f"`{name}`" for name in spark_conf.expanded(names))
+        yield f"| {shown} | {why} |\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes or checks; 1 when the page differs."""
+    parser = argparse.ArgumentParser(description="writes the page about Spark properties")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true", help="write the page")
+    action.add_argument("--check", action="store_true", help="fail when the page differs")
+    options = parser.parse_args(arguments)
+    if options.write:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        sys.stderr.write(f"{spark_conf.DOCUMENT} differs from the tables: run `make crds`\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
