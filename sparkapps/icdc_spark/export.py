@@ -77,27 +77,45 @@ def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:
 
 
 def _record_intent(work: ExportWork, stored: Stored, step: Step, chunks: int) -> Stored:
+    """Creates the new index and records what it will hold, in place of any open intent.
+
+    Nothing that readers may be using is deleted here, whatever the state document has forgotten.
+    """
     context, state = work.context, stored.document
-    if state.intent is not None:
-        stored = context.store.replace(stored, state.abandoned(now=instant()))
-        state = stored.document
-    aliases.check_free(context.client, context.ownership)
-    known = {state.index, *state.previous_indices} - {None}
-    indices.drop_orphans(context.client, context.ownership, frozenset(map(str, known)))
+    client, abandoned = context.client, state.intent
+    serving = aliases.check_free(client, context.ownership)
     pins.pin_next(context, work.table, step.to_id)
     mapping = index_mapping(work.documents, table_uuid=work.table.uuid)
     with context.named_refusals():
-        made = indices.create(context.client, context.ownership, mapping, context.index_settings)
+        made = indices.create(
+            client, context.ownership, mapping, context.index_settings, above=state.last_number
+        )
     intent = Intent(
         kind=IntentKind.EXPORT,
         from_=None,
         to=step.to_id,
-        ordinal=state.last_ordinal + 1,
+        ordinal=_next_ordinal(work, state),
         index=made.name,
         index_uuid=made.uuid,
         chunks_total=chunks,
     )
-    return context.store.replace(stored, state.with_intent(intent, now=instant()))
+    # One change, so that the number of the abandoned index is remembered at every moment.
+    state = state if abandoned is None else state.abandoned(now=instant())
+    state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
+    stored = context.store.replace(stored, state)
+    if abandoned is not None and abandoned.index not in (state.index, *state.previous_indices):
+        indices.delete(client, abandoned.index)
+    return stored
+
+
+def _next_ordinal(work: ExportWork, state: StateDocument) -> int:
+    """The ordinal of a new export, above that of every dead letter.
+
+    A lost or restored state document knows less than the dead letters, which are the only
+    documents of an older ordinal that a new index is written beside.
+    """
+    letters = dead_letters.last_ordinal(work.context.client, work.context.alias)
+    return max(state.last_ordinal, letters) + 1
 
 
 def _intent(state: StateDocument) -> Intent:
@@ -182,11 +200,21 @@ def _swap(work: ExportWork, stored: Stored) -> Stored:
 
 
 def _drop_older(work: ExportWork, stored: Stored) -> Stored:
-    context = work.context
-    for index in stored.document.previous_indices[:-KEPT_INDICES]:
-        indices.delete(context.client, index)
-        without = stored.document.without_previous(index, now=instant())
-        stored = context.store.replace(stored, without)
+    """Deletes all older indices of ours but the newest of them, and what the alias points to."""
+    context, state = work.context, stored.document
+    read = aliases.current_indices(context.client, context.alias)
+    for index in state.previous_indices[:-KEPT_INDICES]:
+        if index not in read:
+            indices.delete(context.client, index)
+            without = stored.document.without_previous(index, now=instant())
+            stored = context.store.replace(stored, without)
+    keep = {state.index, *stored.document.previous_indices, *read} - {None}
+    indices.drop_orphans(
+        context.client,
+        context.ownership,
+        keep=frozenset(map(str, keep)),
+        below=state.last_number,
+    )
     return stored
 
 

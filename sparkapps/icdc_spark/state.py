@@ -8,10 +8,12 @@ knows neither where documents are stored nor how batches are written.
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import AliasTaken, Bug, Fenced, StateCorrupt
 from icdc_spark.state_parts import (
@@ -83,6 +85,12 @@ class StateDocument(Part):
         if size > MAX_BYTES:
             raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
         return source
+
+    @property
+    def last_number(self) -> int:
+        """The greatest number of a physical index that this document remembers; 0 for none."""
+        names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
+        return max(self._number(name) for name in names)
 
     @classmethod
     def parse(cls, alias: str, source: dict[str, Any]) -> Self:
@@ -174,12 +182,11 @@ class StateDocument(Part):
         changes: dict[str, Any] = {"applied": applied, "intent": None}
         if intent.kind is IntentKind.EXPORT:
             self._require(intent.phase is Phase.SWAPPING, "the alias was not moved")
-            replaced = [self.index] if self.index not in (None, intent.index) else []
-            history = [name for name in self.previous_indices if name not in replaced]
+            older = {*self.previous_indices, self.index} - {None, intent.index}
             changes |= {
                 "index": intent.index,
                 "index_uuid": intent.index_uuid,
-                "previous_indices": (history + replaced)[-MAX_PREVIOUS_INDICES:],
+                "previous_indices": self._newest(map(str, older)),
             }
         if batch is not None:
             changes["totals"] = self.totals.plus(batch)
@@ -201,6 +208,11 @@ class StateDocument(Part):
         pipeline that is made again counts its nonces anew, so one may be lower than before."""
         return self._with(now, resync_nonce=nonce, resync_id=request)
 
+    def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
+        """Remembers indices that readers may be using now, whatever this document knew of them."""
+        older = {*self.previous_indices, *indices} - {self.index}
+        return self._with(now, previous_indices=self._newest(older))
+
     def without_previous(self, index: str, *, now: str) -> Self:
         """Forgets an older physical index that was removed."""
         left = [name for name in self.previous_indices if name != index]
@@ -210,6 +222,13 @@ class StateDocument(Part):
         """Raises StateCorrupt for an epoch that no run can exceed: no clock gives one."""
         if self.owner.epoch >= MAX_COUNT:
             raise _corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
+
+    def _number(self, index: str | None) -> int:
+        return naming.physical_number(self.alias, index or "") or 0
+
+    def _newest(self, indices: Iterable[str]) -> list[str]:
+        """The newest last, and no more than can be kept."""
+        return sorted(indices, key=lambda name: (self._number(name), name))[-MAX_PREVIOUS_INDICES:]
 
     def _open(self) -> Intent:
         if self.intent is None:

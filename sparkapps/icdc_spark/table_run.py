@@ -64,8 +64,7 @@ class TableRun:
         self.check_filter(look, documents)
         stored = look.stored
         if stored is None:
-            aliases.check_free(context.client, context.ownership)
-            stored = context.store.create(self._first_document(look))
+            stored = self._create(look)
         # If the step dies half-way the document must be read anew, not remembered.
         self._stored = None
         if self._is_export(look.step):
@@ -170,6 +169,14 @@ class TableRun:
             # The run that was replaced may have left a request under way.
             wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
         return stored
+
+    def _create(self, look: Look) -> Stored:
+        context = self.context
+        aliases.check_free(context.client, context.ownership)
+        if indices.owned_indices(context.client, context.alias):
+            # The state document was lost, and the run that had it may have a request under way.
+            wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
+        return context.store.create(self._first_document(look))
 
     def _first_document(self, look: Look) -> StateDocument:
         context = self.context

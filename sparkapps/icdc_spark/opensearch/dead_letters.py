@@ -113,6 +113,19 @@ def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
 
 
 @repeats
+def last_ordinal(client: Client, alias: str) -> int:
+    """Return the greatest ordinal of a batch that a dead letter is from; 0 where there is none."""
+    if not _refresh(client, alias):
+        return 0
+    answer = client.search(
+        index=naming.dead_letters_index(alias),
+        body={"size": 0, "aggs": {"last": {"max": {"field": "ordinal"}}}},
+        params={"allow_partial_search_results": "false"},
+    )
+    return int(answer["aggregations"]["last"]["value"] or 0)
+
+
+@repeats
 def purge_older(client: Client, alias: str, ordinal: int) -> int:
     """Removes letters of batches before `ordinal`: after an export none of them is true any more.
 

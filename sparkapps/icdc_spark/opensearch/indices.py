@@ -81,13 +81,18 @@ def create(
     owner: Ownership,
     mapping: Mapping[str, Any],
     index_settings: Mapping[str, Any],
+    *,
+    above: int = 0,
 ) -> PhysicalIndex:
-    """A new, empty physical index with the next free number, set up for an export.
+    """Create an empty physical index, set up for an export, under a number never used before.
 
-    `index_settings` are the user's; refresh and replicas come into force by `finish_export`.
+    The number is one more than the greatest that exists (whoever made it) and than `above`, the
+    greatest that the state document remembers: a late write of an abandoned export must find no
+    index under its name. `index_settings` are the user's; refresh and replicas come into force by
+    `finish_export`.
     """
-    numbers = [int(name.rpartition("-")[2]) for name in owned_indices(client, owner.alias)]
-    name = naming.physical_index(owner.alias, max(numbers, default=0) + 1)
+    numbers = [_number(name) for name in owned_indices(client, owner.alias)]
+    name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
     settings = {**_qualified(index_settings), **_EXPORT_SETTINGS}
     body = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
@@ -209,16 +214,26 @@ def delete(client: Client, index: str) -> None:
 
 
 @maps_errors
-def drop_orphans(client: Client, owner: Ownership, keep: frozenset[str]) -> list[str]:
-    """Removes physical indices of ours that no state document names (a crash after `create`)."""
+def drop_orphans(
+    client: Client, owner: Ownership, *, keep: frozenset[str], below: int
+) -> list[str]:
+    """Delete physical indices of ours that are neither in `keep` nor as new as number `below`.
+
+    Nobody reads them: a crash after `create`, an abandoned export, or a lost state document left
+    them. One with a higher number may be what a newer run has just made.
+    """
     orphans = [
         name
         for name, whose in owned_indices(client, owner.alias).items()
-        if whose == owner and name not in keep
+        if whose == owner and name not in keep and _number(name) < below
     ]
     for name in orphans:
         delete(client, name)
     return orphans
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 def _not_created(name: str, error: RequestError) -> IcdcError:

@@ -41,6 +41,9 @@ def test_numbers_go_on_after_the_highest(admin: Client, index: PhysicalIndex) ->
     second = indices.create(admin, sink.OWNER, sink.MAPPING, {})
     assert second.name == "orders-000042"
     assert second.uuid != index.uuid
+    # Nor is a number used that only the state document remembers.
+    assert indices.create(admin, sink.OWNER, sink.MAPPING, {}, above=77).name == "orders-000078"
+    assert indices.create(admin, sink.OWNER, sink.MAPPING, {}, above=41).name == "orders-000079"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +123,10 @@ def test_only_our_own_orphans_are_dropped(admin: Client, index: PhysicalIndex) -
     orphan = indices.create(admin, sink.OWNER, sink.MAPPING, {})
     theirs = indices.create(admin, OTHER, sink.MAPPING, {})
     admin.indices.create(index="orders-000009")
-    dropped = indices.drop_orphans(admin, sink.OWNER, frozenset({index.name}))
-    assert dropped == [orphan.name]
-    for kept in (index.name, theirs.name, "orders-000009"):
+    newer = indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    keep = frozenset({index.name})
+    assert indices.drop_orphans(admin, sink.OWNER, keep=keep, below=9) == [orphan.name]
+    for kept in (index.name, theirs.name, "orders-000009", newer.name):
         assert admin.indices.exists(index=kept)
 
 

@@ -102,8 +102,9 @@ STORIES = [
         name="deleted_index",
         steps=[
             FIRST,
-            Step(do=[index_deleted], writes=FILLED),
-            Step(do=[INSERT_FOUR], writes=[FOUR]),
+            # Under a new number: a late write for the old one finds no index.
+            Step(do=[index_deleted], writes=FILLED, into=2),
+            Step(do=[INSERT_FOUR], writes=[FOUR], into=2),
         ],
     ),
 ]

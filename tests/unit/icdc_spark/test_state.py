@@ -64,6 +64,32 @@ def test_the_history_of_indices_is_bounded() -> None:
     assert document.previous_indices == [f"orders-{number:06d}" for number in range(9, 19)]
 
 
+def test_what_readers_used_is_remembered_whatever_was_forgotten() -> None:
+    serving = ["orders-000002", "orders-000003"]
+    document = exported().with_previous(["orders-000001", *serving], now=NOW)
+    assert document.previous_indices == serving
+    document = document.with_intent(export(2, "orders-000005"), now=NOW)
+    assert document.last_number == 5
+    for chunk in (0, 1):
+        document = document.chunk_done(chunk, rows=1, now=NOW)
+    document = document.swapping(now=NOW).advanced(applied(2), now=NOW)
+    # The newest of them is the last, whichever this document knew.
+    assert document.previous_indices == ["orders-000001", *serving]
+
+
+@pytest.mark.parametrize(
+    ("document", "number"),
+    [
+        (empty(), 0),
+        (exporting(index="orders-000007"), 7),
+        (exported(), 1),
+        (exported().with_previous(["orders-000012", "orders-old"], now=NOW), 12),
+    ],
+)
+def test_the_greatest_number_of_an_index_is_known(document: StateDocument, number: int) -> None:
+    assert document.last_number == number
+
+
 def test_the_same_work_again_is_a_replay_and_keeps_the_progress() -> None:
     document = exporting().chunk_done(0, rows=10, now=NOW)
     assert document.with_intent(export(), now=LATER) == document

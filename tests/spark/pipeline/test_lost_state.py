@@ -1,0 +1,152 @@
+"""What readers see when the state document of an index is lost: the old index, until the new one
+is complete, and never a run that cannot go on.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.naming import STATE_INDEX
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "things"
+LETTERS = f"{ALIAS}-dead-letters"
+
+Losing = Callable[[str], None]
+
+
+def lose_document(url: str) -> None:
+    assert call(url, "DELETE", f"/{STATE_INDEX}/_doc/{ALIAS}").status == 200
+
+
+def lose_index(url: str) -> None:
+    assert call(url, "DELETE", f"/{STATE_INDEX}").status == 200
+
+
+LOSSES = {"its document is deleted": lose_document, "all state is deleted": lose_index}
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'10'), (2,'20'), (3,'30')")
+    return name
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) -> Harness:
+    entry = {"name": table, "identifierColumns": ["id"], "index": ALIAS}
+    # What is no number is refused.
+    return Harness(spark, proxy.url, tmp_path, [{**entry, "mapping": {"name": {"type": "long"}}}])
+
+
+def served(url: str) -> list[str]:
+    """The ids that readers of the alias find."""
+    return sorted(oracle.indexed(url, ALIAS))
+
+
+def behind(url: str) -> list[str]:
+    return sorted(oracle.request(f"{url}/_alias/{ALIAS}"))
+
+
+def physical(url: str) -> list[str]:
+    return sorted(oracle.request(f"{url}/{ALIAS}-0*/_settings"))
+
+
+def state(url: str) -> dict[str, object]:
+    source: dict[str, object] = oracle.request(f"{url}/{STATE_INDEX}/_doc/{ALIAS}")["_source"]
+    return source
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_readers_keep_the_old_index_until_its_successor_is_complete(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str, loss: str
+) -> None:
+    pipeline.sync()
+    LOSSES[loss](clean_indices)
+    lake.sql(f"insert into lake.{table} values (4,'40')")
+    held = proxy.hold("_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.sync)
+        held.wait()
+        before = served(clean_indices), behind(clean_indices)
+        held.release()
+        running.result(120)
+    assert before == (["1", "2", "3"], [f"{ALIAS}-000001"])
+    assert served(clean_indices) == ["1", "2", "3", "4"]
+    # What was served is remembered, and kept as any older index is.
+    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert state(clean_indices)["previousIndices"] == [f"{ALIAS}-000001"]
+    hidden = oracle.request(f"{clean_indices}/{STATE_INDEX}/_settings/index.hidden")
+    assert hidden[STATE_INDEX]["settings"]["index"]["hidden"] == "true"
+    # The next one takes its turn: nothing is left behind for ever.
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    pipeline.sync()
+    assert physical(clean_indices) == [f"{ALIAS}-000002", f"{ALIAS}-000003"]
+
+
+def test_a_half_filled_index_that_nobody_remembers_goes_when_the_new_one_is_served(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
+) -> None:
+    pipeline.sync()
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    held = proxy.hold("_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.run)
+        held.wait()
+        lose_document(clean_indices)
+        held.release()
+        outcome = running.result(120).outcome
+    assert outcome is not None
+    assert physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000002"]
+    pipeline.sync()
+    # Its number is not used again: what still arrives for it finds no index.
+    assert physical(clean_indices) == [f"{ALIAS}-000001", f"{ALIAS}-000003"]
+    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+
+
+def test_the_number_of_an_abandoned_export_is_not_used_again(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str
+) -> None:
+    pipeline.sync()
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    held = proxy.hold("_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.stalled)
+        held.wait()
+        assert call(clean_indices, "DELETE", f"/{ALIAS}-000002").status == 200
+        held.release()
+        assert running.result(120).reason == "Gap"
+    pipeline.sync()
+    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_table_with_refused_rows_is_exported_again(
+    pipeline: Harness, clean_indices: str, lake: Lake, table: str, loss: str
+) -> None:
+    lake.sql(f"insert into lake.{table} values (4,'none'), (5,'none'), (6,'none')")
+    pipeline.sync()
+    lake.sql(f"update lake.{table} set name = 'still none' where id = 4")
+    pipeline.sync()
+    LOSSES[loss](clean_indices)
+    # One is good now, one is refused as before, one is gone.
+    lake.sql(f"update lake.{table} set name = '50' where id = 5")
+    lake.sql(f"delete from lake.{table} where id = 6")
+    for _ in range(2):
+        assert pipeline.sync().dead_letters == 1
+    assert served(clean_indices) == ["1", "2", "3", "5"]
+    letters = oracle.indexed(clean_indices, LETTERS)
+    assert {key: letter["document"] for key, letter in letters.items()} == {
+        "4": '{"id":4,"name":"still none"}'
+    }
