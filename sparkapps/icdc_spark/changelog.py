@@ -20,7 +20,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import index_mapping
 from icdc_spark.duplicates import Twins
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
-from icdc_spark.opensearch import indices
+from icdc_spark.opensearch import identity, indices
 from icdc_spark.opensearch.sink import BatchResult
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
@@ -174,6 +174,9 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
             result.foreign_edits.ids[:3],
         )
     snapshot = batch.table.require(int(intent.to or 0))
+    shards = identity.check_identity(
+        context.client, intent.index, intent.index_uuid, stored.document.shards
+    )
     advanced = stored.document.advanced(
         applied_state(snapshot, intent),
         now=instant(),
@@ -184,6 +187,7 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
         ),
         source=context.source(batch.table.uuid),
         document_spec=batch.documents.hash,
+        shards=shards,
     )
     stored = context.store.replace(stored, advanced)
     pins.pin(context, batch.table, intent.to)

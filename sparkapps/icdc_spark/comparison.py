@@ -29,7 +29,7 @@ from icdc_spark.diff.resolve import resolve
 from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.opensearch import indices
+from icdc_spark.opensearch import identity, indices
 from icdc_spark.opensearch.scan import Scan, close_scan, open_scan, read_slice
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
@@ -71,7 +71,10 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
         raise Gap(f"Table {context.table.name} was never exported: there is nothing to verify.")
     look = run.look(stored)
     applied = stored.document.applied.snapshot_id
-    indices.check_identity(context.client, stored.document.index, stored.document.index_uuid or "")
+    recorded = stored.document
+    identity.check_identity(
+        context.client, stored.document.index, recorded.index_uuid or "", recorded.shards
+    )
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
     under_way = stored.document.intent is not None

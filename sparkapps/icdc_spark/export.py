@@ -21,7 +21,7 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import index_mapping
 from icdc_spark.iceberg.planning import merged
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.opensearch import aliases, dead_letters, indices
+from icdc_spark.opensearch import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.slots import slots
@@ -156,6 +156,8 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
 def _complete(work: ExportWork, stored: Stored) -> Stored:
     """Counts the new index, settles keys that occur twice, and records that the alias may move."""
     context, intent = work.context, _intent(stored.document)
+    # Before they are counted: what is lost from here on is noticed, what was lost is missing.
+    shards = identity.check_identity(context.client, intent.index, intent.index_uuid)
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
     refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
     missing = intent.rows - refused - documents
@@ -172,7 +174,7 @@ def _complete(work: ExportWork, stored: Stored) -> Stored:
         indices.refresh_and_count(context.client, intent.index)
     else:
         stored = duplicates.unmark(context, stored)
-    return context.store.replace(stored, stored.document.swapping(now=instant()))
+    return context.store.replace(stored, stored.document.swapping(shards=shards, now=instant()))
 
 
 def _swap(work: ExportWork, stored: Stored) -> Stored:

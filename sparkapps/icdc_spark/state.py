@@ -30,6 +30,7 @@ from icdc_spark.state_parts import (
     Owner,
     Part,
     Phase,
+    Shards,
     Source,
     Text,
     Totals,
@@ -45,6 +46,7 @@ __all__ = [
     "IntentKind",
     "Owner",
     "Phase",
+    "Shards",
     "Source",
     "StateDocument",
     "Totals",
@@ -64,6 +66,8 @@ class StateDocument(Part):
     alias: Text
     index: Text | None = None
     index_uuid: Text | None = None
+    shards: Shards | None = None
+    """`index` at the last advance. None in documents of older versions, and during an export."""
     owner: Owner
     source: Source
     document_spec: Text
@@ -81,7 +85,7 @@ class StateDocument(Part):
         """The stored form, with its checksum."""
         content = self.model_dump(mode="json", by_alias=True)
         source = content | {"checksum": _checksum(content)}
-        size = len(json.dumps(source))
+        size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
         if size > MAX_BYTES:
             raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
         return source
@@ -145,7 +149,9 @@ class StateDocument(Part):
             self._require(here, "the intent names another index")
             applied = self.applied.snapshot_id if self.applied else None
             self._require(intent.from_ == applied, "the intent does not start at the applied state")
-        return self._with(now, intent=intent, last_ordinal=intent.ordinal)
+        # What follows an export is always another index, complete: the old one is only served.
+        shards = None if intent.kind is IntentKind.EXPORT else self.shards
+        return self._with(now, intent=intent, last_ordinal=intent.ordinal, shards=shards)
 
     def chunk_done(self, number: int, *, rows: int, now: str) -> Self:
         """Chunk `number` (counted from 0, in order) is written whole, with `rows` documents."""
@@ -156,12 +162,16 @@ class StateDocument(Part):
         done = {"chunks_done": number + 1, "rows": intent.rows + rows}
         return self._with(now, intent=intent.model_copy(update=done))
 
-    def swapping(self, *, now: str) -> Self:
-        """All chunks are written and checked: from here on the alias may move."""
+    def swapping(self, *, shards: Shards | None = None, now: str) -> Self:
+        """All chunks are written and checked: from here on the alias may move.
+
+        `shards` is the new index as it was before it was counted.
+        """
         intent = self._open()
         self._require(intent.kind is IntentKind.EXPORT, "only an export moves the alias")
         self._require(intent.chunks_done == intent.chunks_total, "chunks are missing")
-        return self._with(now, intent=intent.model_copy(update={"phase": Phase.SWAPPING}))
+        done = {"phase": Phase.SWAPPING, "shards": shards}
+        return self._with(now, intent=intent.model_copy(update=done))
 
     def advanced(
         self,
@@ -171,10 +181,12 @@ class StateDocument(Part):
         batch: Totals | None = None,
         source: Source | None = None,
         document_spec: str | None = None,
+        shards: Shards | None = None,
     ) -> Self:
         """The open intent is written whole: the index equals `applied`.
 
         `batch` counts this batch; `source` and `document_spec` replace the stored ones (export).
+        `shards` is the index now; without it, what was recorded before still holds.
         """
         intent = self._open()
         fits = (applied.ordinal, applied.snapshot_id) == (intent.ordinal, intent.to)
@@ -186,8 +198,11 @@ class StateDocument(Part):
             changes |= {
                 "index": intent.index,
                 "index_uuid": intent.index_uuid,
+                "shards": intent.shards,
                 "previous_indices": self._newest(map(str, older)),
             }
+        if shards is not None:
+            changes["shards"] = shards
         if batch is not None:
             changes["totals"] = self.totals.plus(batch)
         changes |= {"source": source or self.source}

@@ -81,6 +81,15 @@ class Applied(Part):
     ordinal: Count
 
 
+class Shards(Part):
+    """How far the primaries of an index had come; two lines however many shards there are."""
+
+    histories: Text
+    """A digest of the history UUIDs of all primaries, in the order of the shards."""
+    max_seq_nos: Annotated[list[Annotated[int, Field(ge=-1)]], Field(min_length=1)]
+    """The highest sequence number of each primary; -1 before its first write."""
+
+
 class Intent(Part):
     """The one batch that may be partly written; after a crash it is repeated exactly."""
 
@@ -94,10 +103,12 @@ class Intent(Part):
     chunks_total: Count = 1
     chunks_done: Count = 0
     rows: Count = 0
+    shards: Shards | None = None
+    """The new index of an export, as it was just before its documents were counted."""
 
     def same_work(self, other: "Intent") -> bool:
         """Whether both write the same thing, however far each has come."""
-        progress = {"phase", "chunks_done", "rows"}
+        progress = {"phase", "chunks_done", "rows", "shards"}
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
 
 

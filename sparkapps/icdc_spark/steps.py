@@ -71,8 +71,8 @@ class View:
     """Why documents already written would differ under the present spec; None if they would not."""
     readable: frozenset[str]
     """Those of the snapshots that the state names which can still be read."""
-    index_intact: bool
-    """False when the index that would be written next is gone or is not the recorded one."""
+    index_loss: str | None
+    """Why the index that would be written next is not what was recorded; None if it is."""
 
 
 def next_step(view: View, policies: Policies) -> Step:
@@ -119,8 +119,8 @@ def _loss(view: View, policies: Policies) -> str | None:
         return None
     if state.source.uuid != view.table_uuid:
         return "the table was dropped and created again (its uuid changed)"
-    if not view.index_intact:
-        return f"the index {state.index} is gone or is not the one that was written"
+    if view.index_loss:
+        return view.index_loss
     applied = state.applied.snapshot_id if state.applied else None
     needed = [applied]
     if state.intent is not None:
@@ -166,8 +166,8 @@ def _replay(view: View, intent: Intent, policies: Policies) -> Step:
     if intent.to is not None and intent.to not in view.readable:
         # Nothing of this export is visible to readers yet: it is begun anew, not a gap.
         return Step(kind=StepKind.EXPORT, to_id=view.head, reason="the exported snapshot expired")
-    if not view.index_intact:
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason="the half-filled index is gone")
+    if view.index_loss:
+        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=view.index_loss)
     if view.spec_change:
         reason = f"documents differ: {view.spec_change}"
         return Step(kind=StepKind.EXPORT, to_id=view.head, reason=reason)

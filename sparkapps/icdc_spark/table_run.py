@@ -6,7 +6,7 @@ other tables nor how the run was started.
 
 from dataclasses import dataclass, replace
 
-from icdc_api.errors import Gap, StateCorrupt
+from icdc_api.errors import StateCorrupt
 from icdc_api.status import Duplicates, TableState
 from icdc_spark import batches, changelog, export, pins, steps
 from icdc_spark.context import TableContext, instant
@@ -16,7 +16,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, differs_by_case
 from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
-from icdc_spark.opensearch import aliases, indices
+from icdc_spark.opensearch import aliases, identity, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import utc_now
@@ -96,8 +96,8 @@ class TableRun:
         head = table.head(context.table.branch)
         documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None
-        intact = self._index_intact(state)
-        change, added = self._spec_change(state, documents, intact=intact)
+        loss = self._index_loss(state)
+        change, added = self._spec_change(state, documents, intact=loss is None)
         view = View(
             state=state,
             table=context.table.name,
@@ -107,7 +107,7 @@ class TableRun:
             document_spec=documents.hash,
             spec_change=change,
             readable=frozenset(str(number) for number in table.snapshots),
-            index_intact=intact,
+            index_loss=loss,
         )
         return Look(
             table=table,
@@ -193,17 +193,17 @@ class TableRun:
             return step.intent.kind is IntentKind.EXPORT
         return step.kind in (StepKind.EXPORT, StepKind.BEGIN)
 
-    def _index_intact(self, state: StateDocument | None) -> bool:
+    def _index_loss(self, state: StateDocument | None) -> str | None:
+        """Why the index that would be written next is not what was recorded; None if it is."""
         if state is None:
-            return True
-        at_work = state.intent or state
-        if at_work.index is None or at_work.index_uuid is None:
-            return True
-        try:
-            indices.check_identity(self.context.client, at_work.index, at_work.index_uuid)
-        except Gap:
-            return False
-        return True
+            return None
+        written = state.intent or state
+        if written.index is None or written.index_uuid is None:
+            return None
+        exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
+        recorded = written.shards if exporting else state.shards
+        now = identity.identify(self.context.client, written.index)
+        return identity.find_loss(written.index, now, written.index_uuid, recorded)
 
     def _spec_change(
         self, state: StateDocument | None, documents: DocumentSpec, *, intact: bool

@@ -27,7 +27,10 @@ from support_spark_conf import UNCOMPILED
 def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchNode]:
     """One node for the whole test run; ICDC_TEST_OPENSEARCH chooses its version."""
     version = os.environ.get("ICDC_TEST_OPENSEARCH", "auto")
-    with OpenSearchNode(tmp_path_factory.mktemp("opensearch"), version=version) as node:
+    folder = tmp_path_factory.mktemp("opensearch")
+    # Snapshots of indices may be kept in the folder.
+    settings = {"path.repo": str(folder)}
+    with OpenSearchNode(folder, version=version, settings=settings) as node:
         yield node
 
 

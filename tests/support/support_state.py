@@ -5,6 +5,7 @@ from icdc_spark.state import (
     Intent,
     IntentKind,
     Owner,
+    Shards,
     Source,
     StateDocument,
     Totals,
@@ -12,6 +13,7 @@ from icdc_spark.state import (
 
 NOW = "2026-03-01T10:00:00Z"
 LATER = "2026-03-01T10:00:01.5Z"
+SHARDS = Shards(histories="abc", max_seq_nos=[14, -1])
 OWNER = Owner(pipeline="default/shop", epoch=4, run_id="run-4")
 
 
@@ -64,7 +66,7 @@ def exporting(**changes: object) -> StateDocument:
 def swapping() -> StateDocument:
     """An export is written and may move the alias."""
     written = exporting().chunk_done(0, rows=10, now=NOW).chunk_done(1, rows=5, now=NOW)
-    return written.swapping(now=NOW)
+    return written.swapping(shards=SHARDS, now=NOW)
 
 
 def exported() -> StateDocument:

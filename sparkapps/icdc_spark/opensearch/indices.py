@@ -1,4 +1,4 @@
-"""Physical indices: made, checked, restored to the user's settings, removed.
+"""Physical indices: made, restored to the user's settings, removed.
 
 A physical index is known by its name `<alias>-00000N`, its UUID and what its mapping's `_meta`
 says about its owner. It must not know documents; the alias itself is `aliases`' business.
@@ -116,17 +116,6 @@ def _uuid(client: Client, index: str) -> str:
     if index not in found:
         raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
     return str(found[index]["settings"]["index"]["uuid"])
-
-
-@repeats
-def check_identity(client: Client, index: str, expected_uuid: str) -> None:
-    """Gap unless the index is the very one that was recorded. Called before each batch."""
-    actual = _uuid(client, index)
-    if actual != expected_uuid:
-        raise Gap(
-            f"Index {index!r} is not the one that was written before: it was restored or "
-            f"re-created (UUID {actual}, recorded {expected_uuid})."
-        )
 
 
 @repeats

@@ -3,8 +3,8 @@
 import pytest
 
 import support_sink as sink
-from icdc_api.errors import AliasTaken, Gap, MappingInvalid, TargetReadOnly, TargetUnavailable
-from icdc_spark.opensearch import aliases, indices
+from icdc_api.errors import AliasTaken, MappingInvalid, TargetReadOnly, TargetUnavailable
+from icdc_spark.opensearch import aliases, identity, indices
 from icdc_spark.opensearch.bulk import write_batches
 from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.indices import Ownership, PhysicalIndex
@@ -74,20 +74,6 @@ def test_replicas_that_expand_by_themselves_are_left_to_the_server(admin: Client
     made = indices.create(admin, sink.OWNER, sink.MAPPING, wanted)
     assert indices.finish_export(admin, made.name, wanted) == 0
     assert settings_of(admin, made.name)["index.number_of_replicas"] == "0"
-
-
-def test_an_index_is_recognised_by_its_uuid(admin: Client, index: PhysicalIndex) -> None:
-    indices.check_identity(admin, index.name, index.uuid)
-    indices.delete(admin, index.name)
-    with pytest.raises(Gap, match="does not exist any more"):
-        indices.check_identity(admin, index.name, index.uuid)
-    admin.indices.create(index=index.name)
-    with pytest.raises(Gap, match="restored or re-created"):
-        indices.check_identity(admin, index.name, index.uuid)
-    indices.delete(admin, index.name)
-    admin.indices.create(index="foreign", body={"aliases": {index.name: {}}})
-    with pytest.raises(Gap, match="is an alias now"):
-        indices.check_identity(admin, index.name, index.uuid)
 
 
 def test_fields_are_added_and_the_owner_stays(admin: Client, index: PhysicalIndex) -> None:
@@ -185,8 +171,8 @@ def test_a_passing_fault_of_a_harmless_request_is_survived(
     proxy: FaultProxy, index: PhysicalIndex, fault: Action
 ) -> None:
     through = client(Connection(hosts=(proxy.url,)))
-    proxy.add(fault, path="_settings")
-    indices.check_identity(through, index.name, index.uuid)
+    proxy.add(fault, path="_stats")
+    identity.check_identity(through, index.name, index.uuid)
     proxy.add(fault, path="_aliases", method="POST")
     aliases.move_alias(through, sink.OWNER, index.name)
     assert aliases.current_indices(through, "orders") == [index.name]

@@ -20,7 +20,7 @@ from support_wait import until
 pytestmark = pytest.mark.spark
 
 ALIAS = "idle"
-IDENTITY = f"/{ALIAS}-000001/_settings/index.uuid"
+IDENTITY = f"/{ALIAS}-000001/_stats/docs"
 """What is asked at each look: whether the index is still the one that was written."""
 POLLS = 3
 
@@ -62,7 +62,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
             until_polled(POLLS)
             assert bytes_read(spark) == read
             about = [each.target for each in proxy.requests()[asked:]]
-            assert {target for target in about if ALIAS in target} == {IDENTITY}
+            assert {target.partition("?")[0] for target in about if ALIAS in target} == {IDENTITY}
             lake.sql(f"insert into lake.{name} values (2, 'b')")
             until(lambda: len(oracle.indexed(clean_indices, ALIAS)) == 2, "the commit is seen")
             assert bytes_read(spark) > read

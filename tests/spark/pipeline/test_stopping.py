@@ -114,8 +114,7 @@ STORIES = [
                 do=[index_deleted],
                 documents={},
                 reason="Gap",
-                message="Table {n}: the index deleted-index-cow2-000001 is gone or is not the one "
-                "that was written" + UNKNOWN,
+                message="Table {n}: the index deleted-index-cow2-000001 is gone" + UNKNOWN,
             ),
         ],
     ),

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from icdc_api.errors import AliasTaken, Bug, Fenced
-from icdc_spark.state import Applied, Owner, Phase, Source, StateDocument, Totals
+from icdc_spark.state import Applied, Owner, Phase, Shards, Source, StateDocument, Totals
 from support_state import (
     LATER,
     NOW,
+    SHARDS,
     applied,
     changelog,
     empty,
@@ -39,6 +40,20 @@ def test_a_changelog_advances_the_applied_snapshot_and_the_totals() -> None:
     assert after.totals == Totals(upserted=18, deleted=2, dead_letters=1)
     assert (after.index, after.previous_indices) == ("orders-000001", [])
     assert after.updated_at == LATER
+
+
+def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
+    document = exported()
+    assert document.shards == SHARDS
+    document = document.with_intent(changelog(), now=NOW)
+    assert document.shards == SHARDS
+    later = Shards(histories="abc", max_seq_nos=[20, 3])
+    assert document.advanced(applied(2, "78"), now=NOW).shards == SHARDS
+    document = document.advanced(applied(2, "78"), shards=later, now=NOW)
+    assert document.shards == later
+    # An export ends with another index; a document of old and new numbers would be twice as long.
+    document = document.with_intent(export(3, "orders-000002"), now=NOW)
+    assert document.shards is None
 
 
 def test_a_second_export_keeps_the_old_index_in_the_history() -> None:

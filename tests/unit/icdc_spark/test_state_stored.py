@@ -1,5 +1,6 @@
 """The stored form of the state document: complete, checksummed, bounded."""
 
+import hashlib
 import json
 from collections.abc import Callable
 
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icdc_api.errors import StateCorrupt
-from icdc_spark.state import StateDocument, base_version
-from support_state import NOW, changelog, empty, exported, exporting, swapping
+from icdc_spark.state import Shards, StateDocument, base_version
+from support_state import NOW, SHARDS, applied, changelog, empty, exported, exporting, swapping
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +29,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",
+        "shards": {"histories": "abc", "maxSeqNos": [14, -1]},
         "owner": {"pipeline": "default/shop", "epoch": 4, "runId": "run-4"},
         "source": {"table": "shop.orders", "uuid": "t-1", "branch": "main"},
         "documentSpec": "abc",
@@ -48,6 +50,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
             "chunksTotal": 1,
             "chunksDone": 0,
             "rows": 0,
+            "shards": None,
         },
         "lastOrdinal": 2,
         "resyncNonce": 0,
@@ -86,11 +89,41 @@ def test_a_document_under_another_id_is_refused() -> None:
         StateDocument.parse("customers", exported().to_source())
 
 
-def test_the_document_stays_small_whatever_is_put_into_it() -> None:
-    document = exported().with_duplicates(10**9, ["é" * 500] * 100, now=NOW)
+def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -> None:
+    content = exported().with_intent(changelog(), now=NOW).to_source()
+    for part in (content, content["intent"]):
+        del part["shards"]
+    del content["checksum"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    source = content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+    document = StateDocument.parse("orders", source)
+    assert document.shards is None
+    advanced = document.advanced(applied(2, "78"), shards=SHARDS, now=NOW)
+    assert StateDocument.parse("orders", advanced.to_source()).shards == SHARDS
+
+
+@pytest.mark.parametrize(
+    ("shards", "kilobytes"), [(1, 2), (64, 3), (1024, 15)], ids=["one", "many", "as many as can be"]
+)
+def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
+    numbers = Shards(histories="f" * 32, max_seq_nos=[10**9 + n for n in range(shards)])
+    document = exported().with_intent(changelog(), now=NOW)
+    document = document.advanced(applied(2, "78"), shards=numbers, now=NOW)
+    assert len(json.dumps(document.to_source())) < kilobytes * 1024
+
+
+@pytest.mark.parametrize("sample", ["é" * 500, "𝄞" * 500])
+def test_the_document_stays_small_whatever_is_put_into_it(sample: str) -> None:
+    alias = "o" * 240
+    numbers = Shards(histories="f" * 32, max_seq_nos=[10**10] * 1024)
+    previous = [f"{alias}-{number:06d}" for number in range(20)]
+    document = swapping().model_copy(update={"alias": alias}).with_previous(previous, now=NOW)
+    document = document.advanced(applied(), shards=numbers, now=NOW)
+    document = document.with_duplicates(10**9, [sample] * 100, now=NOW)
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)
-    assert len(json.dumps(document.to_source())) < 32 * 1024
+    source = document.to_source()
+    assert len(json.dumps(source, ensure_ascii=False).encode()) < 32 * 1024
 
 
 def test_versions_of_later_batches_outrank_a_million_edits() -> None:

@@ -70,7 +70,7 @@ def view(document: StateDocument | None, **changes: Any) -> View:
         "document_spec": "abc",
         "spec_change": None,
         "readable": frozenset("6789"),
-        "index_intact": True,
+        "index_loss": None,
     }
     return View(**(fields | changes))
 
@@ -88,7 +88,7 @@ def replay(intent: Intent, reason: str) -> Step:
 IDLE, COMPLETE = Step(kind=StepKind.IDLE), Step(kind=StepKind.COMPLETE)
 EXPIRED = {"readable": frozenset("9")}
 RECREATED = {"table_uuid": "t-2"}
-INDEX_GONE = {"index_intact": False}
+INDEX_GONE = {"index_loss": "the index orders-000001 is gone"}
 CHANGED = {"spec_change": "column `a` is no longer there"}
 
 CASES = {
@@ -190,7 +190,7 @@ CASES = {
     "an open export whose index is gone begins anew": (
         view(fresh().with_intent(exporting(), now=NOW), **INDEX_GONE),
         STOPPING,
-        export("the half-filled index is gone"),
+        export("the index orders-000001 is gone"),
     ),
     "an open export under another spec begins anew": (
         view(fresh().with_intent(exporting(), now=NOW), **CHANGED),
@@ -246,7 +246,7 @@ LOSSES = {
     ),
     "the index is gone": (
         view(state("9"), **INDEX_GONE),
-        "the index orders-000001 is gone or is not the one that was written",
+        "the index orders-000001 is gone",
     ),
 }
 

@@ -1,0 +1,157 @@
+"""An index that an administrator brings back to an earlier state is exported anew, or stops.
+
+Its UUID is what it was, and later writes hide what is missing from who looks at numbers alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_restoring import empty_shard, restore, take_snapshot
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "things"
+INDEX = f"{ALIAS}-000001"
+
+LOSSES: dict[str, Callable[[OpenSearchNode], None]] = {
+    "restored in place": lambda node: restore(node, INDEX),
+    "a shard emptied": lambda node: empty_shard(node, INDEX),
+}
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c')")
+    return name
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) -> Harness:
+    entry = {"name": table, "identifierColumns": ["id"], "index": ALIAS}
+    return Harness(spark, proxy.url, tmp_path, [entry])
+
+
+def check(spark: SparkSession, url: str, table: str) -> None:
+    oracle.assert_equal(oracle.indexed(url, ALIAS), oracle.expected(spark, f"lake.{table}", ["id"]))
+
+
+def forget_shards(url: str) -> None:
+    """Makes the state document what the version before wrote, which knew nothing of shards."""
+    here = f"{url}/icdc-state/_doc/{ALIAS}"
+    content = oracle.request(here)["_source"]
+    for field in ("checksum", "shards"):
+        del content[field]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    oracle.request(here, "PUT", content | {"checksum": checksum})
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("commits", [0, 1])
+def test_an_index_that_lost_writes_is_exported_anew(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    loss: str,
+    commits: int,
+) -> None:
+    pipeline.sync()
+    take_snapshot(opensearch, INDEX)
+    for statement in ("update {t} set name = 'x' where id = 1", "delete from {t} where id = 2"):
+        spark.sql(statement.format(t=f"lake.{table}"))
+        pipeline.sync()
+    LOSSES[loss](opensearch)
+    for number in range(commits):
+        spark.sql(f"insert into lake.{table} values ({9 + number}, 'later')")
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]
+    # The new one is then followed.
+    spark.sql(f"insert into lake.{table} values (20, 'new')")
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_index_that_lost_writes_stops_the_table_where_that_is_asked_for(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    loss: str,
+) -> None:
+    pipeline.resource["spec"]["changelog"] = {"onGap": "Stop"}
+    pipeline.sync()
+    take_snapshot(opensearch, INDEX)
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    pipeline.sync()
+    LOSSES[loss](opensearch)
+    spark.sql(f"insert into lake.{table} values (9, 'later')")
+    stalled = pipeline.stalled()
+    assert (stalled.reason, stalled.message) == (
+        "Gap",
+        f"Table {table}: the index {INDEX} was restored, or shards of it were allocated by force, "
+        "so the changes since the last applied snapshot are unknown. Raise spec.resync.nonce to "
+        "export the table again, or set changelog.onGap to Reexport.",
+    )
+    assert pipeline.inspect(RunMode.VERIFY)["reason"] == "Gap"
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    pipeline.sync()
+    check(spark, clean_indices, table)
+
+
+def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+) -> None:
+    pipeline.sync()
+    take_snapshot(opensearch, INDEX)
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    pipeline.sync()
+    spark.sql(f"insert into lake.{table} values (9, 'later')")
+    # The batch is written, and what it is advanced by is asked for.
+    held = proxy.hold("_stats", skip=1)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.stalled)
+        held.wait()
+        restore(opensearch, INDEX)
+        held.release()
+        assert running.result(120).reason == "Gap"
+    pipeline.sync()
+    check(spark, clean_indices, table)
+
+
+def test_an_index_of_the_version_before_goes_on_without_an_export(
+    pipeline: Harness, clean_indices: str, spark: SparkSession, table: str
+) -> None:
+    pipeline.sync()
+    forget_shards(clean_indices)
+    pipeline.sync()
+    spark.sql(f"insert into lake.{table} values (9, 'later')")
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [INDEX]
+    state = oracle.request(f"{clean_indices}/icdc-state/_doc/{ALIAS}")["_source"]
+    assert len(state["shards"]["maxSeqNos"]) == 1

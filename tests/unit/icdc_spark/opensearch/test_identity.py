@@ -1,0 +1,55 @@
+"""What became of an index, from its UUID, the histories of its shards and their numbers."""
+
+import pytest
+
+from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch.identity import Identity, find_loss
+from icdc_spark.state import Shards
+
+pytestmark = pytest.mark.unit
+
+INDEX = "orders-000001"
+RECORDED = Shards(histories="ab", max_seq_nos=[17, 12])
+
+
+def seen(*numbers: int, uuid: str = "u", histories: str = "ab") -> Identity:
+    return Identity(uuid, Shards(histories=histories, max_seq_nos=list(numbers)))
+
+
+CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
+    "nothing was written": (seen(17, 12), RECORDED, None),
+    "somebody wrote": (seen(20, 12), RECORDED, None),
+    "an older version recorded no shards": (seen(0, 0, histories="xy"), None, None),
+    "it is gone": (None, RECORDED, f"the index {INDEX} is gone"),
+    "it is another one": (
+        seen(17, 12, uuid="v"),
+        None,
+        f"the index {INDEX} was re-created (its UUID changed)",
+    ),
+    "a history is new, however far it has come": (
+        seen(99, 99, histories="ac"),
+        RECORDED,
+        f"the index {INDEX} was restored, or shards of it were allocated by force",
+    ),
+    "a translog was lost": (
+        seen(17, 11),
+        RECORDED,
+        f"shard 1 of the index {INDEX} lost writes that it had acknowledged",
+    ),
+    "a shard is empty": (
+        seen(-1, 12),
+        RECORDED,
+        f"shard 0 of the index {INDEX} lost writes that it had acknowledged",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_loss_is_said_in_words(case: str) -> None:
+    now, recorded, loss = CASES[case]
+    assert find_loss(INDEX, now, "u", recorded) == loss
+
+
+def test_an_answer_of_part_of_the_shards_is_no_loss() -> None:
+    with pytest.raises(TargetUnavailable, match="primary shards that are not started"):
+        find_loss(INDEX, seen(17, histories="a"), "u", RECORDED)
