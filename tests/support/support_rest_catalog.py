@@ -20,6 +20,8 @@ class RestCatalog:
         self.port = 0
         self.etags = False
         """Whether answers have an ETag, and a request that names it gets a 304."""
+        self.redirects: dict[str, str] = {}
+        """Where requests for a path are sent instead."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -53,13 +55,21 @@ def running() -> Iterator[RestCatalog]:
             etag = f'W/"{hashlib.sha256(body).hexdigest()}"'
             if catalog.etags and self.headers.get("If-None-Match") == etag:
                 status, body = 304, b""
+            if path in catalog.redirects:
+                status = 307
             self.send_response(status)
+            if path in catalog.redirects:
+                self.send_header("Location", catalog.redirects[path])
             if catalog.etags:
                 self.send_header("ETag", etag)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""

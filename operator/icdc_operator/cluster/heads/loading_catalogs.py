@@ -12,16 +12,21 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from pyiceberg.io import load_file_io
 from pyiceberg.serializers import Compressor
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
-from icdc_operator.cluster.heads.catalog_properties import CONNECT_SECONDS, Kind
+from icdc_operator.cluster.heads.answered_properties import filtered, may_lead_to
+from icdc_operator.cluster.heads.catalog_properties import CONNECT_SECONDS, Kind, OutOfSight
 
 ANSWER_SECONDS = 10
 """Without a byte of an answer of a REST catalog."""
+
+_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "file"})
+"""Of metadata files. For others pyiceberg loads libraries (HDFS: a JVM) or takes the local disk."""
 
 
 class Named(Exception):  # noqa: N818 - no error: the answer of a catalog
@@ -35,6 +40,8 @@ class Named(Exception):  # noqa: N818 - no error: the answer of a catalog
 
 def read_metadata(properties: Mapping[str, str], location: str) -> Any:
     """A metadata file as JSON; the table's own properties have no say in how it is read."""
+    if not isinstance(location, str) or location.partition(":")[0] not in _SCHEMES:
+        raise OutOfSight("the operator reads metadata files at s3:, gs: and file: addresses alone")
     file = load_file_io(dict(properties), location).new_input(location)
     with (
         file.open() as stream,
@@ -110,7 +117,9 @@ def _rest_catalog() -> Callable[..., Any]:
         def _config_headers(self, session: Session) -> None:
             super()._config_headers(session)
             session.headers.pop("X-Iceberg-Access-Delegation", None)
-            session.hooks["response"].append(self._stop)
+            session.hooks["response"].extend(
+                (_refuse_elsewhere, functools.partial(_filter, self), self._stop)
+            )
             for scheme in ("http://", "https://"):
                 session.mount(scheme, _Bounded())
 
@@ -129,6 +138,23 @@ def _rest_catalog() -> Callable[..., Any]:
             return None
 
     return Rest
+
+
+def _filter(catalog: Any, response: Response, **_: Any) -> None:
+    """Keep from pyiceberg what a configuration must not choose: it would take over all."""
+    path = urlsplit(response.url).path
+    if response.status_code == 200 and path == urlsplit(catalog.url("config", False)).path:
+        answer = filtered(json.loads(response.content), catalog.properties["uri"])
+        response._content, response.encoding = json.dumps(answer).encode(), "utf-8"
+
+
+def _refuse_elsewhere(response: Response, *_: Any, **__: Any) -> None:
+    """Raise OutOfSight before a redirect to another server is followed."""
+    if response.is_redirect:
+        target = urljoin(response.url, response.headers["location"])
+        if not may_lead_to(response.url, target):
+            response.close()
+            raise OutOfSight("the catalog redirects to another server, which only a run follows")
 
 
 def _with_own_files(catalog: type[Any]) -> Callable[..., Any]:

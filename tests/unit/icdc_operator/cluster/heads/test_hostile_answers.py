@@ -1,0 +1,188 @@
+"""A REST catalog whose answers try to choose code, files and servers for the reader of heads."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import support_audit
+import support_rest_catalog
+from icdc_api.errors import IcdcError, SourceUnavailable
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_reading import opened
+from icdc_operator.cluster.heads.loading_catalogs import read_metadata
+from support_rest_catalog import RestCatalog
+
+pytestmark = pytest.mark.unit
+
+ORDERS = ("shop", "orders")
+METADATA = {"format-version": 2, "current-snapshot-id": 7}
+
+
+class Site:
+    """A catalog that has `shop.orders`, another server, and a file that nobody should open."""
+
+    def __init__(self, catalog: RestCatalog, other: RestCatalog, folder: Path) -> None:
+        self.catalog, self.other = catalog, other
+        catalog.put("shop.orders", dict(METADATA))
+        self.secret = folder / "secret"
+        self.secret.write_text("swordfish", encoding="utf-8")
+        self.marker = folder / "started"
+
+    @property
+    def elsewhere(self) -> str:
+        return f"http://127.0.0.1:{self.other.port}"
+
+    def answers(self, what: str, properties: Any) -> None:
+        """To GET /v1/config."""
+        both = {"defaults": {}, "overrides": {}, what: properties}
+        self.catalog.answers["/v1/config"] = (200, both)
+
+    def heads(self, **own: str) -> object:
+        """Of `shop.orders`, or the error; asserts that nothing else was touched."""
+        found: object
+        with support_audit.audited() as events:
+            try:
+                given = {**self.catalog.properties, **own}
+                found = opened(translated("lake", given)).heads(ORDERS)
+            except IcdcError as error:
+                found = error
+        names = {event for event, _ in events}
+        assert not names & support_audit.STARTS
+        assert str(self.secret) not in {str(each[1][0]) for each in events if each[0] == "open"}
+        assert "no_such_module" not in {each[1][0] for each in events if each[0] == "import"}
+        assert support_audit.ports(events) == {self.catalog.port}
+        assert not self.marker.exists()
+        assert self.other.requests == []
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with ExitStack() as stack:
+        running = support_rest_catalog.running
+        yield Site(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
+
+
+def hostile(site: Site) -> dict[str, dict[str, Any]]:
+    """What a catalog may try, by what it is after."""
+    command = {"args": ["touch", str(site.marker)]}
+    secret, elsewhere = str(site.secret), site.elsewhere
+    return {
+        "a process": {"auth": {"type": "custom", "impl": "subprocess.Popen", "custom": command}},
+        "a module": {"auth": {"type": "custom", "impl": "no_such_module.Trap", "custom": {}}},
+        "a file as certificate": {"ssl": {"client": {"cert": secret, "key": secret}}},
+        "a file as authority": {"ssl": {"cabundle": secret}},
+        "a file of Google": {"auth": {"type": "google", "google": {"credentials_path": secret}}},
+        "a FileIO": {"py-io-impl": "no_such_module.Trap"},
+        "a catalog": {"py-catalog-impl": "no_such_module.Trap"},
+        "a token server": {"credential": "a:b", "oauth2-server-uri": f"{elsewhere}/token"},
+        "a token server of its own": {
+            "auth": {
+                "type": "oauth2",
+                "oauth2": {"client_id": "a", "client_secret": "b", "token_url": elsewhere},
+            }
+        },
+        "the operator's cloud role": {"rest.sigv4-enabled": "true", "client.profile-name": "x"},
+        "a signer": {"s3.signer": "S3V4RestSigner", "s3.signer.uri": elsewhere},
+        "a proxy": {"s3.proxy-uri": elsewhere, "header.Proxy-Authorization": "x"},
+        "nested values": {"warehouse": {"a": {"b": []}}, "header.X": ["a"], "token": 7},
+        "no values": {"auth": None, "ssl": "x", "snapshot-loading-mode": {}},
+    }
+
+
+CASES = (
+    "a process",
+    "a module",
+    "a file as certificate",
+    "a file as authority",
+    "a file of Google",
+    "a FileIO",
+    "a catalog",
+    "a token server",
+    "a token server of its own",
+    "the operator's cloud role",
+    "a signer",
+    "a proxy",
+    "nested values",
+    "no values",
+)
+
+
+@pytest.mark.parametrize("what", ["defaults", "overrides"])
+@pytest.mark.parametrize("case", CASES)
+def test_an_answer_chooses_no_code_no_file_and_no_server(site: Site, what: str, case: str) -> None:
+    assert sorted(CASES) == sorted(hostile(site))
+    site.answers(what, hostile(site)[case])
+    assert site.heads() == {"main": 7}
+
+
+@pytest.mark.parametrize("what", ["defaults", "overrides"])
+def test_a_catalog_does_not_move_its_readers_to_another_server(site: Site, what: str) -> None:
+    site.answers(what, {"uri": site.elsewhere})
+    found = site.heads()
+    # What the pipeline says goes before defaults, and after overrides.
+    expected = {"defaults": dict, "overrides": OutOfSight}[what]
+    assert isinstance(found, expected)
+
+
+@pytest.mark.parametrize("key", ["prefix", "namespace-separator", "uri"])
+@pytest.mark.parametrize("value", [7, None, {"a": "b"}, ["a"], {"a": {"b": "c"}}])
+def test_values_that_are_no_text_end_as_unreadable(site: Site, key: str, value: object) -> None:
+    site.answers("overrides", {key: value})
+    assert isinstance(site.heads(), SourceUnavailable)
+
+
+@pytest.mark.parametrize("what", ["defaults", "overrides"])
+@pytest.mark.parametrize("properties", [None, [], "x", 7, {"": []}])
+def test_an_answer_that_is_no_map_is_unreadable_or_empty(
+    site: Site, what: str, properties: object
+) -> None:
+    site.answers(what, properties)
+    found = site.heads()
+    assert found == {"main": 7} or isinstance(found, SourceUnavailable)
+
+
+def test_parts_of_paths_are_taken_over(site: Site) -> None:
+    site.answers("overrides", {"prefix": "lakes/one", "uri": f"{site.catalog.properties['uri']}/"})
+    answer = site.catalog.answers.pop("/v1/namespaces/shop/tables/orders")
+    site.catalog.answers["/v1/lakes/one/namespaces/shop/tables/orders"] = answer
+    assert site.heads() == {"main": 7}
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/config", "/v1/namespaces/shop/tables/orders", "/v1/oauth/tokens"]
+)
+def test_no_redirect_to_another_server_is_followed(site: Site, path: str) -> None:
+    site.catalog.redirects[path] = f"{site.elsewhere}/v1/anything"
+    token = {"credential": "a:b", "oauth2-server-uri": f"{site.catalog.properties['uri']}{path}"}
+    found = site.heads(**(token if "oauth" in path else {}))
+    assert isinstance(found, OutOfSight)
+    assert "redirects" in found.message
+
+
+def test_a_redirect_within_the_catalog_is_followed(site: Site) -> None:
+    site.catalog.redirects["/v1/config"] = "/v1/moved"
+    site.catalog.answers["/v1/moved"] = (200, {"defaults": {}, "overrides": {}})
+    assert site.heads() == {"main": 7}
+
+
+def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> None:
+    path = "/v1/namespaces/shop/tables/orders"
+    status, answer = site.catalog.answers[path]
+    config = {"s3.endpoint": site.elsewhere, "py-io-impl": "no_such_module.Trap", "token": {}}
+    metadata = {**METADATA, "properties": {"py-io-impl": "no_such_module.Trap"}}
+    site.catalog.answers[path] = (status, {**answer, "config": config, "metadata": metadata})
+    assert site.heads() == {"main": 7}
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["hdfs://n/m.json", "hf://x/m.json", "viewfs://n/m", "abfss://c@a/m", "m.json", "/m.json", ""],
+)
+def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
+    with support_audit.audited() as events, pytest.raises(OutOfSight):
+        read_metadata({"warehouse": "file:///"}, location)
+    assert not {name for name, _ in events} & {"import", "open", "socket.connect"}
