@@ -13,7 +13,7 @@ import numpy as np
 from icdc_api.errors import Bug, IcdcError, TargetUnavailable
 from icdc_spark.opensearch.answers import ItemAnswers, UnreadableAnswerError, read
 from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.errors import BLOCK_TYPES, error_type, from_status
+from icdc_spark.opensearch.errors import error_type, from_status, refuses_writes
 from icdc_spark.opensearch.gate import Gate
 from icdc_spark.opensearch.http import Answer, BulkEndpoint, NoAnswerError
 from icdc_spark.opensearch.operations import CREATE, DELETE, Operations
@@ -113,7 +113,7 @@ class Courier:
         """The request was not taken at all."""
         kind = error_type(answer.text)
         problem = from_status(answer.status, kind, self.connection)
-        if kind not in BLOCK_TYPES and answer.status in (400, 413):
+        if answer.status in (400, 413) and not refuses_writes(answer.status, kind):
             if len(piece.operations) > 1:
                 return _Attempt(tuple(_Piece(half) for half in piece.operations.halves()))
             self._refuse(piece.operations, ItemAnswer(answer.status, kind), into)

@@ -34,8 +34,34 @@ from icdc_spark.opensearch.retry import retrying
 P = ParamSpec("P")
 R = TypeVar("R")
 
-BLOCK_TYPES = frozenset({"cluster_block_exception", "index_closed_exception"})
-"""Error types that mean "no writes here", whatever the HTTP status (403, 429 and 400 occur)."""
+_BLOCK_TYPES = frozenset({"cluster_block_exception", "index_closed_exception"})
+SHARD_TYPES = frozenset(
+    {
+        "illegal_index_shard_state_exception",
+        "no_shard_available_action_exception",
+        "search_context_missing_exception",
+        "shard_not_found_exception",
+        "unavailable_shards_exception",
+    }
+)
+"""Error types of a shard that moves, starts or is lost, some of them answered with 404."""
+
+
+def refuses_writes(status: int, kind: str) -> bool:
+    """Whether an error of this status and type is a block that stays until a person removes it.
+
+    | block                                        | id    | status | stays |
+    |----------------------------------------------|-------|--------|-------|
+    | state not recovered (the node has started)   | 1     | 503    | no    |
+    | no cluster manager (an election, a cut)      | 2     | 503    | no    |
+    | index closed                                 | 4     | 400, 403 | yes |
+    | index or cluster read-only, index write      | 5-8   | 403    | yes   |
+    | index metadata, creation of indices          | 9, 10 | 403    | yes   |
+    | read-only because the disk is full           | 12, 13 | 429   | yes   |
+
+    An answer with several blocks has the greatest of their statuses, so that 503 always tells.
+    """
+    return kind in _BLOCK_TYPES and status < 500
 
 
 @contextmanager
@@ -89,7 +115,7 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
 
 def from_status(status: int, kind: str, connection: Connection) -> IcdcError:
     """Our error for an HTTP (or item) status and the server's error type."""
-    if kind in BLOCK_TYPES:
+    if refuses_writes(status, kind):
         return TargetReadOnly(
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
@@ -105,7 +131,7 @@ def from_status(status: int, kind: str, connection: Connection) -> IcdcError:
         return Gap("The index that the state document names does not exist any more.")
     if status == 429:
         return Throttled(f"OpenSearch at {connection.where} is overloaded ({kind}).")
-    if status >= 500:
+    if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from icdc_api.errors import Bug, Fenced, Gap
 from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.errors import BLOCK_TYPES, from_status
+from icdc_spark.opensearch.errors import SHARD_TYPES, from_status, refuses_writes
 from icdc_spark.opensearch.operations import DELETE
 from icdc_spark.state import FIXUP_OFFSET, VERSIONS_PER_ORDINAL
 
@@ -44,11 +44,11 @@ def judge(answer: ItemAnswer, *, expect: bytes, version: int, connection: Connec
         return Verdict.APPLIED
     if kind == "index_not_found_exception":
         raise Gap("The index disappeared while it was written.")
-    if kind in BLOCK_TYPES or status in (401, 403):
+    if refuses_writes(status, kind) or status in (401, 403):
         raise from_status(status, kind, connection)
     if status == 409:
         return judge_conflict(current_version(answer.reason), version)
-    if status == 429 or status >= 500:
+    if status == 429 or status >= 500 or kind in SHARD_TYPES:
         return Verdict.RETRY
     return Verdict.REFUSED
 
