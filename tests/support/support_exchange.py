@@ -14,6 +14,7 @@ from support_faults import (
     Hold,
     ItemErrors,
     Reset,
+    Rewrite,
     Status,
 )
 from support_http import Request, Response
@@ -59,6 +60,9 @@ class Exchange:
             return self._reply(await self._with_item_errors(action))
         answer = await self._forward(self.request)
         await self._after(action)
+        if isinstance(action, Rewrite):
+            changed = action.change(json.loads(answer.body))
+            return self._reply(Response.of_json(action.status or answer.status, changed))
         if isinstance(action, HalfAnswer):
             whole = answer.encode()
             return Reply(whole[: len(whole) - max(1, len(answer.body) // 2)], last=True)

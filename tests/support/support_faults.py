@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from support_http import Request
 from support_writes import Write
@@ -38,6 +39,14 @@ class EndAfterApply:
 @dataclass(frozen=True)
 class HalfAnswer:
     """Forwards, then sends only half of the answer's body and closes."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Forwards, then changes the answer's object; `status` stands in place of the node's."""
+
+    change: Callable[[dict[str, Any]], object]
+    status: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ def _settle(decision: asyncio.Future[bool], go_on: bool) -> None:
         decision.set_result(go_on)
 
 
-Action = Status | Reset | EndAfterApply | HalfAnswer | Delay | Hang | ItemErrors | Hold
+Action = Status | Reset | EndAfterApply | HalfAnswer | Rewrite | Delay | Hang | ItemErrors | Hold
 
 
 @dataclass

@@ -17,6 +17,7 @@ from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, repeats
 from icdc_spark.opensearch.indices import Ownership, ownership, with_ownership
 from icdc_spark.opensearch.operations import index_entry
+from icdc_spark.opensearch.shards import require_all_shards
 from icdc_spark.opensearch.verdict import ItemAnswer
 
 MAX_DOCUMENT_BYTES = 1 << 20
@@ -96,7 +97,9 @@ def known_ids(client: Client, alias: str) -> frozenset[str]:
     found: set[str] = set()
     query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
     while True:
-        hits = client.search(index=naming.dead_letters_index(alias), body=query)["hits"]["hits"]
+        answer = client.search(index=naming.dead_letters_index(alias), body=query)
+        require_all_shards(answer, f"search for dead letters of {alias!r}")
+        hits = answer["hits"]["hits"]
         found.update(hit["_source"]["id"] for hit in hits)
         if len(hits) < _PAGE:
             return frozenset(found)
@@ -109,7 +112,9 @@ def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
     if not _refresh(client, alias):
         return 0
     query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
-    return int(client.count(index=naming.dead_letters_index(alias), body={"query": query})["count"])
+    counted = client.count(index=naming.dead_letters_index(alias), body={"query": query})
+    require_all_shards(counted, f"count of dead letters of {alias!r}")
+    return int(counted["count"])
 
 
 @repeats
@@ -139,7 +144,7 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
         body=query,
         params={"refresh": "true", "conflicts": "proceed"},
     )
-    if answer.get("failures"):
+    if answer.get("failures") or answer.get("timed_out"):
         raise TargetUnavailable(f"Dead letters of {alias!r} could not be removed.")
     return int(answer["deleted"])
 
@@ -160,7 +165,9 @@ def drop(client: Client, owner: Ownership) -> bool | None:
 
 def _refresh(client: Client, alias: str) -> bool:
     try:
-        client.indices.refresh(index=naming.dead_letters_index(alias))
+        answer = client.indices.refresh(index=naming.dead_letters_index(alias))
     except NotFoundError:
         return False
+    if answer["_shards"]["failed"]:
+        raise TargetUnavailable(f"Dead letters of {alias!r} could not be refreshed.")
     return True

@@ -16,6 +16,7 @@ from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, maps_errors, repeats
+from icdc_spark.opensearch.shards import require_all_shards
 
 GC_DELETES = "1h"
 """How long versions of deleted documents are kept: the second line against resurrection."""
@@ -112,10 +113,25 @@ def _uuid(client: Client, index: str) -> str:
     try:
         found = client.indices.get_settings(index=index, name="index.uuid")
     except NotFoundError as error:
+        confirm_missing(client, index)
         raise Gap(f"Index {index!r} does not exist any more.") from error
     if index not in found:
         raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
     return str(found[index]["settings"]["index"]["uuid"])
+
+
+def confirm_missing(client: Client, index: str) -> None:
+    """Returns if a 404 is to be believed; raises TransportError or TargetUnavailable otherwise.
+
+    A node that has started and not yet recovered its state knows no index, and answers 404 to
+    questions about one. It refuses to read documents, which this tries.
+    """
+    try:
+        client.get(index=index, id="icdc-guard")
+    except NotFoundError as error:
+        if error_type(error.info) == "index_not_found_exception":
+            return
+    raise TargetUnavailable(f"OpenSearch did not know index {index!r} for a moment.")
 
 
 @repeats
@@ -158,7 +174,11 @@ def _refresh_and_count(client: Client, index: str) -> int:
     answer = client.indices.refresh(index=index)
     if answer["_shards"]["failed"]:
         raise TargetUnavailable(f"Index {index!r} could not be refreshed on every shard.")
-    return int(client.count(index=index)["count"])
+    # A shard that had no copy when it was to be refreshed is counted nowhere in that answer. Once
+    # it has one, everything in it is visible, and it is part of this count.
+    counted = client.count(index=index)
+    require_all_shards(counted, f"count of index {index!r}")
+    return int(counted["count"])
 
 
 @repeats
@@ -167,6 +187,7 @@ def read_mapping(client: Client, index: str) -> dict[str, Any]:
     try:
         found = client.indices.get_mapping(index=index)
     except NotFoundError as error:
+        confirm_missing(client, index)
         raise Gap(f"Index {index!r} does not exist any more.") from error
     return dict(found[index]["mappings"])
 

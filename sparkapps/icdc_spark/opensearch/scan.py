@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.errors import error_type, from_status, mapped_errors, repeats
 from icdc_spark.opensearch.retry import retrying
+from icdc_spark.opensearch.shards import require_all_shards
 
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
 PAGE_DOCUMENTS = 500
+_HITS = '"hits":{'
 _SOURCE = '"_source":'
 _DECODER = json.JSONDecoder()
 
@@ -28,6 +29,7 @@ class Scan:
     connection: Connection
     point_in_time: str
     slices: int
+    shards: int
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,13 @@ def open_scan(client: Client, index: str, slices: int) -> Scan:
     """
     settings = client.indices.get_settings(index=index, name="index.number_of_shards")
     shards = int(settings[index]["settings"]["index"]["number_of_shards"])
-    opened = client.create_pit(index=index, params={"keep_alive": KEEP_ALIVE})
-    return Scan(client.connection, opened["pit_id"], max(slices, shards))
+    opened = client.create_pit(
+        index=index,
+        # By default a shard that is missing just now is left out of the point in time for good.
+        params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
+    )
+    require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
+    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards)
 
 
 @repeats
@@ -73,7 +80,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[Found]:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retrying(lambda: _search(speaker, query))
+            text = retrying(lambda: _search(speaker, query, scan.shards))
             position: int | None = None
             for position, found in _hits(text):  # noqa: B007  the last one is needed below
                 yield found
@@ -84,24 +91,35 @@ def read_slice(scan: Scan, number: int) -> Iterator[Found]:
         speaker.close()
 
 
-def _search(speaker: Client, query: dict[str, Any]) -> str:
+def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
     # Below the transport, which would parse the answer and so lose the text of numbers.
     node = speaker.transport.get_connection()
     with mapped_errors(speaker.connection):
         status, _, text = node.perform_request(
-            "POST", "/_search", body=json.dumps(query).encode(), ignore=range(100, 600)
+            "POST",
+            "/_search",
+            params={"allow_partial_search_results": "false"},
+            body=json.dumps(query).encode(),
+            ignore=range(100, 600),
         )
     if status != 200:
         raise from_status(status, error_type(text), speaker.connection)
-    if '"failed":0' not in text[:1000].replace(" ", ""):
-        raise TargetUnavailable("OpenSearch could not read every shard.")
+    require_all_shards(_head(text), "page of documents", shards=shards)
     return str(text)
+
+
+def _head(text: str) -> object:
+    """What stands before the hits, parsed: `pit_id` (as long as there are shards), `_shards`, …"""
+    try:
+        return json.loads(text[: text.index(_HITS)].rstrip(", ") + "}")
+    except ValueError:
+        return None
 
 
 def _hits(text: str) -> Iterator[tuple[int, Found]]:
     """Each hit with its place in the slice, cut out of the answer's text."""
     # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
-    start = text.find('"hits":[')
+    start = text.find('"hits":[', text.index(_HITS))
     while (source_at := text.find(_SOURCE, start)) >= 0:
         head = json.loads(text[text.index("{", start) : source_at].rstrip(", ") + "}")
         body_at = source_at + len(_SOURCE)

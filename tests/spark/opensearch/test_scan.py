@@ -1,12 +1,18 @@
 """Reading a whole index in slices."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import support_sink as sink
-from icdc_spark.opensearch import indices, scan
+from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch import dead_letters, indices, scan
 from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.state import base_version
+from support_faultproxy import FaultProxy
+from support_faults import Rewrite
 from support_opensearch import call
 
 pytestmark = pytest.mark.spark
@@ -17,7 +23,7 @@ def fill(url: str, lines: list[sink.Line]) -> None:
     call(url, "POST", f"/{sink.INDEX}/_refresh")
 
 
-@pytest.mark.parametrize(("shards", "slices"), [(1, 1), (1, 4), (3, 1), (3, 3), (3, 7)])
+@pytest.mark.parametrize(("shards", "slices"), [(1, 1), (1, 4), (3, 1), (3, 7), (12, 2), (64, 1)])
 def test_every_document_is_read_once(
     clean_indices: str, admin: Client, shards: int, slices: int
 ) -> None:
@@ -56,3 +62,54 @@ def test_an_empty_index_has_no_documents(admin: Client) -> None:
     opened = scan.open_scan(admin, sink.INDEX, 2)
     assert [each for n in range(opened.slices) for each in scan.read_slice(opened, n)] == []
     scan.close_scan(admin, opened)
+
+
+SHARDS = {"total": 3, "successful": 2, "skipped": 0, "failed": 0}
+"""What OpenSearch says when one of three shards has no copy just now."""
+
+
+FAILED = {"_shards": {"total": 1, "successful": 0, "failed": 1}}
+
+
+def partly(answer: dict[str, Any]) -> dict[str, Any]:
+    return answer | {"_shards": SHARDS}
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        pytest.param("point_in_time", partly, id="opening"),
+        pytest.param("/_search", partly, id="a page"),
+        pytest.param("/_search", lambda answer: answer | {"timed_out": True}, id="a page in haste"),
+        pytest.param("/_count", partly, id="a count"),
+        pytest.param("/orders-dead-letters/_count", partly, id="a count of dead letters"),
+        pytest.param("/orders-dead-letters/_search", partly, id="ids of dead letters"),
+        pytest.param("/orders-dead-letters/_refresh", lambda answer: FAILED, id="a refresh"),
+    ],
+)
+def test_an_answer_from_a_part_of_the_shards_is_asked_again(
+    proxy: FaultProxy, admin: Client, path: str, change: Callable[[dict[str, Any]], Any]
+) -> None:
+    indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
+    fill(proxy.upstream, [sink.upsert(f"k{n}", {"v": n}) for n in range(30)])
+    dead_letters.ensure_index(admin, sink.OWNER)
+    through = client(Connection(hosts=(proxy.url,)))
+    rule = proxy.add(Rewrite(change), path=path)
+    opened = scan.open_scan(through, sink.INDEX, 1)
+    found = [each.id for n in range(opened.slices) for each in scan.read_slice(opened, n)]
+    assert sorted(found) == sorted(f"k{n}" for n in range(30))
+    assert indices.refresh_and_count(through, sink.INDEX) == 30
+    assert dead_letters.known_ids(through, "orders") == frozenset()
+    assert dead_letters.count(through, "orders") == 0
+    assert (rule.hits, len(proxy.requests(path)) > 1) == (1, True)
+    scan.close_scan(through, opened)
+    through.close()
+
+
+def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> None:
+    settings = {"number_of_shards": 3, "routing.allocation.require._name": "elsewhere"}
+    body = {"settings": settings}
+    admin.indices.create(index="orders-000001", body=body, params={"wait_for_active_shards": "0"})
+    admin.patience = 0.1
+    with pytest.raises(TargetUnavailable, match="answered 503"):
+        scan.open_scan(admin, "orders-000001", 1)

@@ -1,0 +1,31 @@
+"""Tells an answer from all shards of an index from one from a part of them.
+
+OpenSearch answers 200 with what it could read: a shard that has no copy just now is missing in
+`successful` and not even counted in `failed`. It must not know what was asked.
+"""
+
+from icdc_api.errors import TargetUnavailable
+
+
+def require_all_shards(answer: object, what: str, *, shards: int | None = None) -> None:
+    """Raises TargetUnavailable unless `answer` is that of every shard, in time.
+
+    `answer` is the parsed answer of a search, a count or a point in time; `what` names it for the
+    message; `shards` is how many there are, where the caller knows.
+    """
+    found = answer.get("_shards") if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or not isinstance(found, dict):
+        raise TargetUnavailable(f"OpenSearch did not answer the {what} as it should.")
+    total, successful = found.get("total"), found.get("successful")
+    complete = (
+        total == successful
+        and not found.get("failed")
+        and not answer.get("timed_out")
+        and not answer.get("terminated_early")
+        and shards in (None, total)
+    )
+    if not complete:
+        raise TargetUnavailable(
+            f"OpenSearch answered the {what} from {successful} of {shards or total} shards; "
+            "it is asked again."
+        )

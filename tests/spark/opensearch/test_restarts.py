@@ -1,0 +1,79 @@
+"""A node that starts, as OpenSearch answers then: what passes by itself needs no person."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import support_sink as sink
+from icdc_api.errors import Submission, TargetUnavailable
+from icdc_operator.embedded import node_files
+from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_spark.opensearch import indices
+from icdc_spark.opensearch.bulk import write_batches
+from icdc_spark.opensearch.connection import Connection, client
+from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.state_store import StateStore
+from support_faultproxy import FaultProxy
+from support_faults import ItemErrors, Status
+from support_opensearch import call, documents
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a node that waits for a second one before it recovers its indices."""
+    settings = {"gateway.recover_after_data_nodes": "2"}
+    node = OpenSearchNode(tmp_path_factory.mktemp("starting"), settings=settings)
+    with ThreadPoolExecutor(1) as pool:
+        never_ready = pool.submit(node.start)
+        try:
+            until(lambda: node_files.port(node.data_dir), "it listens", seconds=120)
+            url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
+            answer = call(url, "GET", "/any/_doc/1")
+            assert (answer.status, b"state not recovered" in answer.body) == (503, True)
+            yield url
+        finally:
+            node.stop()
+        assert isinstance(never_ready.exception(60), Submission)
+
+
+def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(starting: str) -> None:
+    admin = client(Connection(hosts=(starting,)))
+    admin.patience = 0.1
+    store = StateStore(Connection(hosts=(starting,)), patience=0.1)
+    for call_it in (
+        lambda: indices.check_identity(admin, sink.INDEX, "uuid"),
+        lambda: indices.read_mapping(admin, sink.INDEX),
+        lambda: store.load("orders"),
+    ):
+        with pytest.raises(TargetUnavailable, match=r"503 \(cluster_block_exception\)"):
+            call_it()
+    store.close()
+    admin.close()
+
+
+def test_an_index_that_comes_back_is_no_gap(proxy: FaultProxy, index: PhysicalIndex) -> None:
+    """As when the node recovers between two questions."""
+    through = client(Connection(hosts=(proxy.url,)))
+    unknown = Status(404, kind="index_not_found_exception")
+    for path, ask in (
+        ("_settings", lambda: indices.check_identity(through, index.name, index.uuid)),
+        ("_mapping", lambda: indices.read_mapping(through, index.name)),
+    ):
+        rule = proxy.add(unknown, path=path)
+        ask()
+        assert rule.hits == 1
+    through.close()
+
+
+def test_a_batch_goes_on_after_a_block_that_passes(proxy: FaultProxy, index: PhysicalIndex) -> None:
+    block = {"kind": "cluster_block_exception"}
+    whole = proxy.add(Status(503, **block), path="_bulk")
+    item = proxy.add(ItemErrors(lambda w: w.id == "a", status=503, **block), path="_bulk")
+    lines = [sink.upsert("a", {"v": 1}), sink.upsert("b", {"v": 2})]
+    result = write_batches(sink.batches(lines), sink.target(proxy.url))
+    assert (result.error, result.upserted, whole.hits, item.hits) == (None, 2, 1, 1)
+    assert set(documents(proxy.upstream, index.name)) == {"a", "b"}
