@@ -253,6 +253,7 @@ def _repair(work: Batch, reader: Reader, stored: Stored, difference: DataFrame) 
     context = work.context
     claimed = stored.document.claimed(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
+    context.outwait_older_runs()
     state = stored.document
     applied = state.applied.snapshot_id if state.applied else None
     intent = Intent(

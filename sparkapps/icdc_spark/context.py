@@ -56,6 +56,8 @@ class TableContext:
     clients: list[Client] = field(default_factory=list)
     unsettled: threading.Event = field(default_factory=threading.Event)
     """Set while a batch is written, and left set when writing it failed."""
+    outwaited: threading.Event = field(default_factory=threading.Event)
+    """Set once this process has seen that no request of an older run is left."""
 
     @property
     def alias(self) -> str:
@@ -159,6 +161,16 @@ class TableContext:
             dead_letter_policy=letters.policy,
             max_dead_letters=letters.max_rows,
         )
+
+    def outwait_older_runs(self) -> None:
+        """Returns when no request of an older run can arrive any more; waits once per process.
+
+        That the state document names this run is no proof that it has waited: the wait may have
+        failed after the claim was stored.
+        """
+        if not self.outwaited.is_set():
+            wait_until_quiet(self.client, self.alias, below_epoch=self.request.epoch)
+            self.outwaited.set()
 
     def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
         """Writes the lines; on return no request of this batch can still be under way."""

@@ -18,7 +18,6 @@ from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch import aliases, identity, indices
 from icdc_spark.opensearch.state_store import Stored
-from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import utc_now
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.session import tell_names_by_case
@@ -162,12 +161,9 @@ class TableRun:
         stored = self.load()
         if stored is None:
             return None
-        before = stored.document.owner
         claimed = stored.document.claimed(context.owner, now=instant())
         stored = context.store.replace(stored, claimed)
-        if before != context.owner:
-            # The run that was replaced may have left a request under way.
-            wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
+        context.outwait_older_runs()
         return stored
 
     def _create(self, look: Look) -> Stored:

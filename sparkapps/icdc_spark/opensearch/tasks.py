@@ -10,12 +10,14 @@ from urllib.parse import quote
 
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.connection import Client
-from icdc_spark.opensearch.errors import maps_errors
+from icdc_spark.opensearch.errors import repeats
 
 POLL_SECONDS = 0.25
 EMPTY_SECONDS = 1.0
 """Two empty answers this far apart: a received body becomes a task with a small delay."""
 PATIENCE_SECONDS = 600.0
+NODE_SECONDS = 10
+"""How long OpenSearch waits for the tasks of one node before it answers without them."""
 
 
 def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
@@ -23,7 +25,6 @@ def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
     return f"{_prefix(alias)}{epoch}/{ordinal}"
 
 
-@maps_errors
 def wait_until_quiet(
     client: Client,
     alias: str,
@@ -34,7 +35,9 @@ def wait_until_quiet(
 ) -> None:
     """Returns when no bulk task of `alias` older than the given epoch or ordinal is left.
 
-    Without bounds: when none at all is left. `patience` in seconds, then TargetUnavailable.
+    Without bounds: when none at all is left. An answer in which a node is missing counts as busy:
+    the node that does not answer is the one whose writes are late. `patience` in seconds, then
+    TargetUnavailable; the same after the client's own patience when nothing answers.
     """
     deadline = time.monotonic() + patience
     quiet_since: float | None = None
@@ -49,18 +52,31 @@ def wait_until_quiet(
         if now > deadline:
             raise TargetUnavailable(
                 f"OpenSearch is still busy with an abandoned bulk request for {alias!r} "
-                f"after {patience:.0f} s."
+                f"after {patience:.0f} s, or one of its nodes does not say what it is doing."
             )
         time.sleep(POLL_SECONDS)
 
 
+@repeats
 def _older_tasks(
     client: Client, alias: str, below_epoch: int | None, below_ordinal: int | None
 ) -> bool:
-    answer = client.tasks.list(params={"actions": "indices:data/write/bulk*", "detailed": "true"})
+    """Whether a node runs such a task, or did not say what it runs."""
+    answer = client.tasks.list(
+        params={
+            "actions": "indices:data/write/bulk*",
+            "detailed": "true",
+            "timeout": f"{NODE_SECONDS}s",
+            # Without it the library takes the server's `timeout` for its own.
+            "request_timeout": NODE_SECONDS + 30,
+        }
+    )
+    nodes = answer.get("nodes")
+    if not isinstance(nodes, dict) or answer.get("node_failures") or answer.get("task_failures"):
+        return True
     tags = (
         task.get("headers", {}).get("X-Opaque-Id", "")
-        for node in answer.get("nodes", {}).values()
+        for node in nodes.values()
         for task in node["tasks"].values()
     )
     return any(_is_older(tag, alias, below_epoch, below_ordinal) for tag in tags)

@@ -14,7 +14,7 @@ from icdc_spark.opensearch.http import GUARD
 from icdc_spark.opensearch.indices import PhysicalIndex
 from icdc_spark.opensearch.tasks import opaque_id, wait_until_quiet
 from support_faultproxy import FaultProxy
-from support_faults import Status
+from support_faults import Reset, Rewrite, Status
 
 pytestmark = pytest.mark.spark
 
@@ -72,6 +72,40 @@ def test_only_older_requests_of_the_alias_are_waited_for(
             wait_until_quiet(watcher, "orders", **bounds)
     finally:
         watcher.close()
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param({"node_failures": [{"type": "failed_node_exception"}]}, id="a node"),
+        pytest.param({"task_failures": [{"type": "exception"}]}, id="a task"),
+        pytest.param({"nodes": None}, id="all of them"),
+    ],
+)
+def test_an_answer_in_which_something_is_missing_is_not_quiet(
+    proxy: FaultProxy, missing: dict[str, object]
+) -> None:
+    part = proxy.add(Rewrite(lambda answer: answer | missing), path="_tasks", times=None)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    with pytest.raises(TargetUnavailable, match="does not say what it is doing"):
+        wait_until_quiet(watcher, "orders", patience=0.1)
+    # Once everything answers, it is quiet.
+    part.times = part.hits
+    wait_until_quiet(watcher, "orders")
+    assert all("timeout=10s" in seen.target for seen in proxy.requests("_tasks"))
+    watcher.close()
+
+
+@pytest.mark.parametrize("fault", [Status(503), Status(429), Reset()])
+def test_a_passing_fault_of_the_question_does_not_end_the_wait(
+    proxy: FaultProxy, fault: Status | Reset
+) -> None:
+    proxy.add(fault, path="_tasks")
+    proxy.add(tasks(opaque_id("orders", 1, 1)), path="_tasks")
+    watcher = client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "orders")
+    assert len(proxy.requests("_tasks")) > 3
+    watcher.close()
 
 
 def test_one_empty_answer_is_not_enough(proxy: FaultProxy) -> None:
