@@ -171,7 +171,7 @@ class TableRun:
         aliases.check_free(context.client, context.ownership)
         if indices.owned_indices(context.client, context.alias):
             # The state document was lost, and the run that had it may have a request under way.
-            wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
+            context.outwait_older_runs()
         return context.store.create(self._first_document(look))
 
     def _first_document(self, look: Look) -> StateDocument:
