@@ -21,6 +21,7 @@ from opensearchpy.exceptions import NotFoundError
 from icdc_api.errors import Gap, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import repeats
+from icdc_spark.opensearch.indices import confirm_missing
 from icdc_spark.state_parts import Shards
 
 _SHARD = "indices.*.shards.*"
@@ -56,6 +57,7 @@ def identify(client: Client, index: str) -> Identity | None:
             index=index, metric="docs", params={"level": "shards", "filter_path": _FILTER}
         )
     except NotFoundError:
+        confirm_missing(client, index)
         return None
     found = answer.get("indices", {})
     if index not in found:

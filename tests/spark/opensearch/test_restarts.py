@@ -9,7 +9,7 @@ import support_sink as sink
 from icdc_api.errors import Submission, TargetUnavailable
 from icdc_operator.embedded import node_files
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.opensearch import indices
+from icdc_spark.opensearch import identity, indices
 from icdc_spark.opensearch.bulk import write_batches
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.indices import PhysicalIndex
@@ -30,7 +30,7 @@ def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ThreadPoolExecutor(1) as pool:
         never_ready = pool.submit(node.start)
         try:
-            until(lambda: node_files.port(node.data_dir), "it listens", seconds=120)
+            until(lambda: bool(node_files.port(node.data_dir)), "it listens", seconds=120)
             url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
             answer = call(url, "GET", "/any/_doc/1")
             assert (answer.status, b"state not recovered" in answer.body) == (503, True)
@@ -45,7 +45,7 @@ def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(star
     admin.patience = 0.1
     store = StateStore(Connection(hosts=(starting,)), patience=0.1)
     for call_it in (
-        lambda: indices.check_identity(admin, sink.INDEX, "uuid"),
+        lambda: identity.check_identity(admin, sink.INDEX, "uuid"),
         lambda: indices.read_mapping(admin, sink.INDEX),
         lambda: store.load("orders"),
     ):
@@ -60,7 +60,7 @@ def test_an_index_that_comes_back_is_no_gap(proxy: FaultProxy, index: PhysicalIn
     through = client(Connection(hosts=(proxy.url,)))
     unknown = Status(404, kind="index_not_found_exception")
     for path, ask in (
-        ("_settings", lambda: indices.check_identity(through, index.name, index.uuid)),
+        ("_stats", lambda: identity.check_identity(through, index.name, index.uuid)),
         ("_mapping", lambda: indices.read_mapping(through, index.name)),
     ):
         rule = proxy.add(unknown, path=path)
@@ -70,9 +70,9 @@ def test_an_index_that_comes_back_is_no_gap(proxy: FaultProxy, index: PhysicalIn
 
 
 def test_a_batch_goes_on_after_a_block_that_passes(proxy: FaultProxy, index: PhysicalIndex) -> None:
-    block = {"kind": "cluster_block_exception"}
-    whole = proxy.add(Status(503, **block), path="_bulk")
-    item = proxy.add(ItemErrors(lambda w: w.id == "a", status=503, **block), path="_bulk")
+    block = "cluster_block_exception"
+    whole = proxy.add(Status(503, kind=block), path="_bulk")
+    item = proxy.add(ItemErrors(lambda w: w.id == "a", status=503, kind=block), path="_bulk")
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("b", {"v": 2})]
     result = write_batches(sink.batches(lines), sink.target(proxy.url))
     assert (result.error, result.upserted, whole.hits, item.hits) == (None, 2, 1, 1)

@@ -19,7 +19,8 @@ from icdc_operator.core.observed import Observed
 MAX_LINE = 1000
 """Characters of the line; messages of the status may be as long as that by themselves."""
 
-_WHO = {kind.__name__: kind.who_acts for kind in (*errors.TableError.__subclasses__(), errors.Bug)}
+_STALLING: tuple[type[errors.IcdcError], ...] = (*errors.TableError.__subclasses__(), errors.Bug)
+_WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
 
 
 def next_step(
