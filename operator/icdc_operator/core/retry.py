@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from icdc_api import errors
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.spec import Retry
@@ -137,8 +138,14 @@ def passing(table: str, reason: str, message: str | None) -> Failure:
         reason=reason,
         message=f"{table}: {message or reason}",
         retryable=True,
-        who_acts=WhoActs.NOBODY,
+        who_acts=_who_acts(reason),
     )
+
+
+def _who_acts(reason: str) -> WhoActs:
+    """Who can do something about a reason that is named like its class of error."""
+    kind: type[errors.IcdcError] = getattr(errors, reason)
+    return kind.who_acts
 
 
 def is_retried(table: TableStatus) -> bool:
