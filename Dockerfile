@@ -53,7 +53,8 @@ COPY requirements.spark.lock /build/
 # pyspark is published as source alone: it is built with what the build lock has. The Spark that it
 # brings goes to its usual place, without what a driver and an executor have no use for; botocore
 # signs requests, and needs no service of AWS for that but those that give credentials. pip notes the
-# checksum of what it installs, so the wheel may have no date either.
+# checksum of what it installs, so the wheel may have no date either. The archive of classes below fits
+# jars of one date only: they get it here, because not every builder gives one before the image's end.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     export SOURCE_DATE_EPOCH=315532800 \
  && pip --python /build/venv/bin/python wheel --no-build-isolation --require-hashes \
@@ -63,6 +64,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
  && cd /opt/venv/lib/python3.*/site-packages \
  && mkdir /opt/spark \
  && mv pyspark/jars pyspark/bin pyspark/licenses /opt/spark/ \
+ && find /opt/spark/jars -type f -exec touch -d @315532800 {} + \
  && rm -rf /opt/spark/bin/*.cmd /opt/spark/bin/docker-image-tool.sh \
       pyspark/data pyspark/examples pyspark/python/lib pyspark/sbin \
       numpy/_core/include pandas/tests pyarrow/include pyarrow/tests \
@@ -121,7 +123,8 @@ COPY operator/icdc_operator/embedded/__init__.py operator/icdc_operator/embedded
      operator/icdc_operator/embedded/jars.lock operator/icdc_operator/embedded/jars.py \
      operator/icdc_operator/embedded/maven.py /build/icdc_operator/embedded/
 RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml \
-    cd /build && python3 -m icdc_operator.embedded.jars fetch spark image --into /jars
+    cd /build && python3 -m icdc_operator.embedded.jars fetch spark image --into /jars \
+ && find /jars -type f -exec touch -d @315532800 {} +
 
 FROM java AS spark-home
 COPY --from=spark-packages /opt/spark /opt/spark

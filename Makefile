@@ -22,6 +22,9 @@ CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.de
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
+# BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
+BUILDKIT = PATH="$$($(BIN)/python tests/support/support_kube_binaries.py --path buildkitd buildctl):$$PATH" \
+  $(BIN)/python tools/images.py
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
@@ -101,10 +104,14 @@ test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 
 test-cluster: setup ## a cluster of one node, made for it; as root, the first time half an hour
 	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images.py check
+	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
+	@$(BUILDKIT) check --builder buildkit
 	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(PARALLEL) tests/cluster
 
 cluster-up: setup ## bring up such a cluster that stays, and print what to export
 	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
 	@$(CLUSTER) up --images $(ARCHIVES)
 
 cluster-down: setup ## take it down
@@ -136,7 +143,7 @@ bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes;
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_latency.py $(ARGS)
 
 ##@ Images
-images: setup ## build both images as OCI archives; ARGS='--tag T --archive FOLDER'
+images: setup ## build both images as OCI archives; ARGS='--builder buildkit --tag T --archive FOLDER'
 	@$(BIN)/python tools/images.py build $(ARGS)
 
 images-check: setup ## look into the images: user, rights, versions, what must not be there

@@ -83,13 +83,23 @@ def _debootstrap(rootfs: Path) -> None:
 def _configure(rootfs: Path) -> None:
     """Security updates from where this host has them, its authorities, and no manuals later on."""
     if _HOST_SOURCES.is_file():
-        shutil.copyfile(_HOST_SOURCES, rootfs / "etc/apt/sources.list.d" / _HOST_SOURCES.name)
+        _copy(_HOST_SOURCES, rootfs / "etc/apt/sources.list.d")
         (rootfs / "etc/apt/sources.list").unlink(missing_ok=True)
     authorities = rootfs / "usr/local/share/ca-certificates"
     authorities.mkdir(parents=True, exist_ok=True)
+    authorities.chmod(0o755)
     for certificate in sorted(_HOST_AUTHORITIES.glob("*.crt")):
-        shutil.copyfile(certificate, authorities / certificate.name)
-    (rootfs / "etc/dpkg/dpkg.cfg.d/slim").write_text(_DPKG, encoding="utf-8")
+        _copy(certificate, authorities)
+    slim = rootfs / "etc/dpkg/dpkg.cfg.d/slim"
+    slim.write_text(_DPKG, encoding="utf-8")
+    slim.chmod(0o644)
+
+
+def _copy(file: Path, folder: Path) -> None:
+    """Copies a file that everybody may read, whatever the umask here is."""
+    copied = folder / file.name
+    shutil.copyfile(file, copied)
+    copied.chmod(0o644)
 
 
 def _empty(folder: Path) -> None:

@@ -80,9 +80,7 @@ class Buildah:
     ) -> str:
         """Builds a target of the Dockerfile from the checkout as it is; the image's id."""
         words = [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        for secret, places in _SETTINGS.items():
-            found = [path for path in map(os.path.expanduser, places) if Path(path).is_file()]
-            words += [f"--secret=id={secret},src={found[0]}"] if found else []
+        words += [f"--secret=id={name},src={path}" for name, path in secrets().items()]
         # What a build that was cut off left behind: mounts, and containers that hold layers.
         self._call("rm", "--all")
         id_file = self.folder / f".{target}.id"
@@ -102,8 +100,22 @@ class Buildah:
     def archive(self, image: str, name: str, file: Path) -> None:
         """Writes the image as an OCI archive."""
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".archive-") as scratch:
-            self._call("push", "--quiet", "--disable-compression", image, f"dir:{scratch}")
+            self.export(image, f"dir:{scratch}")
             oci_archive.write(Path(scratch), name, file)
+
+    def export(self, image: str, to: str) -> None:
+        """Copies the image, its layers not compressed; `to` is a transport and its path."""
+        self._call("push", "--quiet", "--disable-compression", image, to)
+
+    def pull(self, layout: Path) -> str:
+        """Brings in an image that another builder left as an OCI image layout; its id."""
+        # The path becomes a name, in which few characters may stand.
+        name = f"oci:{layout.name}"
+        return self._call("pull", "--quiet", name, folder=layout.parent).splitlines()[-1]
+
+    def remove(self, image: str) -> None:
+        """Removes one image."""
+        self._call("rmi", image)
 
     def run(self, image: str, command: list[str], text: str) -> str:
         """What the command prints as the image's own user, with `text` on its standard input."""
@@ -131,12 +143,14 @@ class Buildah:
         may_fail: bool = False,
         text: str = "",
         seconds: float = _SECONDS,
+        folder: Path | None = None,
     ) -> str:
         """What it prints; nothing where it fails and may. Submission where it may not."""
         roots = ("--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run"))
         try:
             done = subprocess.run(
                 ["buildah", *roots, *_STORAGE, command, *arguments],
+                cwd=folder,
                 input=text,
                 capture_output=True,
                 text=True,
@@ -154,3 +168,13 @@ class Buildah:
             return ""
         last = (done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:]
         raise Submission(f"`buildah {command}` failed:\n" + "\n".join(last))
+
+
+def secrets() -> dict[str, str]:
+    """The files that a build takes as secrets, by their ids, as far as this user has them."""
+    found = {}
+    for name, places in _SETTINGS.items():
+        files = (path for path in map(os.path.expanduser, places) if Path(path).is_file())
+        if path := next(files, ""):
+            found[name] = path
+    return found

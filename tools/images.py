@@ -1,10 +1,10 @@
 """Builds the images of the Dockerfile as OCI archives, and looks into what was built.
 
-    python tools/images.py build [operator|spark …] [--tag T] [--archive FOLDER]
-    python tools/images.py check [operator|spark …] [--tag T]
+    python tools/images.py build [operator|spark …] [--builder B] [--tag T] [--archive FOLDER]
+    python tools/images.py check [operator|spark …] [--builder B] [--tag T]
 
 An image is built again only when something that it is made of has changed; what is built lies
-outside the checkout. Knows neither how buildah is called nor what is in an image.
+outside the checkout. Knows neither how builders are called nor what is in an image.
 """
 
 import argparse
@@ -25,25 +25,30 @@ import oci_archive
 from icdc_api.errors import IcdcError
 from icdc_operator.embedded import jars
 from image_builder import Buildah
+from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
 
 KEPT = 2
 """States of the checkout whose archives are kept: this one and the one before, 1.5 GB each."""
-_PACKAGES = ("buildah", "debootstrap")
+_BUILDERS = ("buildah", "buildkit")
+_FIRST = ("buildah", "debootstrap")
+_PACKAGES = {"buildah": _FIRST, "buildkit": (*_FIRST, *PACKAGES)}
+
+Builder = Buildah | BuildKit
 
 
 def build(options: argparse.Namespace) -> int:
     """Makes the archives that are asked for; prints name, digest and size of each."""
     source = image_context.source()
-    tag = options.tag or source.version
+    tag = options.tag or _tag(source, options)
     folder = options.archive or _archives(source, options, tag)
     folder.mkdir(parents=True, exist_ok=True)
     for target in options.targets or TARGETS:
         started = time.monotonic()
-        kept = _archives(source, options, tag) / f"{target}.tar"
-        with _storage() as buildah:
+        kept = _archives(source, options, tag) / _file_name(target, options)
+        with _storage(options) as builder:
             if options.rebuild or not kept.is_file():
-                _build(buildah, source, options, target, kept, tag)
+                _build(builder, source, options, target, kept, tag)
         asked = folder / kept.name
         if asked != kept:
             _same_file(kept, asked)
@@ -56,11 +61,11 @@ def build(options: argparse.Namespace) -> int:
 
 
 def _build(
-    buildah: Buildah, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
+    builder: Builder, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
 ) -> None:
-    host_packages.ensure(_PACKAGES)
-    base = buildah.base(options.base_image, options.base, source.epoch)
-    image = buildah.build(
+    host_packages.ensure(_PACKAGES[options.builder])
+    base = builder.base(options.base_image, options.base, source.epoch)
+    image = builder.build(
         target,
         base=base,
         arguments=source.arguments(),
@@ -69,7 +74,7 @@ def _build(
     )
     to.parent.mkdir(parents=True, exist_ok=True)
     made = to.with_suffix(".part")
-    buildah.archive(image, image_context.name(target, tag), made)
+    builder.archive(image, image_context.name(target, tag), made)
     made.rename(to)
     _forget(to.parent)
 
@@ -79,14 +84,14 @@ def check(options: argparse.Namespace) -> int:
     source = image_context.source()
     wrong: list[str] = []
     for target in options.targets or TARGETS:
-        with _storage() as buildah:
-            host_packages.ensure(_PACKAGES)
-            base = buildah.base(options.base_image, options.base, source.epoch)
+        with _storage(options) as builder:
+            host_packages.ensure(_PACKAGES[options.builder])
+            base = builder.base(options.base_image, options.base, source.epoch)
             arguments = source.arguments()
-            image = buildah.build(
+            image = builder.build(
                 target, base=base, arguments=arguments, epoch=source.epoch, cached=True
             )
-            found = json.loads(buildah.run(image, *image_checks.question(target)))
+            found = json.loads(builder.run(image, *image_checks.question(target)))
         problems = list(image_checks.problems(target, source.version, found))
         wrong += [f"{target}: {problem}" for problem in problems]
         _say(f"{target}: {len(found['packages'])} packages, {len(problems)} problems")
@@ -109,28 +114,48 @@ def layers(options: argparse.Namespace) -> int:
 
 def clean(_: argparse.Namespace) -> int:
     """Removes all images and archives from the cache."""
-    with _storage() as buildah:
-        buildah.clean()
+    for name in reversed(_BUILDERS):
+        with _storage(argparse.Namespace(builder=name)) as builder:
+            builder.clean()
     return 0
 
 
 @contextmanager
-def _storage() -> Iterator[Buildah]:
+def _storage(options: argparse.Namespace) -> Iterator[Builder]:
     folder = jars.cache_dir() / "images"
     with jars.exclusive(folder.with_name("images.lock")):
         folder.mkdir(exist_ok=True)
-        yield Buildah(folder)
+        buildah = Buildah(folder)
+        is_other = options.builder == "buildkit"
+        yield BuildKit(folder / options.builder, buildah) if is_other else buildah
+
+
+def _tag(source: Source, options: argparse.Namespace) -> str:
+    """The version; with the name of a second builder, so that a cluster can have both images."""
+    first = options.builder == _BUILDERS[0]
+    return source.version if first else f"{source.version}-{options.builder}"
+
+
+def _file_name(target: str, options: argparse.Namespace) -> str:
+    first = options.builder == _BUILDERS[0]
+    return f"{target}.tar" if first else f"{target}-{options.builder}.tar"
 
 
 def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
     key = source.key(tag, options.base_image, options.base)
+    if options.builder != _BUILDERS[0]:
+        key = f"{options.builder}-{key}"
     return jars.cache_dir() / "image-archives" / key
 
 
 def _forget(newest: Path) -> None:
     """Removes the archives of older states."""
     os.utime(newest)
-    states = sorted(newest.parent.iterdir(), key=lambda state: state.stat().st_mtime)
+    builder = newest.name.rpartition("-")[0]
+    of_builder = [
+        state for state in newest.parent.iterdir() if state.name.rpartition("-")[0] == builder
+    ]
+    states = sorted(of_builder, key=lambda state: state.stat().st_mtime)
     for state in states[:-KEPT]:
         shutil.rmtree(state, ignore_errors=True)
 
@@ -155,7 +180,8 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=(run.__doc__ or "").partition(";")[0])
         command.set_defaults(run=run)
         command.add_argument("targets", nargs="*", metavar="TARGET", help="default: both")
-        command.add_argument("--tag", help="default: the version")
+        command.add_argument("--builder", default=_BUILDERS[0], choices=_BUILDERS)
+        command.add_argument("--tag", help="default: the version, with a second builder's name")
         command.add_argument("--base-image", default="debian:bookworm-slim")
         command.add_argument("--base", default="auto", choices=("auto", "registry", "debootstrap"))
         command.add_argument("--archive", type=Path, metavar="FOLDER", help="put archives there")

@@ -1,8 +1,9 @@
 """An image as one file that containerd imports: the OCI image layout, in a tar archive.
 
 Layers lie in it as they are: compressing and unpacking them costs more than a disk does, and their
-digests then say what is in them, whatever compresses them later. Knows nothing of buildah but the
-form of its `dir:` transport: a manifest, and blobs named by their digests.
+digests then say what is in them, whatever compresses them later. Knows nothing of builders but the
+forms in which they leave an image in a folder: blobs named by their digests, and a manifest beside
+them (the `dir:` transport of buildah) or the layout itself (BuildKit).
 """
 
 import gzip
@@ -21,7 +22,23 @@ _CHUNK_BYTES = 1 << 20
 
 def write(folder: Path, name: str, archive: Path) -> None:
     """Makes the archive of the image that lies in the folder."""
-    manifest = (folder / "manifest.json").read_bytes()
+    _write((folder / "manifest.json").read_bytes(), folder, name, archive)
+
+
+def write_layout(layout: Path, name: str, archive: Path) -> None:
+    """Make the archive of the one image of a layout in a folder."""
+    folder = layout / "blobs" / "sha256"
+    manifest = (folder / layout_digest(layout).partition(":")[2]).read_bytes()
+    _write(manifest, folder, name, archive)
+
+
+def layout_digest(layout: Path) -> str:
+    """The digest of the one image of a layout in a folder."""
+    index = json.loads((layout / "index.json").read_text(encoding="utf-8"))
+    return str(index["manifests"][0]["digest"])
+
+
+def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
     own = _digest(manifest)
     named = {"mediaType": _MANIFEST, "digest": own, "size": len(manifest)}
     index = {"schemaVersion": 2, "manifests": [{**named, "annotations": {_NAME: name}}]}

@@ -42,6 +42,8 @@ _OPTIONS = (
 _ADDRESSES_NOT_RANDOM = 0x0040000
 """For personality(2) of Linux: an archive holds addresses. Where a build may not call that, as by
 the usual filters of seccomp, the archive is none the worse, only another one at each build."""
+_DATE = 315532800
+"""1980-01-01, as all files of the image have it."""
 _GENERATED = re.compile(r"^#|\$Proxy\d|^jdk/(jfr/internal/handlers|internal/reflect/Generated)")
 """Comments, and classes that no jar has."""
 
@@ -58,6 +60,8 @@ def write_class_path(home: Path) -> None:
     shown = sorted(jar.relative_to(home).as_posix() for jar in (home / "jars").glob("*.jar"))
     with zipfile.ZipFile(home / CLASS_PATH, "w") as made:
         made.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), manifest(shown))
+    # The archive fits only a jar of this date, which a builder may change at the image's end.
+    os.utime(home / CLASS_PATH, (_DATE, _DATE))
 
 
 def dump(classes: Path, home: Path) -> None:

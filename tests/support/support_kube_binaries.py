@@ -55,6 +55,10 @@ _SOURCES = {
     "spark-operator": _Source(
         _TOOLS / "spark-operator", "github.com/kubeflow/spark-operator/v2/cmd/operator"
     ),
+    **{
+        name: _Source(_TOOLS / "buildkit", f"github.com/moby/buildkit/cmd/{name}")
+        for name in ("buildkitd", "buildctl")
+    },
     "helm": _Source(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
     "gitops": _Source(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
 }
@@ -180,14 +184,18 @@ def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]
 def main() -> int:
     """Builds what is missing, and prints the path of every program."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--path", action="store_true", help="print their folders as PATH has them")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_SOURCES))
-    names = parser.parse_args().names
+    options = parser.parse_args()
+    names = options.names
     unknown = sorted(set(names) - set(_SOURCES))
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}; known: {', '.join(_SOURCES)}")
     try:
-        for name, path in programs(names or CONTROL_PLANE).items():
-            sys.stdout.write(f"{name}: {path}\n")
+        built = programs(names or CONTROL_PLANE)
+        folders = os.pathsep.join(str(path.parent) for path in built.values())
+        lines = "".join(f"{name}: {path}\n" for name, path in built.items())
+        sys.stdout.write(f"{folders}\n" if options.path else lines)
     except IcdcError as exc:
         sys.stderr.write(f"error: {exc.message}\n")
         return 1

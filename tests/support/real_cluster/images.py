@@ -16,7 +16,8 @@ from real_cluster.places import NodePlaces
 POD_IMAGE = "localhost/iceberg-cdc-operator/test-pod:1"
 """Runs tests/tools/pod."""
 
-_KEPT = 3  # of each repository: what is built now, what was built before, and one for upgrades.
+# Of each repository: what is built now, by either builder, what was before, and one for upgrades.
+_KEPT = 4
 _LOADED = "loaded.json"
 _REGISTRY = "localhost"
 _BLOBS = Path("io.containerd.content.v1.content", "blobs", "sha256")

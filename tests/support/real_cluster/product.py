@@ -5,6 +5,18 @@ Knows those values of the operator's chart, and no pipeline.
 
 from typing import Any
 
+_SECOND = "-buildkit"
+"""How the tags of images end that the second builder made (tools/images.py)."""
+
+
+def by_builder(loaded: list[str]) -> dict[str, list[str]]:
+    """Images by the fact of the cluster that names them: `images`, and those of BuildKit."""
+    second = [each for each in loaded if each.endswith(_SECOND)]
+    return {
+        "images": [each for each in loaded if each not in second],
+        "buildkitImages": second,
+    }
+
 
 def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
     """Values for the operator's chart: our images among those, these namespaces and no others."""

@@ -66,3 +66,21 @@ def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
     found = oci_archive.layers(archive)
     assert [size for _, size, _ in found] == [len(content) for content in LAYERS]
     assert 0 < found[0][2] < len(LAYERS[0])
+
+
+def test_a_layout_gives_the_archive_that_its_image_gives(tmp_path: Path) -> None:
+    image = _image(tmp_path / "image")
+    layout = tmp_path / "layout"
+    blobs = layout / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    manifest = (image / "manifest.json").read_bytes()
+    own = _blob(blobs, manifest)
+    for file in image.iterdir():
+        if file.name != "manifest.json":
+            (blobs / file.name).write_bytes(file.read_bytes())
+    (layout / "index.json").write_text(json.dumps({"manifests": [own]}))
+    archives = [tmp_path / "a.tar", tmp_path / "b.tar"]
+    oci_archive.write(image, NAME, archives[0])
+    oci_archive.write_layout(layout, NAME, archives[1])
+    assert oci_archive.layout_digest(layout) == own["digest"]
+    assert archives[0].read_bytes() == archives[1].read_bytes()

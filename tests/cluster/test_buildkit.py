@@ -1,0 +1,51 @@
+"""Images from BuildKit, which `docker build` is: operator and driver start and do their work."""
+
+from collections.abc import Callable
+
+import pytest
+
+from real_cluster import product
+from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
+from real_cluster.used import Cluster
+from support_charts import OPERATOR
+from support_helm import Helm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+HOME = "icdc-buildkit"
+NAMESPACE = "buildkit"
+RELEASE = "buildkit"
+
+
+@pytest.fixture
+def installed_from_buildkit(cluster: Cluster, helm: Helm, installed: list[str]) -> None:
+    """An operator from those images, for one namespace, beside the one that all tests share."""
+    assert installed, "the definition of pipelines is the other release's"
+    metadata = {"name": NAMESPACE}
+    cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    values = product.operator_values(cluster.facts["buildkitImages"], [NAMESPACE])
+    values["crds"] = {"install": False}
+    how = ("-n", HOME, "--create-namespace", "--wait", "--timeout", "4m")
+    helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
+
+
+@pytest.mark.usefixtures("installed_from_buildkit")
+def test_images_that_buildkit_built_export_a_table_and_follow_it(
+    shop: Callable[..., Shop], cluster: Cluster
+) -> None:
+    site = shop(namespace=NAMESPACE)
+    table = site.table("orders", rows(1, 300, status=lambda n: "new"))
+    resource = site.resource([site.entry("orders", "id")])
+    resource["spec"]["spark"]["conf"] = MODEST
+    site.apply(resource)
+    site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
+    site.assert_equal(table, "id")
+
+    table.delete("id <= 5")
+    table.append(rows(301, 310, status=lambda n: "new"))
+    site.until_applied(table)
+    site.assert_equal(table, "id")
+
+    pods = cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
+    used = {each["spec"]["containers"][0]["image"] for each in pods}
+    assert used <= set(cluster.facts["buildkitImages"])
