@@ -42,7 +42,7 @@ FROM builder AS operator-packages
 COPY requirements.operator.lock /build/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
-      -r /build/requirements.operator.lock \
+      --report /build/report.json -r /build/requirements.operator.lock \
  && cd /opt/venv/lib/python3.*/site-packages \
  && rm -rf pyarrow/include pyarrow/tests \
  && find . -name "*.opt-*.pyc" -delete \
@@ -59,7 +59,8 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     export SOURCE_DATE_EPOCH=315532800 \
  && pip --python /build/venv/bin/python wheel --no-build-isolation --require-hashes \
       --wheel-dir /build/wheels -r /build/requirements.spark.lock \
- && pip --python /opt/venv/bin/python install --no-compile --no-index /build/wheels/*.whl \
+ && pip --python /opt/venv/bin/python install --no-compile --no-index --report /build/report.json \
+      /build/wheels/*.whl \
  && rm -rf /build/wheels \
  && cd /opt/venv/lib/python3.*/site-packages \
  && mkdir /opt/spark \
@@ -83,23 +84,7 @@ RUN cd /build/source && touch README.md \
  && pip --python /opt/venv/bin/python install --no-compile --no-index --root /application /build/wheels/*.whl \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash -s /application /application
 
-# --- The images.
-
-FROM python AS operator
-ARG VERSION=unknown
-ARG REVISION=unknown
-ARG CREATED=1980-01-01T00:00:00Z
-COPY --from=operator-packages /opt/venv /opt/venv
-COPY --from=application /application/opt/venv /opt/venv
-LABEL org.opencontainers.image.title="iceberg-cdc-operator" \
-      org.opencontainers.image.description="Watches pipelines from Apache Iceberg to OpenSearch" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.created="${CREATED}"
-USER 185:185
-WORKDIR /tmp
-ENTRYPOINT ["/usr/bin/tini", "--", "icdc-operator"]
+# --- Java, jars, Spark.
 
 FROM python AS java
 RUN --mount=type=bind,source=tools/undated_keystore.py,target=/build/undated_keystore.py \
@@ -133,9 +118,52 @@ COPY --from=jars /jars /opt/spark/jars
 RUN --mount=type=bind,source=tools/spark_class_data.py,target=/build/spark_class_data.py \
     python3 /build/spark_class_data.py jar /opt/spark
 
+# --- Bills of materials, in stages of their own: they change with each version.
+
+FROM python AS operator-sbom
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG CREATED=1980-01-01T00:00:00Z
+COPY tools/image_sbom.py tools/sbom_formats.py requirements.operator.lock /build/
+RUN --mount=type=bind,from=operator-packages,source=/build/report.json,target=/report.json \
+    python3 /build/image_sbom.py operator "${VERSION}" "${REVISION}" "${CREATED}" --into /sbom \
+      --lock /build/requirements.operator.lock --report /report.json
+
+FROM spark-home AS spark-sbom
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG CREATED=1980-01-01T00:00:00Z
+COPY tools/image_sbom.py tools/sbom_formats.py requirements.spark.lock \
+     operator/icdc_operator/embedded/jars.lock /build/
+RUN --mount=type=bind,from=spark-packages,source=/build/report.json,target=/report.json \
+    python3 /build/image_sbom.py spark "${VERSION}" "${REVISION}" "${CREATED}" --into /sbom \
+      --lock /build/requirements.spark.lock --report /report.json \
+      --jars-lock /build/jars.lock --jars /opt/spark/jars
+
 FROM spark-home AS class-data
 COPY tools/spark_class_data.py tools/spark_classes.gz /build/
 RUN python3 /build/spark_class_data.py dump /build/spark_classes.gz /opt/spark
+
+# --- The images.
+
+FROM python AS operator
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG CREATED=1980-01-01T00:00:00Z
+COPY --from=operator-packages /opt/venv /opt/venv
+COPY --from=application /application/opt/venv /opt/venv
+RUN --mount=type=bind,from=operator-sbom,source=/sbom,target=/build/sbom \
+    install -d -m 755 /usr/share/doc/iceberg-cdc-operator \
+ && install -m 644 /build/sbom/*.json /usr/share/doc/iceberg-cdc-operator/
+LABEL org.opencontainers.image.title="iceberg-cdc-operator" \
+      org.opencontainers.image.description="Watches pipelines from Apache Iceberg to OpenSearch" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}"
+USER 185:185
+WORKDIR /tmp
+ENTRYPOINT ["/usr/bin/tini", "--", "icdc-operator"]
 
 FROM spark-home AS spark
 ARG VERSION=unknown
@@ -147,7 +175,9 @@ COPY --from=application /application/opt/venv /opt/venv
 # Not COPY --chmod: BuildKit gives the folders that it makes on the way the mode of the file, and a
 # driver could not enter them; without --chmod a file has the mode of the checkout that it is from.
 RUN --mount=type=bind,source=sparkapps/entrypoints,target=/build/entrypoints \
-    install -d -m 755 /opt/iceberg-cdc-operator \
+    --mount=type=bind,from=spark-sbom,source=/sbom,target=/build/sbom \
+    install -d -m 755 /opt/iceberg-cdc-operator /usr/share/doc/iceberg-cdc-operator \
+ && install -m 644 /build/sbom/*.json /usr/share/doc/iceberg-cdc-operator/ \
  && install -m 644 /build/entrypoints/main.py /opt/iceberg-cdc-operator/main.py \
  && install -m 755 /build/entrypoints/decommission.py /opt/decom.sh
 LABEL org.opencontainers.image.title="iceberg-cdc-operator Spark" \

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import sbom_formats
 from icdc_operator.embedded import jar_lock, jars
+from sbom_formats import Component
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/opt/venv/bin/python"
@@ -68,8 +70,28 @@ def problems(target: str, version: str, found: Mapping[str, Any]) -> Iterator[st
         wanted = locked.get(name, {"nothing"})
         if installed not in wanted:
             yield f"{name} {installed} is installed, the lock says {' or '.join(sorted(wanted))}"
+    for bill in (sbom_formats.SPDX_FILE, sbom_formats.CYCLONEDX_FILE):
+        yield from _bill_problems(bill, found)
     if target == "spark":
         yield from _spark_problems(found)
+
+
+def _bill_problems(file: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """What is in the image and not in its bill of materials of that name."""
+    bill = found["bills"].get(file)
+    if bill is None:
+        yield f"the bill of materials {file} is missing"
+        return
+    listed = {purl.partition("?")[0] for purl in sbom_formats.purls(bill)}
+    installed = [
+        *(Component("pypi", name, version) for name, version in found["packages"].items()),
+        *(Component("deb", name, version, "debian") for name, version in found["debian"].items()),
+    ]
+    for component in installed:
+        if component.purl not in listed:
+            yield f"{component.name} {component.version} is not in {file}"
+    for jar in sorted(set(found["jars"]) - sbom_formats.files(bill)):
+        yield f"the jar {jar} is not in {file}"
 
 
 def _spark_problems(found: Mapping[str, Any]) -> Iterator[str]:

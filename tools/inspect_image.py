@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -59,11 +60,29 @@ def closed() -> Iterator[str]:
         for folder, folders, files in os.walk(start):
             paths += [Path(folder, name) for name in (*folders, *files)]
         for path in paths:
-            if path.exists():
-                mode = path.stat().st_mode
+            # What lies in a folder that cannot be entered is not named beside it.
+            with suppress(FileNotFoundError, PermissionError):
+                mode = path.lstat().st_mode
                 wanted = 0o055 if stat.S_ISDIR(mode) else 0o044
-                if mode & wanted != wanted:
+                if mode & wanted != wanted and not stat.S_ISLNK(mode):
                     yield f"{path} (mode {stat.S_IMODE(mode):o})"
+
+
+def debian_packages() -> dict[str, str]:
+    """Versions of what dpkg has installed, by name."""
+    text = Path("/var/lib/dpkg/status").read_text(encoding="utf-8")
+    found = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
+        if fields.get("Status", "").endswith(" installed"):
+            found[fields["Package"]] = fields["Version"]
+    return found
+
+
+def bills() -> dict[str, object]:
+    """The bills of materials by file name."""
+    files = Path("/usr/share/doc/iceberg-cdc-operator").glob("*.json")
+    return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def imported(name: str) -> str | None:
@@ -114,9 +133,13 @@ def main() -> None:
         "closed": sorted(set(closed())),
         "dated_bytecode": [path for path in bytecode if dated(path)],
         "packages": {name: each.version for name, each in packages.items()},
+        "debian": debian_packages(),
+        "bills": bills(),
         "jars": sorted(path.name for path in Path("/opt/spark/jars").glob("*.jar")),
         "scripts": [path for path in Path("/opt").glob("*.sh") if os.access(path, os.X_OK)],
-        "applications": [path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)],
+        "applications": [
+            path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)
+        ],
         "class_data": unmapped(),
         "imports": [why for why in map(imported, sys.argv[1:]) if why],
     }

@@ -1,15 +1,33 @@
 """What is wrong in an image is said, one sentence for each thing."""
 
+import json
 from typing import Any
 
 import pytest
 
 import image_checks
+import sbom_formats
 from icdc_operator.embedded import jar_lock
+from sbom_formats import Component, Image
 
 pytestmark = pytest.mark.unit
 
 VERSION = "1.2.3"
+
+
+def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
+    """Both bills of an image of these packages, these jars and one package of Debian."""
+    image = Image("iceberg-cdc-operator/spark", VERSION, "abc", "1980-01-01T00:00:00Z")
+    parts = [
+        *(Component("pypi", *each) for each in packages.items()),
+        *(Component("generic", jar, "1", file=jar) for jar in jars),
+        Component("deb", "libc6", "2.36-9", "debian", qualifiers="arch=amd64"),
+    ]
+    texts = {
+        sbom_formats.SPDX_FILE: sbom_formats.spdx(image, parts),
+        sbom_formats.CYCLONEDX_FILE: sbom_formats.cyclonedx(image, parts),
+    }
+    return {name: json.loads(text) for name, text in texts.items()}
 
 
 def _found(target: str, **changes: object) -> dict[str, Any]:
@@ -26,12 +44,16 @@ def _found(target: str, **changes: object) -> dict[str, Any]:
         "imports",
         "class_data",
     )
+    packages["iceberg-cdc-operator"] = VERSION
+    jars = [jar.file for name in ("spark", "image") for jar in lock[name].jars]
     return {
         **{key: [] for key in empty},
         "user": [185, 185],
         "folder": "/tmp",
-        "packages": {**packages, "iceberg-cdc-operator": VERSION},
-        "jars": [jar.file for name in ("spark", "image") for jar in lock[name].jars],
+        "packages": packages,
+        "debian": {"libc6": "2.36-9"},
+        "jars": jars,
+        "bills": _bills(packages, jars),
         "scripts": ["/opt/decom.sh"],
         "applications": ["/opt/iceberg-cdc-operator/main.py"],
         **changes,
@@ -69,4 +91,19 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
 def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -> None:
     problems = list(image_checks.problems("spark", VERSION, _found("spark", **changes)))
     assert any(said in problem for problem in problems)
-    assert len(problems) == 1 or "jars" in changes
+    known = sum(kind in changes for kind in ("packages", "jars"))
+    assert len(problems) == 1 or known
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"debian": {"libc6": "2.36-10"}}, "libc6 2.36-10 is not in {}"),
+        ({"jars": ["unknown-1.jar"]}, "the jar unknown-1.jar is not in {}"),
+        ({"packages": {"other": "1"}}, "other 1 is not in {}"),
+        ({"bills": {}}, "the bill of materials {} is missing"),
+    ],
+)
+def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], said: str) -> None:
+    problems = set(image_checks.problems("spark", VERSION, _found("spark", **changes)))
+    assert {said.format(name) for name in ("sbom.spdx.json", "sbom.cdx.json")} <= problems

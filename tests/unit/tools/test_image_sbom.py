@@ -1,0 +1,159 @@
+"""Bills of materials name what an image is made of, in two forms, and are the same each time."""
+
+import hashlib
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import image_sbom
+import sbom_formats
+from image_sbom import WrongBillError
+from sbom_formats import Component, Image
+
+pytestmark = pytest.mark.unit
+
+IMAGE = Image("iceberg-cdc-operator/spark", "1.2.3", "abc", "1980-01-01T00:00:00Z")
+SUMS = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("wheel", "other", "source")}
+LOCK = f"""\
+attrs==26.1.0 \\
+    --hash=sha256:{SUMS["other"]} \\
+    --hash=sha256:{SUMS["wheel"]}
+py_spark==4.1.4 ; python_version >= "3" \\
+    --hash=sha256:{SUMS["source"]}
+"""
+STATUS = """\
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9+deb12u10
+Description: GNU C Library
+ Status: is said in a text.
+
+Package: removed
+Status: deinstall ok config-files
+Architecture: all
+Version: 1
+"""
+COMPONENTS = [
+    Component("pypi", "attrs", "26.1.0", sha256=SUMS["wheel"]),
+    Component("deb", "libc6", "1:2.36-9+deb12u10", "debian", qualifiers="arch=amd64"),
+    Component("maven", "b", "2", "org.a", sha256=SUMS["other"], file="b-2.jar"),
+    # The same jar may lie there under two names.
+    Component("maven", "b", "2", "org.a", sha256=SUMS["other"], file="c.jar"),
+]
+
+
+def report(**installed: tuple[str, str]) -> str:
+    """What pip reports: name to version and checksum."""
+    return json.dumps(
+        {
+            "install": [
+                {
+                    "metadata": {"name": name, "version": version},
+                    "download_info": {"archive_info": {"hashes": {"sha256": digest}}},
+                }
+                for name, (version, digest) in installed.items()
+            ]
+        }
+    )
+
+
+def test_python_packages_have_the_checksum_of_the_lock() -> None:
+    # What pip built itself has another checksum than its source.
+    installed = report(attrs=("26.1.0", SUMS["wheel"]), Py_Spark=("4.1.4", "f" * 64))
+    assert list(image_sbom.python_packages(LOCK.replace("py_spark", "py-spark"), installed)) == [
+        Component("pypi", "attrs", "26.1.0", sha256=SUMS["wheel"]),
+        Component("pypi", "py-spark", "4.1.4", sha256=SUMS["source"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "installed", [{"attrs": ("26.1.0", "f" * 64)}, {"unknown": ("1", SUMS["wheel"])}]
+)
+def test_a_package_that_the_lock_does_not_have_ends_the_build(
+    installed: dict[str, tuple[str, str]],
+) -> None:
+    with pytest.raises(WrongBillError, match="is not in the lock"):
+        list(image_sbom.python_packages(LOCK, report(**installed)))
+
+
+def test_debian_packages_are_those_that_are_installed() -> None:
+    found = list(image_sbom.debian_packages(STATUS, 'ID=debian\nVERSION_ID="12"\n'))
+    qualifiers = "arch=amd64&distro=debian-12"
+    assert found == [Component("deb", "libc6", "2.36-9+deb12u10", "debian", qualifiers)]
+    assert found[0].purl == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?{qualifiers}"
+
+
+def jar(folder: Path, name: str, *properties: str) -> str:
+    """A jar with descriptions of Maven; its checksum."""
+    with zipfile.ZipFile(folder / name, "w") as made:
+        for number, text in enumerate(properties):
+            made.writestr(f"META-INF/maven/g/{number}/pom.properties", text)
+    return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+
+def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Path) -> None:
+    inner = "groupId=org.inner\nartifactId=inner\nversion=9\n"
+    own = "#Generated\r\ngroupId=org.own\r\nartifactId=own\r\nversion=3\r\n"
+    native = "groupId=io.netty\nartifactId=epoll\nversion=4.2.7.Final\n"
+    locked = jar(tmp_path, "a-1.jar", inner)
+    jar(tmp_path, "epoll-4.2.7.Final-linux-x86_64.jar", native)
+    jar(tmp_path, "own-3.jar", inner, own)
+    jar(tmp_path, "scala-library-2.13.17.jar")
+    jar(tmp_path, "strange.jar")
+    lock = f"# jars\nspark org.a:a:1 a-1.jar {locked}\n"
+    found = [(each.file, each.purl) for each in image_sbom.jars(tmp_path, lock)]
+    assert found == [
+        ("a-1.jar", "pkg:maven/org.a/a@1"),
+        (
+            "epoll-4.2.7.Final-linux-x86_64.jar",
+            "pkg:maven/io.netty/epoll@4.2.7.Final?classifier=linux-x86_64",
+        ),
+        ("own-3.jar", "pkg:maven/org.own/own@3"),
+        ("scala-library-2.13.17.jar", "pkg:generic/scala-library@2.13.17"),
+        ("strange.jar", "pkg:generic/strange"),
+    ]
+    assert {each.sha256 for each in image_sbom.jars(tmp_path, lock)} >= {locked}
+
+
+def test_both_forms_name_the_same_components_whatever_their_order() -> None:
+    for render in (sbom_formats.spdx, sbom_formats.cyclonedx):
+        text = render(IMAGE, COMPONENTS)
+        assert text == render(IMAGE, reversed(COMPONENTS))
+        assert sbom_formats.purls(json.loads(text)) == {each.purl for each in COMPONENTS}
+        assert sbom_formats.files(json.loads(text)) == {"b-2.jar", "c.jar"}
+        other = json.loads(render(IMAGE, COMPONENTS[:1]))
+        key = "documentNamespace" if "packages" in other else "serialNumber"
+        assert other[key] != json.loads(text)[key]
+
+
+def test_spdx_has_what_its_schema_demands() -> None:
+    bill: dict[str, Any] = json.loads(sbom_formats.spdx(IMAGE, COMPONENTS))
+    assert bill["spdxVersion"] == "SPDX-2.3"
+    assert bill["dataLicense"] == "CC0-1.0"
+    assert bill["SPDXID"] == "SPDXRef-DOCUMENT"
+    assert bill["creationInfo"]["created"] == IMAGE.created
+    ids = [each["SPDXID"] for each in bill["packages"]]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", each) for each in ids)
+    assert {each["downloadLocation"] for each in bill["packages"]} == {"NOASSERTION"}
+    related = [each["relatedSpdxElement"] for each in bill["relationships"]]
+    assert related == ids
+    sums = [each for package in bill["packages"] for each in package.get("checksums", ())]
+    assert all(re.fullmatch("[0-9a-f]{64}", each["checksumValue"]) for each in sums)
+
+
+def test_cyclonedx_has_what_its_schema_demands() -> None:
+    bill: dict[str, Any] = json.loads(sbom_formats.cyclonedx(IMAGE, COMPONENTS))
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
+    assert bill["metadata"]["timestamp"] == IMAGE.created
+    references = [each["bom-ref"] for each in bill["components"]]
+    assert len(set(references)) == len(references)
+    whole, *parts = bill["dependencies"]
+    assert whole == {"ref": bill["metadata"]["component"]["bom-ref"], "dependsOn": references}
+    assert [each["ref"] for each in parts] == references

@@ -1,0 +1,142 @@
+"""Writes the bills of materials of an image while it is built, from locks and what lies in it.
+
+    image_sbom.py IMAGE VERSION REVISION CREATED --into FOLDER --lock FILE --report FILE
+                  [--jars-lock FILE --jars FOLDER]
+
+Python packages have the checksums of the lock, jars those of their files, and Debian packages the
+version that dpkg knows. Runs in a stage of the Dockerfile with nothing but Python.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sbom_formats
+from sbom_formats import Component, Image
+
+OURS = "iceberg-cdc-operator"
+_DPKG_STATUS = Path("/var/lib/dpkg/status")
+_OS_RELEASE = Path("/etc/os-release")
+_JAR = re.compile(r"(?P<name>.+?)-(?P<version>v?\d[^/]*)\.jar")
+
+
+class WrongBillError(Exception):
+    """What was installed is not what the lock says."""
+
+
+def python_packages(lock: str, report: str) -> Iterator[Component]:
+    """Yield what pip installed by its report, with the checksum that the lock has for it.
+
+    WrongBillError where the lock has none: a package that pip built itself must be locked by one
+    file, its source.
+    """
+    locked = {
+        (normalised(name), version): re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)
+        for name, version, hashes in re.findall(
+            r"^([A-Za-z0-9._-]+)==([^ ;\\]+)[^\n]*((?:\n +--hash=\S+(?: \\)?)*)", lock, re.MULTILINE
+        )
+    }
+    for each in json.loads(report)["install"]:
+        name, version = normalised(each["metadata"]["name"]), each["metadata"]["version"]
+        known = locked.get((name, version), [])
+        archive = each["download_info"].get("archive_info", {})
+        found = archive.get("hashes", {}).get("sha256", archive.get("hash", "").rpartition("=")[2])
+        if found not in known and len(known) != 1:
+            raise WrongBillError(f"{name} {version} with SHA-256 {found} is not in the lock")
+        yield Component("pypi", name, version, sha256=found if found in known else known[0])
+
+
+def debian_packages(status: str, release: str) -> Iterator[Component]:
+    """Yield what dpkg's status names as installed."""
+    named = re.search(r'^VERSION_ID="?([^"\n]+)"?$', release, re.MULTILINE)
+    distribution = f"&distro=debian-{named[1]}" if named else ""
+    for paragraph in status.split("\n\n"):
+        fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
+        if fields.get("Status", "").endswith(" installed"):
+            qualifiers = f"arch={fields['Architecture']}{distribution}"
+            name, version = fields["Package"], fields["Version"]
+            yield Component("deb", name, version, "debian", qualifiers=qualifiers)
+
+
+def jars(folder: Path, lock: str) -> Iterator[Component]:
+    """Yield each jar of the folder: by the lock's coordinates, its own, or its file name."""
+    lines = (line.split() for line in lock.splitlines() if not line.startswith("#"))
+    locked = {fields[3]: fields[1] for fields in lines if len(fields) == 4}
+    for jar in sorted(folder.glob("*.jar")):
+        digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+        group, name, version, classifier = _coordinates(jar, locked.get(digest, ""))
+        kind = "maven" if group else "generic"
+        qualifiers = f"classifier={classifier}" if classifier else ""
+        yield Component(kind, name, version, group, qualifiers, digest, jar.name)
+
+
+def normalised(name: str) -> str:
+    """The name of a Python package as package URLs and pip compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _coordinates(jar: Path, locked: str) -> tuple[str, str, str, str]:
+    """Group, artifact, version and classifier; the group is empty where nothing tells it."""
+    if locked:
+        group, name, version, *more = locked.split(":")
+        return group, name, version, "".join(more)
+    with zipfile.ZipFile(jar) as content:
+        for member in content.namelist():
+            if re.fullmatch(r"META-INF/maven/[^/]+/[^/]+/pom\.properties", member):
+                text = content.read(member).decode(errors="replace")
+                found = dict(re.findall(r"^(\w+)\s*=\s*(\S+)\s*$", text, re.MULTILINE))
+                name, version = found.get("artifactId", ""), found.get("version", "")
+                # A jar may hold others whole: only its own description begins as its name does.
+                own = re.fullmatch(rf"{re.escape(f'{name}-{version}')}(?:-(.+))?\.jar", jar.name)
+                if own and "groupId" in found:
+                    return found["groupId"], name, version, own[1] or ""
+    by_name = _JAR.fullmatch(jar.name)
+    return ("", by_name["name"], by_name["version"], "") if by_name else ("", jar.stem, "", "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write both bills; 1 with a sentence where lock and image differ."""
+    options = _parser().parse_args(arguments)
+    image = Image(f"{OURS}/{options.image}", options.version, options.revision, options.created)
+    lock, report = (file.read_text(encoding="utf-8") for file in (options.lock, options.report))
+    try:
+        components = [
+            Component("pypi", OURS, options.version),
+            *python_packages(lock, report),
+            *debian_packages(
+                _DPKG_STATUS.read_text(encoding="utf-8"), _OS_RELEASE.read_text(encoding="utf-8")
+            ),
+        ]
+        if options.jars:
+            components += jars(options.jars, options.jars_lock.read_text(encoding="utf-8"))
+    except WrongBillError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    options.into.mkdir(parents=True, exist_ok=True)
+    bills = {
+        sbom_formats.SPDX_FILE: sbom_formats.spdx,
+        sbom_formats.CYCLONEDX_FILE: sbom_formats.cyclonedx,
+    }
+    for name, render in bills.items():
+        (options.into / name).write_text(render(image, components), encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("image", "version", "revision", "created"):
+        parser.add_argument(name)
+    for name in ("--into", "--lock", "--report"):
+        parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--jars-lock", type=Path)
+    parser.add_argument("--jars", type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

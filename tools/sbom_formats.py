@@ -1,0 +1,195 @@
+"""Bills of materials in their two forms, SPDX 2.3 and CycloneDX 1.6, both as JSON.
+
+Pure: the same components give the same text, since identifiers are made from what is described and
+the date is given. Knows no image and no lock; needs nothing but Python, because it runs while an
+image is built.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+SPDX_FILE = "sbom.spdx.json"
+CYCLONEDX_FILE = "sbom.cdx.json"
+_FILE_PROPERTY = "iceberg-cdc-operator:file"
+_ROOT = "SPDXRef-image"
+
+
+@dataclass(frozen=True, order=True)
+class Component:
+    """One part of an image."""
+
+    kind: str
+    """Type of the package URL: deb, generic, maven, pypi."""
+    name: str
+    version: str
+    namespace: str = ""
+    """Group of a Maven artifact, or the distribution of a Debian package."""
+    qualifiers: str = ""
+    """Of the package URL, as they stand in it."""
+    sha256: str = ""
+    """In hex, of the file that was installed; "" where none is recorded."""
+    file: str = ""
+    """Name of the file, for what is one file in the image."""
+
+    @property
+    def purl(self) -> str:
+        """The package URL, by which scanners find known weaknesses."""
+        parts = [quote(part, safe="") for part in (self.namespace, self.name) if part]
+        version = f"@{quote(self.version, safe='')}" if self.version else ""
+        tail = f"?{self.qualifiers}" if self.qualifiers else ""
+        return f"pkg:{self.kind}/{'/'.join(parts)}{version}{tail}"
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a bill describes."""
+
+    name: str
+    version: str
+    revision: str
+    created: str
+    """Date in RFC 3339, UTC."""
+
+
+def spdx(image: Image, components: Iterable[Component]) -> str:
+    """Render SPDX 2.3: one package for the image, which contains one for each component."""
+    parts = sorted(components)
+    packages = [_spdx_package(component) for component in parts]
+    relations = [("SPDXRef-DOCUMENT", "DESCRIBES", _ROOT)]
+    relations += [(_ROOT, "CONTAINS", package["SPDXID"]) for package in packages]
+    return _text(
+        {
+            "spdxVersion": "SPDX-2.3",
+            "dataLicense": "CC0-1.0",
+            "SPDXID": "SPDXRef-DOCUMENT",
+            "name": f"{image.name}-{image.version}",
+            "documentNamespace": f"urn:uuid:{_identifier('spdx', image, parts)}",
+            "creationInfo": {
+                "created": image.created,
+                "creators": [f"Tool: iceberg-cdc-operator-{image.version}"],
+            },
+            "packages": [
+                {
+                    "SPDXID": _ROOT,
+                    "name": image.name,
+                    "versionInfo": image.version,
+                    "primaryPackagePurpose": "CONTAINER",
+                    "downloadLocation": "NOASSERTION",
+                    "filesAnalyzed": False,
+                    "sourceInfo": f"built from revision {image.revision}",
+                },
+                *packages,
+            ],
+            "relationships": [
+                {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
+                for one, kind, other in relations
+            ],
+        }
+    )
+
+
+def cyclonedx(image: Image, components: Iterable[Component]) -> str:
+    """Render CycloneDX 1.6: the image as the subject, which depends on each component."""
+    parts = sorted(components)
+    subject = f"{image.name}@{image.version}"
+    return _text(
+        {
+            "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.6",
+            "serialNumber": f"urn:uuid:{_identifier('cyclonedx', image, parts)}",
+            "version": 1,
+            "metadata": {
+                "timestamp": image.created,
+                "component": {
+                    "type": "container",
+                    "bom-ref": subject,
+                    "name": image.name,
+                    "version": image.version,
+                    "properties": [
+                        {"name": "iceberg-cdc-operator:revision", "value": image.revision}
+                    ],
+                },
+            },
+            "components": [_cyclonedx_component(component) for component in parts],
+            "dependencies": [
+                {"ref": subject, "dependsOn": [_reference(component) for component in parts]},
+                *({"ref": _reference(component)} for component in parts),
+            ],
+        }
+    )
+
+
+def purls(bill: Mapping[str, Any]) -> set[str]:
+    """The package URLs of a bill in either form."""
+    if "components" in bill:
+        return {part["purl"] for part in bill["components"]}
+    references = (each for part in bill["packages"] for each in part.get("externalRefs", ()))
+    return {each["referenceLocator"] for each in references}
+
+
+def files(bill: Mapping[str, Any]) -> set[str]:
+    """The names of the files that a bill in either form describes one by one."""
+    if "components" in bill:
+        noted = (each for part in bill["components"] for each in part.get("properties", ()))
+        return {each["value"] for each in noted if each["name"] == _FILE_PROPERTY}
+    return {part["packageFileName"] for part in bill["packages"] if "packageFileName" in part}
+
+
+def _spdx_package(component: Component) -> dict[str, Any]:
+    package: dict[str, Any] = {
+        "SPDXID": f"SPDXRef-{re.sub(r'[^A-Za-z0-9.-]', '-', _reference(component))}",
+        "name": component.name,
+        "versionInfo": component.version,
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": False,
+        "externalRefs": [
+            {
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": component.purl,
+            }
+        ],
+    }
+    if component.file:
+        package["packageFileName"] = component.file
+    if component.sha256:
+        package["checksums"] = [{"algorithm": "SHA256", "checksumValue": component.sha256}]
+    return package
+
+
+def _cyclonedx_component(component: Component) -> dict[str, Any]:
+    part: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": _reference(component),
+        "name": component.name,
+        "version": component.version,
+        "purl": component.purl,
+    }
+    if component.kind == "maven":
+        part["group"] = component.namespace
+    if component.file:
+        part["properties"] = [{"name": _FILE_PROPERTY, "value": component.file}]
+    if component.sha256:
+        part["hashes"] = [{"alg": "SHA-256", "content": component.sha256}]
+    return part
+
+
+def _reference(component: Component) -> str:
+    """Name of a component in its bill: one jar may lie in an image under two names."""
+    return f"{component.purl}#{component.file}" if component.file else component.purl
+
+
+def _identifier(form: str, image: Image, parts: Sequence[Component]) -> uuid.UUID:
+    digest = hashlib.sha256(repr((form, image, parts)).encode()).digest()
+    return uuid.UUID(bytes=digest[:16], version=5)
+
+
+def _text(bill: Mapping[str, Any]) -> str:
+    return json.dumps(bill, indent=1) + "\n"
