@@ -14,8 +14,8 @@ each; nothing else raises them. This module knows no foreign library.
       TableError              stalls one table, the others go on
         Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
         FilterInvalid  UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing
-        FileUnreadable  DeadLetterLimit  TargetReadOnly  StateCorrupt  Unauthorized
-        CatalogInvalid  MappingInvalid
+        FileUnreadable  DeadLetterLimit  TargetReadOnly  TargetInvalid  StateCorrupt
+        Unauthorized  CatalogInvalid  MappingInvalid
       RunError                the run itself, before or beside its tables
         Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
           DriverLost          nothing of the run can go on
@@ -205,6 +205,13 @@ class DeadLetterLimit(TableError):
 
 class TargetReadOnly(TableError):
     """The index or cluster refuses writes by a block."""
+
+    failure_class = FailureClass.TARGET_UNAVAILABLE
+    who_acts = WhoActs.SEARCH_ADMIN
+
+
+class TargetInvalid(TableError):
+    """An index is not what was made: its settings, mapping, pipeline or template change rows."""
 
     failure_class = FailureClass.TARGET_UNAVAILABLE
     who_acts = WhoActs.SEARCH_ADMIN

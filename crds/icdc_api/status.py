@@ -79,6 +79,7 @@ class TableReason(StrEnum):
     FILE_UNREADABLE = "FileUnreadable"
     DEAD_LETTER_LIMIT = "DeadLetterLimit"
     TARGET_READ_ONLY = "TargetReadOnly"
+    TARGET_INVALID = "TargetInvalid"
     STATE_CORRUPT = "StateCorrupt"
     UNAUTHORIZED = "Unauthorized"
     CATALOG_INVALID = "CatalogInvalid"
@@ -192,6 +193,9 @@ class TableStatus(ApiModel):
     """Why the table does not advance; absent when it does."""
     message: Message | None = None
     """Why it does not advance and what to do next."""
+    alias_restored_at: Timestamp | None = None
+    """When the last run put the alias back, which somebody else had moved or removed; absent when
+    it did not have to."""
     verification: Verification | None = None
     """What the last comparison by `spec.resync` found; absent when none was made."""
 

@@ -162,6 +162,11 @@ class TableContext:
             max_dead_letters=letters.max_rows,
         )
 
+    def is_superseded(self) -> bool:
+        """Whether the state document names another run now, or is gone."""
+        stored = self.store.load(self.alias)
+        return stored is None or stored.document.owner != self.owner
+
     def outwait_older_runs(self) -> None:
         """Returns when no request of an older run can arrive any more; waits once per process.
 
@@ -176,7 +181,8 @@ class TableContext:
         """Writes the lines; on return no request of this batch can still be under way."""
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
-        result = write(lines, self.target(intent, version))
+        target = self.target(intent, version)
+        result = write(lines, target, is_superseded=self.is_superseded)
         if result.ambiguous or failed_before:
             wait_until_quiet(self.client, self.alias)
         self.unsettled.clear()

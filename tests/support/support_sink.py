@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from icdc_spark.opensearch.bulk import BulkTarget
+from icdc_api.errors import IcdcError
+from icdc_spark.opensearch.bulk import BulkTarget, write_batches
 from icdc_spark.opensearch.connection import Connection
 from icdc_spark.opensearch.indices import Ownership
+from icdc_spark.opensearch.refusals import finish_refused
+from icdc_spark.opensearch.result import PartitionResult
 from icdc_spark.state import base_version
 
 OWNER = Ownership(pipeline="default/shop", alias="orders")
@@ -36,6 +39,18 @@ def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
         "retry_seconds": 20.0,
     }
     return BulkTarget(**(values | changes))  # type: ignore[arg-type]
+
+
+def write(url: str, lines: Sequence[Line], ordinal: int = 1, **changes: object) -> PartitionResult:
+    """What a task and then the driver do with one batch; an error of either is in the result."""
+    aim = target(url, ordinal, **changes)
+    result = write_batches(batches(lines), aim)
+    try:
+        finish_refused(result, aim)
+    except IcdcError as error:
+        result.error = None
+        result.fail(error)
+    return result
 
 
 def upsert(key: str, source: object, ordinal: int = 1, *, expect: str = "c") -> Line:

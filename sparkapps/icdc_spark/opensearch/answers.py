@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from icdc_api.errors import Gap
-from icdc_spark.opensearch.verdict import ItemAnswer
+from icdc_spark.opensearch.verdict import DROPPED, ItemAnswer
 
 _STATUS = re.compile(r'"status":(\d+)')
 _ERROR = '"error":'
+_NOOP = '"noop"'
+"""The result of a document that an ingest pipeline dropped: a success that wrote nothing."""
 
 
 class UnreadableAnswerError(Exception):
@@ -38,7 +40,8 @@ def read(text: str, operations: int) -> ItemAnswers:
     """
     # Quotes inside a reason are escaped, so neither pattern can match within a text.
     statuses = np.fromiter(map(int, _STATUS.findall(text)), dtype=np.int16)
-    if text.count(_ERROR) == 1 and len(statuses) == operations + 1:
+    clean = text.count(_ERROR) == 1 and _NOOP not in text
+    if clean and len(statuses) == operations + 1:
         _check_guard(int(statuses[0]), text[: text.index("}}")])
         return ItemAnswers(statuses[1:])
     return _read_objects(text, operations)
@@ -54,11 +57,17 @@ def _read_objects(text: str, operations: int) -> ItemAnswers:
     guard = items.pop(0)
     _check_guard(guard["status"], json.dumps(guard))
     statuses = np.fromiter((item["status"] for item in items), dtype=np.int16, count=operations)
-    failed = {n: _item(item) for n, item in enumerate(items) if "error" in item}
+    failed = {n: _item(item) for n, item in enumerate(items) if "error" in item or _dropped(item)}
     return ItemAnswers(statuses, failed)
 
 
+def _dropped(item: dict[str, Any]) -> bool:
+    return item.get("result") == "noop"
+
+
 def _item(item: dict[str, Any]) -> ItemAnswer:
+    if _dropped(item):
+        return ItemAnswer(item["status"], DROPPED)
     error = item["error"]
     if not isinstance(error, dict):
         return ItemAnswer(item["status"], "unknown", str(error))

@@ -67,7 +67,7 @@ class _Attempt:
 class Courier:
     """Sends requests to an endpoint; shared by the threads of a task. Times in seconds.
 
-    `watched`: ids whose being written is to be reported.
+    `watched`: ids whose being written is to be reported. `outranked_is_foreign`: see BulkTarget.
     """
 
     endpoint: BulkEndpoint
@@ -77,6 +77,7 @@ class Courier:
     stopped: Event
     retry_seconds: float
     watched: frozenset[str] = frozenset()
+    outranked_is_foreign: bool = False
 
     def deliver(self, index: str, operations: Operations, into: Delivered) -> None:
         """Fills `into`, also when it raises: Throttled, TargetUnavailable, Fenced, Gap, …"""
@@ -172,7 +173,7 @@ class Courier:
         retry = []
         for position, answer in answers.failed.items():
             expect = done.expects[position : position + 1]
-            verdict = judge(answer, expect=expect, version=self.version, connection=self.connection)
+            verdict = self._judge(answer, expect)
             if verdict is Verdict.ALREADY_APPLIED:
                 result.already_applied += 1
                 applied[position] = True
@@ -186,6 +187,15 @@ class Courier:
             ids = map(done.document_id, np.flatnonzero(applied).tolist())
             into.written.extend(each for each in ids if each in self.watched)
         return retry
+
+    def _judge(self, answer: ItemAnswer, expect: bytes) -> Verdict:
+        return judge(
+            answer,
+            expect=expect,
+            version=self.version,
+            connection=self.connection,
+            outranked_is_foreign=self.outranked_is_foreign,
+        )
 
     def _refuse(self, operation: Operations, answer: ItemAnswer, into: Delivered) -> None:
         if operation.expects == DELETE:

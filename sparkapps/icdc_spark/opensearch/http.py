@@ -13,7 +13,11 @@ from icdc_api.errors import IcdcError
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.errors import translate
 
-FILTER_PATH = "errors,items.*.status,items.*.error"
+PARAMS = {
+    "filter_path": "errors,items.*.status,items.*.error,items.*.result",
+    # Whatever default pipeline the index got since it was made: a document is its row.
+    "pipeline": "_none",
+}
 _EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
 
@@ -63,7 +67,7 @@ class BulkEndpoint:
             status, headers, text = node.perform_request(
                 "POST",
                 f"/{quote(index, safe='')}/_bulk",
-                params={"filter_path": FILTER_PATH},
+                params=PARAMS,
                 body=GUARD + body,
                 headers=self._headers,
                 ignore=_EVERY_STATUS,

@@ -36,7 +36,8 @@ class Samples:
 class PartitionResult:
     """Counts of operations by what became of them, and the error that ended the partition.
 
-    `suspects`: operations expected to create that the index answered with "updated".
+    `refused`: the ids of the dead letters by their error type. `suspects`: operations expected to
+    create that the index answered with "updated".
     `ambiguous`: some request went unanswered and may be applied later.
     """
 
@@ -45,6 +46,7 @@ class PartitionResult:
     already_applied: int = 0
     foreign_edits: Samples = field(default_factory=Samples)
     dead_letters: int = 0
+    refused: dict[str, list[str]] = field(default_factory=dict)
     resolved: int = 0
     suspects: Samples = field(default_factory=Samples)
     bytes: int = 0
@@ -64,12 +66,19 @@ class PartitionResult:
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if isinstance(mine, Samples):
                 mine.merge(theirs)
+            elif each.name == "refused":
+                for kind, ids in theirs.items():
+                    mine.setdefault(kind, []).extend(ids)
             elif each.name == "error":
                 self.error = mine or theirs
             elif each.name == "ambiguous":
                 self.ambiguous = mine or theirs
             else:
                 setattr(self, each.name, mine + theirs)
+
+    def error_is(self, kind: type[IcdcError]) -> bool:
+        """Whether the recorded error is of exactly this class."""
+        return self.error is not None and self.error[0] == kind.__name__
 
     def raise_error(self) -> None:
         """Raises the recorded error as what it was."""

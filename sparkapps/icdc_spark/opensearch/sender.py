@@ -4,6 +4,7 @@ The one place that knows both. It must not know Arrow, Spark or HTTP.
 """
 
 import json
+from collections.abc import Sequence
 from threading import Event, Lock
 
 from icdc_api import naming
@@ -16,7 +17,14 @@ from icdc_spark.opensearch.delivery import Courier, Delivered, Refused
 from icdc_spark.opensearch.gate import Gate
 from icdc_spark.opensearch.http import BulkEndpoint
 from icdc_spark.opensearch.indices import Ownership
-from icdc_spark.opensearch.operations import CREATE, DELETE, Operations, delete_entry, operations
+from icdc_spark.opensearch.operations import (
+    CREATE,
+    DELETE,
+    MAX_OPERATIONS,
+    Operations,
+    delete_entry,
+    operations,
+)
 from icdc_spark.opensearch.result import PartitionResult
 from icdc_spark.opensearch.target import BulkTarget
 from icdc_spark.opensearch.tasks import opaque_id
@@ -45,7 +53,7 @@ class Sender:
             courier = self._courier(self._target.known_dead_letter_ids)
             courier.deliver(self._target.index, requested, delivered)
             if delivered.refused:
-                self._bury(delivered.refused, delivered.result)
+                self._store_letters(delivered.refused, delivered.result)
             if delivered.written:
                 self._resolve(delivered.written, delivered.result)
         except IcdcError as error:
@@ -57,6 +65,15 @@ class Sender:
     def max_in_flight(self) -> int:
         """How many requests may be under way at a time."""
         return self._target.max_in_flight
+
+    @property
+    def _aside_version(self) -> int:
+        """What dead letters are stored and older documents removed with: one below the batch's.
+
+        Above every version of an older batch, and such that the batch, repeated when its row is
+        taken, writes the document and removes the letter.
+        """
+        return self._target.version - 1
 
     def stop(self) -> None:
         """Ends every wait for another attempt; what is under way is answered or fails."""
@@ -75,18 +92,28 @@ class Sender:
             stopped=self._stopped,
             retry_seconds=self._target.retry_seconds,
             watched=watched,
+            outranked_is_foreign=self._target.outranked_is_foreign,
         )
 
-    def _bury(self, refused: list[Refused], result: PartitionResult) -> None:
-        """Stores the refused rows, then removes older documents under their ids.
+    def remove_older(self, ids: Sequence[str]) -> PartitionResult:
+        """Removes what the index still holds under the ids of refused rows; its traffic."""
+        result = PartitionResult()
+        for start in range(0, len(ids), MAX_OPERATIONS):
+            part = ids[start : start + MAX_OPERATIONS]
+            self._aside(self._target.index, self._deletes(part, self._aside_version), result)
+        return result
+
+    def _store_letters(self, refused: list[Refused], result: PartitionResult) -> None:
+        """Stores the refused rows; older documents under their ids are removed by the driver.
 
         In this order a crash between leaves an old document, which the replay removes; the other
-        order could lose the only trace of a row.
+        order could lose the only trace of a row. And the driver sees the whole batch: where most
+        of it is refused, the fault is not in the rows and nothing may be removed.
         """
         self._check_limit(refused)
         self._ensure_letters_index()
         target = self._target
-        origin = Origin(target.table, target.snapshot_id, target.ordinal, target.version)
+        origin = Origin(target.table, target.snapshot_id, target.ordinal, self._aside_version)
         letters = [
             dead_letters.letter(each.document_id, each.operation.document(0), each.answer, origin)
             for each in refused
@@ -95,9 +122,9 @@ class Sender:
         stored = self._aside(name, operations(letters, CREATE * len(letters)), result)
         if stored.refused:
             raise Bug(f"A dead letter was refused by {name!r} ({stored.refused[0].answer.kind}).")
-        ids = [each.document_id for each in refused]
-        self._aside(target.index, self._deletes(ids), result)
         result.dead_letters += len(refused)
+        for each in refused:
+            result.refused.setdefault(each.answer.kind, []).append(each.document_id)
 
     def _check_limit(self, refused: list[Refused]) -> None:
         target = self._target
@@ -134,14 +161,14 @@ class Sender:
         """Removes dead letters of older batches under ids that were written or deleted now."""
         try:
             name = naming.dead_letters_index(self._target.alias)
-            removed = self._aside(name, self._deletes(ids), result)
+            removed = self._aside(name, self._deletes(ids, self._target.version), result)
         except Gap:
             # Somebody removed the dead letters: there is nothing left to resolve.
             return
         result.resolved += removed.result.deleted
 
-    def _deletes(self, ids: list[str]) -> Operations:
-        entries = [delete_entry(each, self._target.version) for each in ids]
+    def _deletes(self, ids: Sequence[str], version: int) -> Operations:
+        entries = [delete_entry(each, version) for each in ids]
         return operations(entries, DELETE * len(ids))
 
     def _aside(self, index: str, extra: Operations, result: PartitionResult) -> Delivered:

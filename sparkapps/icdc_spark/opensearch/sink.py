@@ -3,17 +3,18 @@
 It must not know what the operations mean for Iceberg, nor when a batch may be advanced.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from icdc_api.errors import DeadLetterLimit
+from icdc_api.errors import DeadLetterLimit, Fenced
 from icdc_spark.opensearch import dead_letters
 from icdc_spark.opensearch.bulk import write_batches
 from icdc_spark.opensearch.connection import client
+from icdc_spark.opensearch.refusals import finish_refused
 from icdc_spark.opensearch.result import PartitionResult, Samples
 from icdc_spark.opensearch.target import BulkTarget
 
@@ -44,20 +45,29 @@ class BatchResult:
     ambiguous: bool = False
 
 
-def write(lines: DataFrame, target: BulkTarget) -> BatchResult:
+def write(
+    lines: DataFrame, target: BulkTarget, *, is_superseded: Callable[[], bool]
+) -> BatchResult:
     """Writes every operation of `lines` (columns `line`, `expect`) to the target.
 
     Returns when each is acknowledged or a dead letter; raises the first error of ours otherwise.
     The caller has checked the identity of the index. After an error some request may still be
     under way: before anything newer than this ordinal is written, also by a later attempt that
     itself was not ambiguous, the caller waits until the index is quiet.
+
+    `is_superseded` tells whether a newer run has taken over, asked when a document has a version
+    above the batch's: without such a run it is a write of somebody else.
     """
     admin = client(target.connection)
     try:
         known = dead_letters.known_ids(admin, target.alias)
         ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | known)
         total = _run(lines, ready)
-        total.raise_error()
+        if total.error_is(Fenced) and not is_superseded():
+            ready = replace(ready, outranked_is_foreign=True)
+            total = _run(lines, ready)
+            total.ambiguous = True
+        finish_refused(total, ready)
         letters = dead_letters.count(admin, target.alias) if known or total.dead_letters else 0
     finally:
         admin.close()

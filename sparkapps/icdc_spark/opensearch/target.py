@@ -15,6 +15,7 @@ class BulkTarget:
 
     `version` is that of every operation in the lines. `retry_seconds` bounds the time without
     progress after a failure. `known_dead_letter_ids` are resolved when their key is written.
+    `outranked_is_foreign`: no newer run exists, so a higher version is somebody else's write.
     """
 
     connection: Connection
@@ -32,3 +33,4 @@ class BulkTarget:
     dead_letter_policy: DeadLetterPolicy = DeadLetterPolicy.INDEX
     max_dead_letters: int = 10_000
     known_dead_letter_ids: frozenset[str] = frozenset()
+    outranked_is_foreign: bool = False

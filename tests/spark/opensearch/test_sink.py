@@ -4,15 +4,21 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import support_sink as sink
-from icdc_api.errors import DeadLetterLimit, Gap, TargetReadOnly
+from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
 from icdc_spark.opensearch import indices, scan
+from icdc_spark.opensearch import sink as spark_sink
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.indices import PhysicalIndex
-from icdc_spark.opensearch.sink import write
+from icdc_spark.opensearch.sink import BatchResult
+from icdc_spark.opensearch.target import BulkTarget
 from icdc_spark.state import base_version
 from support_opensearch import call, documents
 
 pytestmark = pytest.mark.spark
+
+
+def write(lines: DataFrame, target: BulkTarget, *, newer_run: bool = False) -> BatchResult:
+    return spark_sink.write(lines, target, is_superseded=lambda: newer_run)
 
 
 def documents_of(spark: SparkSession, count: int, ordinal: int, expect: str = "c") -> DataFrame:
@@ -80,7 +86,7 @@ def test_the_limit_of_dead_letters_holds_over_all_partitions(
     spark: SparkSession, clean_indices: str, index: PhysicalIndex
 ) -> None:
     bad = documents_of(spark, 12, 1).selectExpr(
-        "cast(replace(cast(line as string), '\"v\":', '\"other\":') as binary) as line", "expect"
+        'cast(replace(cast(line as string), \'"v":\', \'"v":"x\') as binary) as line', "expect"
     )
     target = sink.target(clean_indices, max_dead_letters=5)
     with pytest.raises(DeadLetterLimit, match=r"deadLetters.maxRows \(5\)"):
@@ -101,3 +107,48 @@ def test_an_error_of_a_task_is_raised_as_ours(
     call(clean_indices, "PUT", f"/{index.name}/_settings", {"index.blocks.write": True})
     with pytest.raises(TargetReadOnly, match="remove the block"):
         write(lines, target)
+
+
+@pytest.mark.parametrize("newer_run", [False, True])
+def test_versions_above_ours_are_somebody_elses_unless_a_newer_run_wrote_them(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex, newer_run: bool
+) -> None:
+    """As of a job that writes with its clock's milliseconds as external versions."""
+    path = f"/{index.name}/_doc/k7?version=1800000000000&version_type=external"
+    assert call(clean_indices, "PUT", path, {"v": -1}).status == 201
+    lines, target = documents_of(spark, 5_000, 1), sink.target(clean_indices, max_bytes=20_000)
+    if newer_run:
+        with pytest.raises(Fenced, match="written by a newer batch"):
+            write(lines, target, newer_run=True)
+        return
+    result = write(lines, target)
+    assert (result.foreign_edits.count, result.foreign_edits.ids) == (1, ["k7"])
+    assert result.upserted + result.already_applied == 4_999
+    assert documents(clean_indices, index.name)["k7"] == (1800000000000, {"v": -1})
+
+
+def test_a_batch_that_is_refused_for_the_most_part_removes_nothing(
+    spark: SparkSession, clean_indices: str, index: PhysicalIndex
+) -> None:
+    """Also when each task has only a part of it, and the rows are refused in many requests."""
+    count = 2_000
+    write(documents_of(spark, count, 1), sink.target(clean_indices))
+    before = documents(clean_indices, index.name)
+    bad = documents_of(spark, count, 2, "u").selectExpr(
+        'cast(replace(cast(line as string), \'"v":\', \'"v":"x\') as binary) as line', "expect"
+    )
+    target = sink.target(clean_indices, 2, max_bytes=4_000)
+    with pytest.raises(TargetInvalid, match=r"refused 2000 of 2000 .* \(mapper_parsing_exc"):
+        write(bad.repartition(4), target)
+    assert documents(clean_indices, index.name) == before
+    # The share counts, not the number alone.
+    mixed = documents_of(spark, count, 3, "u").union(
+        documents_of(spark, 150, 3).selectExpr(
+            "cast(replace(replace(cast(line as string), '\"v\":', '\"v\":\"x'), 'k', 'bad') "
+            "as binary) as line",
+            "expect",
+            "more",
+        )
+    )
+    result = write(mixed, sink.target(clean_indices, 3))
+    assert (result.upserted, result.dead_letters, result.dead_letters_total) == (count, 150, 150)
