@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.catalog import SecretSource
+from icdc_api.index_settings import harmful, qualified
 from icdc_api.problems import first_duplicate, not_allowed, problem, shown
 
 EMBEDDED = "embedded"
@@ -95,7 +96,8 @@ class OpenSearch(ApiModel):
     ] = Field(default_factory=dict)
     """Settings of the indices that are made, by their OpenSearch names, such as
     number_of_shards. Default empty: the cluster's own. A change takes effect with the next new
-    index; resync makes one."""
+    index; resync makes one. Refused are those under which the index would differ from its table:
+    pipelines, blocks, derived_source, append_only, gc_deletes, translog.durability async."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
     dead_letters: DeadLetters = DeadLetters()
@@ -118,6 +120,13 @@ class OpenSearch(ApiModel):
         twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
         if twice:
             raise not_allowed(twice[1], "a host is named once", "hosts", twice[0])
+        return self
+
+    @model_validator(mode="after")
+    def _index_keeps_its_promise(self) -> Self:
+        # Not in the CRD: CEL does not see the fields of an object without a schema.
+        for name, _, why in harmful(qualified(self.index_settings)):
+            raise problem(f"the setting is refused: {why}", "indexSettings", name)
         return self
 
 

@@ -16,6 +16,7 @@ from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, repeats
 from icdc_spark.opensearch.indices import Ownership, ownership, with_ownership
+from icdc_spark.opensearch.made import make
 from icdc_spark.opensearch.operations import index_entry
 from icdc_spark.opensearch.shards import require_all_shards
 from icdc_spark.opensearch.verdict import ItemAnswer
@@ -73,12 +74,12 @@ def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin
 def ensure_index(client: Client, owner: Ownership) -> None:
     """Makes the index if it is missing; AliasTaken if one of that name is not ours."""
     name = naming.dead_letters_index(owner.alias)
+    body: dict[str, Any] = {
+        "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
+        "mappings": with_ownership(_MAPPING, owner),
+    }
     try:
-        body = {
-            "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
-            "mappings": with_ownership(_MAPPING, owner),
-        }
-        client.indices.create(index=name, body=body)
+        make(client, name, body)
     except RequestError as error:
         if error_type(error.info) != "resource_already_exists_exception":
             raise

@@ -14,12 +14,12 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
+from icdc_api.index_settings import GC_DELETES, qualified
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import error_type, maps_errors, repeats
+from icdc_spark.opensearch.made import make
 from icdc_spark.opensearch.shards import require_all_shards
 
-GC_DELETES = "1h"
-"""How long versions of deleted documents are kept: the second line against resurrection."""
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
 SHOWN_FIELDS = 5
@@ -27,7 +27,6 @@ SHOWN_FIELDS = 5
 _EXPORT_SETTINGS = {
     "index.refresh_interval": "-1",
     "index.number_of_replicas": 0,
-    "index.gc_deletes": GC_DELETES,
 }
 
 
@@ -94,13 +93,13 @@ def create(
     """
     numbers = [_number(name) for name in owned_indices(client, owner.alias)]
     name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
-    settings = {**_qualified(index_settings), **_EXPORT_SETTINGS}
-    body = {"settings": settings, "mappings": with_ownership(mapping, owner)}
+    settings = {**qualified(index_settings), **_EXPORT_SETTINGS}
+    body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
-        client.indices.create(index=name, body=body)
+        made = make(client, name, body, alias=owner.alias)
     except RequestError as error:
         raise _not_created(name, error) from error
-    return PhysicalIndex(name, _uuid(client, name))
+    return PhysicalIndex(name, made.uuid)
 
 
 @repeats
@@ -141,10 +140,10 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     Without a setting of the user: the server's refresh, one replica. On a single node that leaves
     the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
     """
-    wanted = _qualified(index_settings)
+    wanted = qualified(index_settings)
     settings: dict[str, Any] = {
         "index.refresh_interval": wanted.get("index.refresh_interval"),
-        "index.gc_deletes": wanted.get("index.gc_deletes", GC_DELETES),
+        "index.gc_deletes": GC_DELETES,
     }
     if "index.auto_expand_replicas" not in wanted:
         settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
@@ -260,18 +259,3 @@ def _refusal(error: RequestError) -> str:
     told = error.info.get("error", {}) if isinstance(error.info, dict) else {}
     reason = told.get("reason") if isinstance(told, dict) else None
     return str(reason or error_type(error.info))[:300]
-
-
-def _qualified(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with flat names: `index.a.b`, however they were nested or shortened."""
-    flat: dict[str, Any] = {}
-
-    def visit(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                visit(f"{prefix}.{key}" if prefix else str(key), inner)
-        else:
-            flat[prefix if prefix.startswith("index.") else f"index.{prefix}"] = value
-
-    visit("", settings)
-    return flat

@@ -15,10 +15,11 @@ from icdc_api.errors import Fenced, Gap
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.errors import error_type, mapped_errors
+from icdc_spark.opensearch.made import make
 from icdc_spark.opensearch.retry import DRIVER_SECONDS, Answer, retrying
 from icdc_spark.state import StateDocument
 
-_BODY = {
+_BODY: dict[str, dict[str, Any]] = {
     "settings": {
         "index.hidden": True,
         "index.number_of_shards": 1,
@@ -96,7 +97,7 @@ class StateStore:
             if self._uuid is not None:
                 return
             try:
-                self._client.indices.create(index=STATE_INDEX, body=_BODY)
+                make(self._client, STATE_INDEX, _BODY)
             except RequestError as error:
                 # Two first runs at once: the index of the other one serves as well.
                 if error_type(error.info) != "resource_already_exists_exception":
@@ -128,7 +129,7 @@ class StateStore:
                     index=STATE_INDEX,
                     id=document.alias,
                     body=document.to_source(),
-                    params=condition,
+                    params={**condition, "pipeline": "_none"},
                 )
             except ConflictError as error:
                 return self._after_conflict(document, error)
