@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_api.errors import Gap
 from icdc_api.spec import Mode
 from icdc_spark import duplicates
+from icdc_spark.alias_watch import check_alias, keep_alias
 from icdc_spark.changelog import Batch, applied_state
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.changes import export_lines
@@ -30,12 +31,13 @@ from icdc_spark.diff.rows import ID, check_filter
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.opensearch import identity, indices
+from icdc_spark.opensearch.made import check_settings
 from icdc_spark.opensearch.scan import Scan, close_scan, open_scan, read_slice
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import Reader
 from icdc_spark.slots import slots
-from icdc_spark.state import Intent, IntentKind, Totals, base_version
+from icdc_spark.state import Intent, IntentKind, StateDocument, Totals, base_version
 from icdc_spark.table_run import TableRun
 
 SAMPLES = 20
@@ -75,6 +77,7 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     identity.check_identity(
         context.client, stored.document.index, recorded.index_uuid or "", recorded.shards
     )
+    _check_target(context, recorded, repair=repair)
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
     under_way = stored.document.intent is not None
@@ -99,6 +102,15 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
 
 def _is_streamed_only(context: TableContext) -> bool:
     return context.spec.mode is Mode.STREAM_ONLY
+
+
+def _check_target(context: TableContext, state: StateDocument, *, repair: bool) -> None:
+    """What a comparison of documents cannot see: where readers look, and settings made later."""
+    if repair:
+        keep_alias(context, state)
+    else:
+        check_alias(context, state)
+    check_settings(context.client, state.index or "")
 
 
 def finish_batch(run: TableRun) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import Bug
 from icdc_api.status import ExportProgress
 from icdc_spark import duplicates, pins
+from icdc_spark.alias_watch import require_owner
 from icdc_spark.changelog import applied_state
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.changes import export_lines
@@ -180,7 +181,12 @@ def _complete(work: ExportWork, stored: Stored) -> Stored:
 def _swap(work: ExportWork, stored: Stored) -> Stored:
     """Moves the alias and advances; either may be repeated."""
     context, intent = work.context, _intent(stored.document)
-    aliases.move_alias(context.client, context.ownership, intent.index)
+    aliases.move_alias(
+        context.client,
+        context.ownership,
+        intent.index,
+        require_owner=lambda: require_owner(context, stored.document),
+    )
     snapshot = work.table.require(int(intent.to)) if intent.to else None
     # What an older index refused says nothing about this one.
     dead_letters.purge_older(context.client, context.alias, intent.ordinal)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from icdc_api.errors import StateCorrupt
 from icdc_api.status import Duplicates, TableState
-from icdc_spark import batches, changelog, export, pins, steps
+from icdc_spark import alias_watch, batches, changelog, export, pins, steps
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.plan import planner
 from icdc_spark.diff.rows import check_filter
@@ -55,6 +55,8 @@ class TableRun:
         self._stored = self._stored or self._claim()
         look = self.look(self._stored)
         self._report(look)
+        if look.stored is not None and not self._is_export(look.step):
+            alias_watch.keep_alias(context, look.stored.document)
         look = replace(look, step=self._bounded(look))
         if look.step.kind in (StepKind.IDLE, StepKind.COMPLETE):
             self._settle(look)

@@ -128,6 +128,9 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     if new.state in in_place and was in (TableState.PENDING, TableState.EXPORTING):
         rows = new.export.rows if new.export is not None else 0
         yield Event("ExportCompleted", f"{new.name}: {rows} rows in {new.index}")
+    if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
+        text = f"{new.name}: alias {new.index} was moved or removed by somebody, and is back"
+        yield Event("AliasMoved", text, warning=True)
     if new.dead_letters > (0 if old is None else old.dead_letters):
         text = f"{new.name}: {new.dead_letters} rows are refused by the index"
         yield Event("DeadLetters", text, warning=True)

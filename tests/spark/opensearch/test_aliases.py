@@ -1,0 +1,182 @@
+"""The alias that readers use, when other hands are on it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import support_sink as sink
+from icdc_api.errors import AliasTaken, Fenced, TargetInvalid, TargetUnavailable
+from icdc_spark.opensearch import aliases, indices
+from icdc_spark.opensearch.connection import Client, Connection, client
+from icdc_spark.opensearch.indices import PhysicalIndex
+from support_faultproxy import FaultProxy
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+FILTER = {"term": {"s": "nl"}}
+FILTERED: dict[str, Any] = {
+    "filter": FILTER,
+    "index_routing": "1",
+    "search_routing": "1",
+    "is_hidden": True,
+}
+
+
+def ours() -> None:
+    """No other run has taken over."""
+
+
+@pytest.fixture
+def second(admin: Client, index: PhysicalIndex) -> PhysicalIndex:
+    """`orders-000002`, not yet served."""
+    aliases.move_alias(admin, sink.OWNER, index.name)
+    return indices.create(admin, sink.OWNER, sink.MAPPING, {})
+
+
+def pointing(url: str, alias: str) -> dict[str, Any]:
+    """By index: how the alias points to it."""
+    found = call(url, "GET", f"/_alias/{alias}").json
+    if "error" in found:
+        return {}
+    return {name: body["aliases"][alias] for name, body in found.items()}  # type: ignore[index]
+
+
+def change(url: str, *actions: dict[str, Any]) -> None:
+    answer = call(url, "POST", "/_aliases", {"actions": list(actions)})
+    assert answer.status == 200, answer.body
+
+
+def add(index: str, alias: str = "orders", **more: Any) -> dict[str, Any]:
+    return {"add": {"index": index, "alias": alias, **more}}
+
+
+def remove(index: str, alias: str = "orders") -> dict[str, Any]:
+    return {"remove": {"index": index, "alias": alias}}
+
+
+@pytest.mark.parametrize(
+    ("actions", "problem"),
+    [
+        pytest.param([remove("orders-000001")], "was missing", id="removed"),
+        pytest.param(
+            [remove("orders-000001"), add("orders-000002")],
+            "pointed to orders-000002",
+            id="moved to another index of ours",
+        ),
+        pytest.param(
+            [add("orders-000002")],
+            "pointed to orders-000001, orders-000002",
+            id="on two indices of ours",
+        ),
+    ],
+)
+def test_an_alias_that_was_moved_is_put_back(
+    admin: Client,
+    clean_indices: str,
+    second: PhysicalIndex,
+    actions: list[dict[str, Any]],
+    problem: str,
+) -> None:
+    assert aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
+    change(clean_indices, *actions)
+    assert aliases.misplaced(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
+    found = aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours)
+    assert found == f"Alias 'orders' {problem}"
+    assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
+    assert aliases.misplaced(admin, "orders", "orders-000001") is None
+
+
+@pytest.mark.parametrize("also_ours", [False, True])
+def test_an_alias_that_is_on_somebody_elses_index_is_left_alone(
+    admin: Client, clean_indices: str, second: PhysicalIndex, also_ours: bool
+) -> None:
+    """As a rollover leaves it, whose indices are named like ours."""
+    admin.indices.create(index="orders-000003")
+    kept = [] if also_ours else [remove("orders-000001")]
+    change(clean_indices, add("orders-000003"), *kept)
+    before = pointing(clean_indices, "orders")
+    with pytest.raises(AliasTaken, match="'orders-000003', which was not made by a pipeline"):
+        aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours)
+    assert pointing(clean_indices, "orders") == before
+
+
+def test_a_run_that_was_replaced_moves_nothing(
+    admin: Client, clean_indices: str, second: PhysicalIndex
+) -> None:
+    def replaced() -> None:
+        raise Fenced("another run")
+
+    with pytest.raises(Fenced):
+        aliases.move_alias(admin, sink.OWNER, second.name, require_owner=replaced)
+    change(clean_indices, remove("orders-000001"), add(second.name))
+    with pytest.raises(Fenced):
+        aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=replaced)
+    assert list(pointing(clean_indices, "orders")) == [second.name]
+
+
+@pytest.fixture
+def through(proxy: FaultProxy) -> Iterator[Client]:
+    """An impatient client behind the proxy."""
+    made = client(Connection(hosts=(proxy.url,)))
+    made.patience = 0.1
+    yield made
+    made.close()
+
+
+Move = Callable[[Client, Callable[[], None]], object]
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda c, ask: aliases.move_alias(c, sink.OWNER, "orders-000002", require_owner=ask),
+        lambda c, ask: aliases.keep(c, sink.OWNER, "orders-000002", require_owner=ask),
+    ],
+    ids=["at the end of an export", "at a poll"],
+)
+def test_a_move_that_overtakes_ours_wins(
+    through: Client, clean_indices: str, second: PhysicalIndex, move: Move
+) -> None:
+    """The driver slept after it had looked, and meanwhile another one moved the alias."""
+    third = indices.create(through, sink.OWNER, sink.MAPPING, {})
+    asked: list[bool] = []
+
+    def slept() -> None:
+        if not asked:
+            change(clean_indices, remove("orders-000001"), add(third.name))
+        asked.append(True)
+        if len(asked) > 1:
+            raise Fenced("another run")
+
+    with pytest.raises((TargetUnavailable, Fenced)):
+        move(through, slept)
+    assert list(pointing(clean_indices, "orders")) == [third.name]
+
+
+def test_filter_routing_and_other_aliases_come_along_to_a_new_index(
+    admin: Client, clean_indices: str, second: PhysicalIndex
+) -> None:
+    change(
+        clean_indices,
+        remove("orders-000001"),
+        add("orders-000001", **FILTERED),
+        add("orders-000001", "orders-nl", filter=FILTER),
+        add("orders-000001", "sales", is_write_index=True),
+    )
+    assert aliases.move_alias(admin, sink.OWNER, second.name) == ["orders-000001"]
+    assert pointing(clean_indices, "orders") == {second.name: {**FILTERED, "is_write_index": False}}
+    assert pointing(clean_indices, "orders-nl") == {second.name: {"filter": FILTER}}
+    assert pointing(clean_indices, "sales") == {second.name: {"is_write_index": True}}
+    assert aliases.move_alias(admin, sink.OWNER, second.name) == []
+
+
+def test_filters_that_differ_are_not_chosen_from(
+    admin: Client, clean_indices: str, second: PhysicalIndex
+) -> None:
+    third = indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    change(clean_indices, add(second.name, filter=FILTER))
+    with pytest.raises(TargetInvalid, match="different filters or routing"):
+        aliases.move_alias(admin, sink.OWNER, third.name)
+    assert set(pointing(clean_indices, "orders")) == {"orders-000001", second.name}

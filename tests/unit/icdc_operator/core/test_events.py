@@ -1,0 +1,39 @@
+"""What people are told of a change between two statuses."""
+
+from datetime import timedelta
+
+import pytest
+
+from icdc_api.status import PipelineStatus, TableState
+from icdc_operator.core.events import Event, between
+from support_pipelines import NOW, caught_up
+
+pytestmark = pytest.mark.unit
+
+TOLD = Event(
+    "AliasMoved",
+    "shop.orders: alias shop.orders was moved or removed by somebody, and is back",
+    warning=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (None, None, []),
+        (None, NOW, [TOLD]),
+        (NOW, NOW, []),
+        (NOW, NOW + timedelta(hours=1), [TOLD]),
+        (NOW, None, []),
+    ],
+)
+def test_an_alias_that_was_put_back_is_told_once(
+    before: object, after: object, told: list[Event]
+) -> None:
+    was, now = (
+        PipelineStatus(
+            tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),)  # type: ignore[arg-type]
+        )
+        for at in (before, after)
+    )
+    assert between(was, now) == told
