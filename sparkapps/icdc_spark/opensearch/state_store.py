@@ -4,6 +4,7 @@ It must not judge what a change means: `icdc_spark.state` does. A lost compare-a
 run's win and ends this one as Fenced.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
 
 from icdc_api.base import MAX_COUNT
-from icdc_api.errors import Fenced, Gap
+from icdc_api.errors import Fenced, Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Connection, client
 from icdc_spark.opensearch.errors import error_type, mapped_errors
 from icdc_spark.opensearch.made import make
 from icdc_spark.opensearch.retry import DRIVER_SECONDS, Answer, retrying
 from icdc_spark.state import StateDocument
+
+LOG = logging.getLogger(__name__)
 
 _BODY: dict[str, dict[str, Any]] = {
     "settings": {
@@ -46,6 +49,8 @@ class StateStore:
         self._patience = patience
         self._client = client(connection)
         self._uuid: str | None = None
+        self._replaced: dict[str, StateDocument] = {}
+        """By alias: what this process replaced last, and so what is there if that was lost."""
 
     @property
     def uuid(self) -> str:
@@ -71,8 +76,9 @@ class StateStore:
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
         """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
-        condition = {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
-        return self._patiently(lambda: self._write(document, condition))
+        replaced = self._patiently(lambda: self._write(document, _unchanged(stored)))
+        self._replaced[document.alias] = stored.document
+        return replaced
 
     def delete(self, alias: str) -> None:
         """Removes the document, so that the alias can be exported anew or by somebody else."""
@@ -133,6 +139,9 @@ class StateStore:
                 )
             except ConflictError as error:
                 return self._after_conflict(document, error)
+        fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
+        if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
+            raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
         return Stored(document, answer["_seq_no"], answer["_primary_term"])
 
     def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
@@ -142,6 +151,14 @@ class StateStore:
             return now
         if now is None:
             raise Fenced(f"The state document {document.alias!r} was deleted meanwhile.") from error
+        replaced = self._replaced.pop(document.alias, None)
+        ours = replaced is not None and replaced.owner == document.owner
+        if ours and now.document == replaced:
+            # The change before this one was acknowledged and is not there. Nobody else changed
+            # the document since, so what we know of the index is true and is stored now; the next
+            # run would not know that a batch was begun.
+            LOG.warning("%s: a change of its state document was lost; it is stored", document.alias)
+            return self._write(document, _unchanged(now))
         owner = now.document.owner
         raise Fenced(
             f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
@@ -155,8 +172,7 @@ class StateStore:
             self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
 
     def _delete_unchanged(self, stored: Stored) -> None:
-        alias = stored.document.alias
-        condition = {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
+        alias, condition = stored.document.alias, _unchanged(stored)
         with mapped_errors(self._connection):
             try:
                 self._client.delete(
@@ -168,3 +184,8 @@ class StateStore:
                     raise Fenced(
                         f"The state document {alias!r} was changed by another run meanwhile."
                     ) from error
+
+
+def _unchanged(stored: Stored) -> dict[str, Any]:
+    """The condition that nobody has changed the document since."""
+    return {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}

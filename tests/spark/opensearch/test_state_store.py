@@ -1,5 +1,6 @@
 """Compare-and-set of state documents on a real node."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,13 +11,14 @@ from icdc_spark.opensearch.connection import Connection
 from icdc_spark.opensearch.state_store import StateStore
 from icdc_spark.state import Intent, IntentKind, Owner, Source, StateDocument
 from support_faultproxy import FaultProxy
-from support_faults import Reset, Status
+from support_faults import Reset, Rewrite, Status
 from support_opensearch import call
 
 pytestmark = pytest.mark.spark
 
 NOW = "2026-03-01T10:00:00Z"
 LATER = "2026-03-01T10:00:01Z"
+OWNER = Owner(pipeline="default/shop", epoch=1, run_id="run-1")
 
 
 def first(run: str = "run-1", epoch: int = 1) -> StateDocument:
@@ -121,6 +123,79 @@ def test_a_lost_answer_is_not_taken_for_another_owner(
     proxy.add(fault, method="PUT")
     document = created.document.with_intent(export(), now=LATER)
     replaced = through.replace(created, document)
+    assert store.load("orders") == replaced
+    through.close()
+
+
+def lie(seq_no: int) -> Status:
+    """Says that the document was replaced, and forwards nothing."""
+    answer = {"_index": STATE_INDEX, "_id": "orders", "_seq_no": seq_no, "_primary_term": 1}
+    return Status(200, body=json.dumps(answer).encode())
+
+
+def test_a_change_that_was_acknowledged_and_lost_is_stored_with_the_next(
+    store: StateStore, proxy: FaultProxy
+) -> None:
+    """Otherwise the ordinal of its batch would be used again for other rows."""
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    claimed = through.replace(created, created.document.claimed(OWNER, now=LATER))
+    proxy.add(lie(claimed.seq_no + 1), method="PUT")
+    begun = through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
+    kept = store.load("orders")
+    assert kept is not None
+    assert kept.document.intent is None
+    done = begun.document.model_copy(update={"updated_at": "2026-03-01T10:00:02Z"})
+    assert store.load("orders") != through.replace(begun, done)
+    kept = store.load("orders")
+    assert kept is not None
+    assert kept.document == done
+    through.close()
+
+
+def test_a_claim_that_was_acknowledged_and_lost_fences(
+    store: StateStore, proxy: FaultProxy
+) -> None:
+    """The older run was not stopped by it, and may still write."""
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    proxy.add(lie(created.seq_no + 1), method="PUT")
+    newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
+    claimed = through.replace(created, created.document.claimed(newer, now=LATER))
+    with pytest.raises(Fenced, match="now owned by run 'run-1'"):
+        through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
+    assert store.load("orders") == created
+    through.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"_id": "customers"}, id="of another document"),
+        pytest.param({"_seq_no": 0}, id="of an earlier change"),
+    ],
+)
+def test_an_answer_to_another_change_is_not_believed(
+    store: StateStore, proxy: FaultProxy, change: dict[str, object]
+) -> None:
+    """As a cache or a proxy gives it that mixes up two answers."""
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    proxy.add(Rewrite(lambda answer: answer | change), method="PUT")
+    replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
+    assert store.load("orders") == replaced
+    through.close()
+
+
+@pytest.mark.parametrize("status", [409, 503])
+def test_an_error_although_the_change_was_stored_is_not_believed(
+    store: StateStore, proxy: FaultProxy, status: int
+) -> None:
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    error = {"type": "version_conflict_engine_exception", "reason": "injected"}
+    proxy.add(Rewrite(lambda answer: {"error": error, "status": status}, status), method="PUT")
+    replaced = through.replace(created, created.document.with_intent(export(), now=LATER))
     assert store.load("orders") == replaced
     through.close()
 

@@ -1,0 +1,191 @@
+"""Other hands on the target of a pipeline: what they change is put back, or stalls and says so."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode, RunReport
+from icdc_api.naming import STATE_INDEX
+from icdc_spark.application import Application
+from support_faultproxy import FaultProxy
+from support_faults import Status
+from support_harness import Harness
+from support_lake import Lake
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+ALIAS, FIRST = "things", "things-000001"
+ROWS = 300
+
+
+class Pipeline:
+    """A pipeline that has exported a table of 300 rows."""
+
+    def __init__(self, spark: SparkSession, lake: Lake, proxy: FaultProxy, folder: Path) -> None:
+        lake.sql("create namespace if not exists lake.db")
+        self.lake, self.url = lake, proxy.upstream
+        self.table = lake.create("id int, name string")
+        lake.sql(f"insert into lake.{self.table} select id, 'a' from range({ROWS})")
+        entry = {"name": self.table, "identifierColumns": ["id"], "index": ALIAS}
+        self.harness = Harness(spark, proxy.url, folder, [entry])
+        self.harness.sync()
+
+    def sql(self, statement: str) -> None:
+        self.lake.sql(statement.format(t=f"lake.{self.table}"))
+
+    def call(self, path: str, method: str = "GET", body: object = None) -> dict[str, Any]:
+        return oracle.request(f"{self.url}/{path}", method, body)
+
+    def change_alias(self, *actions: dict[str, Any]) -> None:
+        self.call("_aliases", "POST", {"actions": list(actions)})
+
+    def served(self) -> list[str]:
+        """The indices that readers see."""
+        found = self.call("*/_alias")
+        return sorted(name for name, body in found.items() if ALIAS in body["aliases"])
+
+    def check(self) -> None:
+        """The index equals the table, for readers and by the pipeline's own comparison."""
+        wanted = oracle.expected(self.harness.spark, f"lake.{self.table}", ["id"])
+        oracle.assert_equal(oracle.indexed(self.url, ALIAS), wanted)
+        compared = self.harness.inspect(RunMode.VERIFY)
+        assert compared.get("equal") is True, compared
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Pipeline:
+    return Pipeline(spark, lake, proxy, tmp_path)
+
+
+REMOVED = {"remove": {"index": FIRST, "alias": ALIAS}}
+
+
+def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipeline) -> None:
+    request, stop = pipeline.harness.request(continuous=True), threading.Event()
+
+    def restored() -> object:
+        return RunReport.read(Path(request.report_path)).tables[0].alias_restored_at
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Application(request, pipeline.harness.spark, stop).run)
+        try:
+            until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
+            assert restored() is None
+            pipeline.change_alias(REMOVED)
+            until(lambda: pipeline.served() == [FIRST], "the alias is back", seconds=60)
+            until(lambda: restored() is not None, "it is told")
+        finally:
+            stop.set()
+        assert running.result(60).outcome is None
+
+
+def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline) -> None:
+    pipeline.change_alias(REMOVED)
+    compared = pipeline.harness.inspect(RunMode.VERIFY)
+    assert (compared["reason"], compared["message"]) == (
+        "TargetInvalid",
+        f"Alias '{ALIAS}' was missing, so readers do not see index {FIRST}. The next run of the "
+        "pipeline puts it back, unless it is somebody else's now.",
+    )
+    assert pipeline.served() == []
+    assert pipeline.harness.inspect(RunMode.REPAIR)["equal"] is True
+    assert pipeline.served() == [FIRST]
+
+
+def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_written(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.call("things-000002", "PUT")
+    added = {"add": {"index": "things-000002", "alias": ALIAS}}
+    pipeline.change_alias(REMOVED, added)
+    pipeline.sql("update {t} set name = 'b' where id = 1")
+    status = pipeline.harness.stalled()
+    assert status.reason == "AliasTaken"
+    assert "'things-000002', which was not made by a pipeline" in (status.message or "")
+    assert pipeline.served() == ["things-000002"]
+    assert oracle.indexed(pipeline.url, FIRST)["1"] == {"id": 1, "name": "a"}
+    pipeline.call("things-000002", "DELETE")
+    pipeline.harness.sync()
+    pipeline.check()
+
+
+def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vanishes(
+    pipeline: Pipeline,
+) -> None:
+    setting = f"{FIRST}/_settings"
+    pipeline.call(setting, "PUT", {"index.final_pipeline": "gone"})
+    before = oracle.indexed(pipeline.url, ALIAS)
+    pipeline.sql("update {t} set name = 'b'")
+    status = pipeline.harness.stalled()
+    assert status.reason == "TargetInvalid"
+    assert "pipeline with id [gone] does not exist" in (status.message or "")
+    assert oracle.indexed(pipeline.url, ALIAS) == before
+    compared = pipeline.harness.inspect(RunMode.VERIFY)
+    assert compared["reason"] == "TargetInvalid"
+    assert "index.final_pipeline is gone" in compared["message"]
+    pipeline.call(setting, "PUT", {"index.final_pipeline": None})
+    pipeline.harness.sync()
+    pipeline.check()
+
+
+def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanishes(
+    pipeline: Pipeline,
+) -> None:
+    before = oracle.indexed(pipeline.url, ALIAS)
+    pipeline.sql("update {t} set name = repeat('x', 33000)")
+    mapping = {"properties": {"name": {"type": "keyword", "ignore_above": 40000}}}
+    pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
+    status = pipeline.harness.stalled()
+    assert status.reason == "TargetInvalid"
+    assert f"refused {ROWS} of {ROWS} rows of a batch for one reason" in (status.message or "")
+    assert oracle.indexed(pipeline.url, ALIAS) == before
+    mapping["properties"]["name"]["ignore_above"] = 8191
+    pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
+    assert pipeline.harness.sync().dead_letters == 0
+    pipeline.check()
+
+
+def test_a_document_with_a_version_above_ours_is_left_alone_until_the_next_export(
+    pipeline: Pipeline,
+) -> None:
+    path = f"{FIRST}/_doc/7?version=1800000000000&version_type=external"
+    pipeline.call(path, "PUT", {"id": 7, "name": "theirs"})
+    pipeline.sql("update {t} set name = 'b' where id in (7, 8)")
+    pipeline.harness.sync()
+    compared = pipeline.harness.inspect(RunMode.VERIFY)
+    assert (compared["equal"], compared["different"]) == (False, {"count": 1, "samples": ["7"]})
+    pipeline.harness.resource["spec"]["resync"] = {"nonce": 1}
+    pipeline.harness.sync()
+    pipeline.check()
+
+
+@pytest.mark.parametrize(
+    "skipped", [pytest.param(1, id="the intent"), pytest.param(2, id="the advance")]
+)
+def test_a_change_of_the_state_that_was_acknowledged_and_lost_makes_no_difference(
+    pipeline: Pipeline, proxy: FaultProxy, skipped: int
+) -> None:
+    """The claim is the first change; what is lost would be done again with other rows."""
+    at = pipeline.call(f"{STATE_INDEX}/_doc/{ALIAS}")
+    lie = {
+        "_index": STATE_INDEX,
+        "_id": ALIAS,
+        "_seq_no": at["_seq_no"] + skipped + 1,
+        "_primary_term": at["_primary_term"],
+    }
+    rule = proxy.add(
+        Status(200, body=json.dumps(lie).encode()), method="PUT", path=STATE_INDEX, skip=skipped
+    )
+    pipeline.sql("update {t} set name = 'b' where id = 1")
+    pipeline.harness.sync()
+    assert rule.hits == 1
+    pipeline.sql("update {t} set name = 'a' where id = 1")
+    pipeline.harness.sync()
+    pipeline.check()

@@ -1,0 +1,98 @@
+"""A run that takes over from another one: nothing is written while an older request may arrive."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.errors import TargetUnavailable
+from icdc_api.spec import Pipeline
+from icdc_api.status import TableStatus
+from icdc_spark import session as sessions
+from icdc_spark.context import TableContext
+from icdc_spark.opensearch.connection import from_spec
+from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.tasks import opaque_id
+from icdc_spark.progress import Reporter
+from icdc_spark.steps import StepKind
+from icdc_spark.table_run import TableRun
+from support_faultproxy import FaultProxy
+from support_faults import Status
+from support_harness import Harness
+from support_lake import Lake
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "taken"
+
+
+@pytest.fixture
+def harness(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Harness:
+    """A pipeline whose first run has exported its table, and left a change to the next one."""
+    table = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{table} values (1, 'a'), (2, 'b')")
+    entry = {"name": table, "identifierColumns": ["id"], "index": ALIAS}
+    made = Harness(spark, proxy.url, tmp_path, [entry])
+    made.sync()
+    lake.sql(f"delete from lake.{table} where id = 2")
+    return made
+
+
+@pytest.fixture
+def context(spark: SparkSession, harness: Harness) -> Iterator[TableContext]:
+    """The table of the next run, in a process that does not ask long."""
+    request = harness.request(continuous=True)
+    spec = Pipeline.model_validate(harness.resource).spec
+    (table,) = spec.tables
+    catalog = spec.catalog_of(table)
+    connection = from_spec(spec.sink.opensearch, None)
+    store = StateStore(connection)
+    status = TableStatus(name=table.name, index=table.index_name)
+    made = TableContext(
+        request=request,
+        spec=spec,
+        table=table,
+        connection=connection,
+        store=store,
+        open_session=lambda: sessions.table_session(spark, catalog.name, catalog.properties),
+        reporter=Reporter(request, [status]).table(table.name),
+        stop=threading.Event(),
+    )
+    made.client.patience = 0.1
+    yield made
+    made.close()
+    store.close()
+
+
+def test_a_run_whose_first_wait_failed_waits_again_before_it_writes(
+    harness: Harness, context: TableContext, proxy: FaultProxy, clean_indices: str
+) -> None:
+    """As a continuous run goes on after a passing fault: the same process, the table begun anew."""
+    proxy.clear()
+    unavailable = proxy.add(Status(503), path="_tasks", times=None)
+    with pytest.raises(TargetUnavailable):
+        TableRun(context).advance()
+    stored = context.store.load(ALIAS)
+    assert stored is not None
+    assert stored.document.owner == context.owner, "the claim is stored before the wait"
+    unavailable.times = unavailable.hits
+    older = {"n:1": {"headers": {"X-Opaque-Id": opaque_id(ALIAS, context.request.epoch - 1, 1)}}}
+    busy = json.dumps({"nodes": {"n": {"tasks": older}}}).encode()
+    late = proxy.add(Status(200, body=busy), path="_tasks", times=3)
+    assert TableRun(context).advance() is StepKind.CHANGELOG
+    asked = [seen.target for seen in proxy.requests()]
+    waited = max(n for n, target in enumerate(asked) if "_tasks" in target)
+    written = min(n for n, target in enumerate(asked) if "_bulk" in target)
+    assert (late.hits, waited < written) == (3, True)
+    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+
+
+def test_a_process_waits_once(context: TableContext, proxy: FaultProxy) -> None:
+    TableRun(context).advance()
+    proxy.clear()
+    TableRun(context).advance()
+    assert proxy.requests("_tasks") == []
