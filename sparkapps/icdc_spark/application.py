@@ -6,9 +6,10 @@ is caught up, complete or stalled, or, when continuous, when it is told to stop.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ from icdc_api.status import TableStatus
 from icdc_api.tables import Table
 from icdc_spark import deletion, inspection, session
 from icdc_spark.context import Stop, TableContext
+from icdc_spark.crew import Crew
 from icdc_spark.following import ENDS_RUN, Following, complain, faults
+from icdc_spark.iceberg.time_outs import with_time_outs
 from icdc_spark.opensearch.access import Rotation
+from icdc_spark.patience import Patience
 from icdc_spark.progress import Reporter
 from icdc_spark.turns import Turns
 
@@ -32,6 +36,8 @@ LOG = logging.getLogger(__name__)
 
 MAX_TABLES_AT_ONCE = 8
 """Tables worked on at the same time; more cost memory and no longer save time."""
+CATALOG_SECONDS = 300.0
+"""How long a catalog may take for one call, its own time-outs and repetitions included."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,14 @@ class Answer:
 class Application:
     """One run; `run` may be called once."""
 
-    def __init__(self, request: RunRequest, spark: SparkSession, stop: Stop | None = None) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        spark: SparkSession,
+        stop: Stop | None = None,
+        *,
+        catalog_seconds: float = CATALOG_SECONDS,
+    ) -> None:
         self.request = request
         self.stop = stop or threading.Event()
         self._spark = spark
@@ -56,6 +69,12 @@ class Application:
         self._reporter = Reporter(request, known)
         self._failures: list[IcdcError] = []
         self._turns = Turns(MAX_TABLES_AT_ONCE)
+        # A thread that follows a table without end keeps it; what it works in takes turns.
+        threads = len(self._tables) if request.continuous else MAX_TABLES_AT_ONCE
+        self._crew = Crew(
+            threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
+        )
+        self._patience = Patience(catalog_seconds)
 
     def run(self) -> Answer:
         """Works until done; every failure is in the report, none is raised."""
@@ -104,14 +123,11 @@ class Application:
         rotation: Rotation,
         tables: Sequence[Table],
     ) -> None:
-        # A thread that follows a table without end keeps it; what it works in takes turns.
-        threads = len(tables) if self.request.continuous else MAX_TABLES_AT_ONCE
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            futures = [
-                pool.submit(self._guarded, work, self._context(table, rotation)) for table in tables
-            ]
-            for future in futures:
-                future.result()
+        contexts = [self._context(table, rotation) for table in tables]
+        with self._patience:
+            self._crew.run(
+                {each.table.name: partial(self._guarded, work, each) for each in contexts}
+            )
 
     def _context(self, table: Table, rotation: Rotation) -> TableContext:
         access = rotation.newest()
@@ -122,14 +138,33 @@ class Application:
             connection=access.connection,
             store=access.store,
             newest_access=rotation.newest,
+            catalog_call=partial(self._catalog_call, table.name),
             open_session=lambda: self._open_session(table),
             reporter=self._reporter.table(table.name),
             stop=self.stop,
         )
 
+    @contextmanager
+    def _catalog_call(self, table: str) -> Iterator[None]:
+        """Bounds how long the others wait for one table's catalog."""
+        try:
+            with self._patience.call(table, partial(self._overdue, table)):
+                yield
+        finally:
+            self._crew.is_stuck(table, False)
+
+    def _overdue(self, table: str) -> None:
+        fault = self._patience.too_slow(table)
+        LOG.warning("%s", fault)
+        self._reporter.table(table).failed(fault)
+        if not self.request.continuous:
+            self._failures.append(fault)
+        self._turns.give_away(table)
+        self._crew.is_stuck(table, True)
+
     def _open_session(self, table: Table) -> SparkSession:
         catalog = self._pipeline.spec.catalog_of(table)
-        properties: Mapping[str, str] = resolved_catalog_properties(catalog, self._secrets)
+        properties = with_time_outs(resolved_catalog_properties(catalog, self._secrets))
         opened = session.table_session(self._spark, catalog.name, properties)
         session.use_pool(opened, table.name)
         return opened

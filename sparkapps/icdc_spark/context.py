@@ -5,7 +5,7 @@ Built once per table and run; holds no progress, which lives in the state docume
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -53,6 +53,9 @@ class TableContext:
     stop: Stop
     newest_access: Callable[[], Access] | None = None
     """Access to OpenSearch with the credentials of now; None where they never change."""
+    catalog_call: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Inside it one call to the table's catalog is made, which may take too long: then it raises
+    SourceUnavailable."""
     clients: list[Client] = field(default_factory=list)
     unsettled: threading.Event = field(default_factory=threading.Event)
     """Set while a batch is written, and left set when writing it failed."""

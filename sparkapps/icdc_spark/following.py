@@ -106,7 +106,7 @@ class Following:
     def _advance(self) -> StepKind | None:
         """The step that was done; None when the run is asked to end."""
         context = self._context
-        with self._turns, faults(context.table.name):
+        with self._turns.take(context.table.name), faults(context.table.name):
             if context.stop.is_set():
                 return None
             self._renew()

@@ -62,7 +62,8 @@ def _keep(
     `done` is a tag that is no longer needed once this one is there.
     """
     try:
-        _set(context, table, tag, int(snapshot_id), done)
+        with context.catalog_call():
+            _set(context, table, tag, int(snapshot_id), done)
     except IcdcError as error:
         if context.pins is PinSnapshots.ALWAYS:
             raise

@@ -72,8 +72,11 @@ class Reporter:
             return self._tables[name]
 
     def update(self, name: str, changes: dict[str, Any]) -> None:
-        """Changes fields of one table's entry."""
+        """Changes fields of one table's entry. The last report stays the last: nobody waits for
+        a table whose catalog does not answer."""
         with self._lock:
+            if self._report.finished:
+                return
             before = self._tables[name]
             after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
             self._tables[name] = after

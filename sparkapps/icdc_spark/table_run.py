@@ -93,7 +93,8 @@ class TableRun:
     def look(self, stored: Stored | None) -> Look:
         """What there is to do, without doing anything."""
         context = self.context
-        table = self._table.now()
+        with context.catalog_call():
+            table = self._table.now()
         head = table.head(context.table.branch)
         documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None

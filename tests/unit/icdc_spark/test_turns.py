@@ -17,9 +17,9 @@ def test_no_more_threads_than_there_are_turns_are_inside() -> None:
     turns, inside, most = Turns(2), 0, 0
     lock, both = threading.Lock(), threading.Barrier(2)
 
-    def work() -> None:
+    def work(name: str) -> None:
         nonlocal inside, most
-        with turns:
+        with turns.take(name):
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -28,7 +28,7 @@ def test_no_more_threads_than_there_are_turns_are_inside() -> None:
                 inside -= 1
 
     with ThreadPoolExecutor(4) as pool:
-        for future in [pool.submit(work) for _ in range(4)]:
+        for future in [pool.submit(work, name) for name in "abcd"]:
             future.result(SECONDS)
     assert most == 2
 
@@ -37,11 +37,11 @@ def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
     turns, order = Turns(1), []
 
     def work(name: str) -> None:
-        with turns:
+        with turns.take(name):
             order.append(name)
 
     with ThreadPoolExecutor(2) as pool:
-        with turns:
+        with turns.take("holder"):
             waiting = []
             for number, name in enumerate(("first", "second"), start=1):
                 waiting.append(pool.submit(work, name))
@@ -55,5 +55,26 @@ def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
 def test_a_turn_is_given_back_by_an_error() -> None:
     turns = Turns(1)
     for _ in range(2):
-        with pytest.raises(ValueError, match="x"), turns:
+        with pytest.raises(ValueError, match="x"), turns.take("x"):
             raise ValueError("x")
+
+
+def test_a_turn_is_given_away_once_for_a_thread_that_does_not_come_out() -> None:
+    turns, inside = Turns(1), []
+
+    def work(name: str) -> None:
+        with turns.take(name):
+            inside.append(name)
+
+    with ThreadPoolExecutor(2) as pool:
+        with turns.take("stuck"):
+            first = pool.submit(work, "first")
+            until(lambda: turns.waiting == 1, "somebody waits")
+            turns.give_away("stuck")
+            first.result(SECONDS)
+        # It came out after all: there is still one turn, and not two.
+        with turns.take("holder"):
+            second = pool.submit(work, "second")
+            until(lambda: turns.waiting == 1, "somebody waits")
+        second.result(SECONDS)
+    assert inside == ["first", "second"]

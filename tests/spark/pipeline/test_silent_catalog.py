@@ -1,0 +1,138 @@
+"""Catalogs that accept connections and never answer: their tables wait, the others go on."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.errors import SourceUnavailable
+from icdc_api.job import RunReport
+from icdc_spark.application import MAX_TABLES_AT_ONCE, Application
+from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.time_outs import with_time_outs
+from icdc_spark.session import table_session
+from support_harness import Harness
+from support_lake import Lake
+from support_silent_server import SilentServer
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+SECONDS = 2.0
+"""How long a catalog may take here."""
+SILENT = MAX_TABLES_AT_ONCE + 1
+"""More than are worked on at the same time."""
+NEVER = str(3600 * 1000)
+
+
+@pytest.fixture
+def silent() -> Iterator[SilentServer]:
+    with SilentServer() as server:
+        yield server
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    return name
+
+
+@pytest.fixture
+def pipeline(
+    spark: SparkSession, silent: SilentServer, clean_indices: str, table: str, tmp_path: Path
+) -> Harness:
+    """Nine tables of silent catalogs, whose pipeline has switched time-outs off, and one more."""
+    off = {"rest.client.socket-timeout-ms": NEVER}
+    entries: list[dict[str, Any]] = [
+        {
+            "name": f"db.silent{number}",
+            "identifierColumns": ["id"],
+            "catalog": {
+                "name": f"silent{number}",
+                "properties": {"type": "rest", "uri": silent.url, **off},
+            },
+        }
+        for number in range(SILENT)
+    ]
+    last = {"name": table, "index": "things", "identifierColumns": ["id"]}
+    return Harness(spark, clean_indices, tmp_path, [*entries, last])
+
+
+def test_a_run_ends_although_catalogs_never_answer_and_says_so(
+    spark: SparkSession, pipeline: Harness, silent: SilentServer
+) -> None:
+    request = pipeline.request()
+    started = time.monotonic()
+    answer = Application(request, spark, catalog_seconds=SECONDS).run()
+    assert time.monotonic() - started < 60
+
+    assert silent.connections >= SILENT
+    assert type(answer.outcome) is SourceUnavailable
+    assert answer.outcome.retryable
+    *waiting, healthy = RunReport.read(Path(request.report_path)).tables
+    assert {each.reason for each in waiting} == {"SourceUnavailable"}
+    assert waiting[0].message == (
+        "db.silent0: the catalog has accepted a request and not answered it within 2 s; it is "
+        "tried again"
+    )
+    assert (healthy.state, healthy.reason) == ("Streaming", None)
+
+
+def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
+    spark: SparkSession,
+    pipeline: Harness,
+    silent: SilentServer,
+    lake: Lake,
+    table: str,
+    clean_indices: str,
+) -> None:
+    request, stop = pipeline.request(continuous=True), threading.Event()
+
+    def applied(rows: int) -> bool:
+        last = RunReport.read(Path(request.report_path)).tables[-1]
+        return last.snapshots_behind == 0 and last.rows_upserted == rows
+
+    with ThreadPoolExecutor(1) as pool:
+        application = Application(request, spark, stop, catalog_seconds=SECONDS)
+        running = pool.submit(application.run)
+        try:
+            until(Path(request.report_path).exists, "the run reports")
+            until(lambda: applied(1), "the healthy table is exported", seconds=60)
+            lake.sql(f"insert into lake.{table} values (2, 'b')")
+            until(lambda: applied(2), "it is followed", seconds=60)
+            assert silent.connections >= SILENT
+        finally:
+            stop.set()
+        assert running.result(30).outcome is None
+    assert set(oracle.indexed(clean_indices, "things")) == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({"type": "rest", "uri": "http://{address}"}, "rest.client.socket-timeout-ms"),
+        (
+            {"type": "hive", "uri": "thrift://{address}"},
+            "hadoop.hive.metastore.client.socket.timeout",
+        ),
+    ],
+    ids=["rest", "hive"],
+)
+def test_the_time_outs_that_a_catalog_gets_by_default_are_those_that_iceberg_knows(
+    spark: SparkSession, silent: SilentServer, properties: dict[str, str], name: str
+) -> None:
+    address = silent.url.removeprefix("http://")
+    given = with_time_outs({key: text.format(address=address) for key, text in properties.items()})
+    shorter = {**given, name: "1s" if given[name].endswith("s") else "1000"}
+    session = table_session(spark, "soon", shorter)
+    started = time.monotonic()
+    with pytest.raises(SourceUnavailable, match="cannot be reached"):
+        IcebergTable.load(session, "soon", "db.any")
+    assert time.monotonic() - started < 30
