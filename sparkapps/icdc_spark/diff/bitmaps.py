@@ -9,6 +9,7 @@ carried over of which the earlier snapshot had none, or one of another age.
 It must not know what becomes of the keys.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,8 +54,7 @@ class _Sums(NamedTuple):
     """What all words add up to: `rows` have `keys` different ones, of which those `carried` over
     have the hash `mix` together.
 
-    64 bits for all of them: what they guard against are old files that were put back, not somebody
-    who looks for others of the same hash.
+    64 bits for all of them, with a salt: they guard against old files that were put back.
     """
 
     words: int
@@ -87,7 +87,7 @@ def compare(
     """
 
     def keys(rows: DataFrame) -> DataFrame:
-        return _keys(rows, spec, age)
+        return _keys(rows, spec, age, sides.salt)
 
     words = reader.keep(_words(sides.united((sides.added, keys)), spec, since))
     sums = _sums(words)
@@ -104,7 +104,13 @@ def compare(
     )
 
 
-def _keys(rows: DataFrame, spec: DocumentSpec, age: Column) -> DataFrame:
+def mix(columns: Sequence[str], salt: int) -> str:
+    """What a row adds to the hash of many, as Spark SQL. Without the salt, numbers could be chosen
+    whose hashes cancel each other out."""
+    return f"xxhash64({salt}L, {', '.join(columns)})"
+
+
+def _keys(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
     """Of each row its key, age, word and bit there."""
     *_, last = names = value_names(spec)
     shift = _KEYS_OF_WORD.bit_length() - 1
@@ -113,7 +119,7 @@ def _keys(rows: DataFrame, spec: DocumentSpec, age: Column) -> DataFrame:
         "age",
         f"coalesce(shiftright(bigint({last}), {shift}), bigint('{_NO_WORD}')) as word",
         f"coalesce(shiftleft(1L, int({last} & {_KEYS_OF_WORD - 1})), 1L) as bit",
-        f"xxhash64({', '.join(names)}, age) as mix",
+        f"{mix([*names, 'age'], salt)} as mix",
     )
 
 

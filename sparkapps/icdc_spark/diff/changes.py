@@ -137,7 +137,8 @@ def _appended(reader: Reader, group: FileGroup, spec: DocumentSpec, *, version: 
 
 
 def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
-    fresh = sides.fresh_united(_whole_of(spec))
+    # Among rows of one key the choice differs from batch to batch: they are settled afterwards.
+    fresh = sides.fresh_united(_whole_of(spec, salt=sides.salt))
     chosen = observed(winners(fresh), F.col(TWIN), seen)
     old = _old_rows(sides, spec)
     joined = chosen.join(old, on=F.col(ID) == F.col(OLD_ID), how="full_outer")
@@ -159,7 +160,7 @@ def _compared_old(
     """
     unknown = F.lit(None).cast("long").alias(FINGERPRINT)
     return sides.united(
-        (sides.removed, lambda rows: shape(rows, spec, print_of(rows, spec))),
+        (sides.removed, lambda rows: shape(rows, spec, print_of(rows, spec, salt=sides.salt))),
         (sides.gone, lambda rows: shape(rows, spec, unknown)),
     )
 
@@ -189,7 +190,7 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
 
     def chosen(rows: DataFrame) -> DataFrame:
         # Fingerprints of rows that are carried over need not be made a second time.
-        return whole(among(rows, wanted, OLD_ID, spec) if few else rows, spec)
+        return whole(among(rows, wanted, OLD_ID, spec) if few else rows, spec, salt=sides.salt)
 
     rows = sides.fresh_united(chosen)
     same = (F.col(ID) == F.col(OLD_ID)) & (F.col(FINGERPRINT) == F.col(_OLD_FINGERPRINT))
@@ -203,7 +204,9 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
 
 def _differing(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     is_new = F.col("new")
-    fresh = sides.fresh_united(lambda rows: values(rows, spec, print_of(rows, spec)))
+    fresh = sides.fresh_united(
+        lambda rows: values(rows, spec, print_of(rows, spec, salt=sides.salt))
+    )
     old = _compared_old(sides, spec, values)
     both = fresh.withColumn("new", F.lit(True)).unionByName(old.withColumn("new", F.lit(False)))
     grouped = by_values(
@@ -227,7 +230,7 @@ def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
     ids = sides.united((sides.gone, key), (sides.removed, key)).distinct()
     old = reader.keep(ids.select(F.col(ID).alias(OLD_ID)))
     few = old.count() <= BROADCAST_IDS
-    fresh = sides.fresh_united(_whole_of(spec))
+    fresh = sides.fresh_united(_whole_of(spec, compared=False))
     known = F.broadcast(old) if few else old
     met = fresh.join(known, on=F.col(ID) == F.col(OLD_ID), how="left")
     expect = F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED)
@@ -250,5 +253,5 @@ def _keys_of(spec: DocumentSpec) -> Make:
     return lambda rows: keys(rows, spec)
 
 
-def _whole_of(spec: DocumentSpec) -> Make:
-    return lambda rows: whole(rows, spec)
+def _whole_of(spec: DocumentSpec, *, compared: bool = True, salt: int | None = None) -> Make:
+    return lambda rows: whole(rows, spec, compared=compared, salt=salt)

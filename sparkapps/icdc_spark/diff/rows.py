@@ -95,18 +95,23 @@ def among(rows: DataFrame, few: DataFrame, column: str, spec: DocumentSpec) -> D
     return found.join(ids, on=document_id(found, spec) == ids[column], how="left_semi")
 
 
-def print_of(rows: DataFrame, spec: DocumentSpec) -> Column:
+def print_of(rows: DataFrame, spec: DocumentSpec, *, salt: int) -> Column:
     """The fingerprint of each row."""
-    return fingerprint(_read(rows, spec)).alias(FINGERPRINT)
+    return fingerprint(_read(rows, spec), salt=salt).alias(FINGERPRINT)
 
 
-def whole(rows: DataFrame, spec: DocumentSpec, *, compared: bool = True) -> DataFrame:
-    """Id, fingerprint where rows are compared, and all cells of each row of the index."""
+def whole(
+    rows: DataFrame, spec: DocumentSpec, *, compared: bool = True, salt: int | None = None
+) -> DataFrame:
+    """Id, fingerprint where rows are compared, and all cells of each row of the index.
+
+    With a salt the fingerprints can be compared with those of the same salt alone.
+    """
     found = filtered(rows, spec)
     cells = _read(found, spec)
     return found.select(
         document_id(found, spec).alias(ID),
-        *([fingerprint(cells).alias(FINGERPRINT)] if compared else []),
+        *([fingerprint(cells, salt=salt).alias(FINGERPRINT)] if compared else []),
         *[value.alias(_cell_name(number)) for number, (_, value) in enumerate(cells)],
     )
 

@@ -3,8 +3,9 @@
 It must not know which strategy asks.
 """
 
+import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation, Window
@@ -40,6 +41,8 @@ class Sides:
     undone: DataFrame | None
     nothing: Callable[[], DataFrame]
     count: int | None
+    salt: int = field(default_factory=lambda: secrets.randbits(63))
+    """Goes into the hashes by which rows are compared; another one each time."""
 
     def united(self, *parts: tuple[DataFrame | None, Make]) -> DataFrame:
         """What is made of some kinds, together: what cannot be there costs no planning."""
@@ -92,13 +95,11 @@ def _having(reader: Reader, deletes: ValueDeletes) -> DataFrame:
     """The rows that have the values of a delete."""
     rows, deleted = reader.read(deletes.data), reader.read(deletes.deletes)
     values = deleted.select(
-        *(cell(deleted, (field,)).alias(f"v{at}") for at, field in enumerate(deletes.by))
+        *(cell(deleted, (each,)).alias(f"v{at}") for at, each in enumerate(deletes.by))
     )
     if deletes.deletes.records <= BROADCAST_VALUES:
         values = F.broadcast(values)
-    same = (
-        cell(rows, (field,)).eqNullSafe(values[f"v{at}"]) for at, field in enumerate(deletes.by)
-    )
+    same = (cell(rows, (each,)).eqNullSafe(values[f"v{at}"]) for at, each in enumerate(deletes.by))
     return rows.join(values, on=reduce(Column.__and__, same), how="left_semi")
 
 
@@ -111,7 +112,8 @@ def _without(rows: DataFrame | None, others: DataFrame | None) -> DataFrame | No
 
 
 def winners(rows: DataFrame) -> DataFrame:
-    """One row per id, the one of the greatest fingerprint, so that the choice is repeatable.
+    """One row per id, the one of the greatest fingerprint: always the same one, where that has no
+    salt.
 
     Column `twin` tells whether the id had other rows.
     """

@@ -4,6 +4,10 @@ Building the JSON of every row that a copy-on-write commit carried over costs mo
 a diff, so rows are compared by this number and serialised only when they are written. A plain
 `xxhash64(columns)` would lose updates: it skips nulls and empty arrays, takes -0.0 for 0.0, and
 refuses maps.
+
+Two rows that differ have one fingerprint with a chance of 2^-64. xxHash can be inverted, though, so
+that whoever writes two columns of a row can choose values that give any fingerprint. Where two rows
+are compared, a salt goes first that nobody knows before: it is another one for each batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,8 +23,11 @@ _BITS = 63
 """Flags in one number: of the 64 bits of a `bigint` those without the sign."""
 
 
-def fingerprint(cells: Cells) -> Column:
-    """64 bits over the values and over which of them are null."""
+def fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
+    """64 bits over the values and over which of them are null.
+
+    Without a salt it is the same in every batch, for the choice among rows of one key.
+    """
     flags: list[Column] = []
     values: list[Column] = []
     for entry, cell in cells:
@@ -35,7 +42,8 @@ def fingerprint(cells: Cells) -> Column:
         else:
             values.append(canonical_json([canonical(cell, entry.type).alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.
-    return F.xxhash64(*_packed(flags), *values)
+    first = [] if salt is None else [F.lit(salt)]
+    return F.xxhash64(*first, *_packed(flags), *values)
 
 
 def _packed(flags: Sequence[Column]) -> Iterator[Column]:

@@ -1,16 +1,20 @@
 """Two rows have one fingerprint exactly when they have one document."""
 
+import functools
+import operator
 import random
 from collections import defaultdict
 
 import pytest
 
+from icdc_spark.diff import bitmaps
+from icdc_spark.diff.changes import Strategy
 from icdc_spark.diff.plan import plan_export
 from icdc_spark.diff.rows import FINGERPRINT, whole, written_of
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from support_lake import Lake
+from support_lake import Lake, Op
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
@@ -76,6 +80,42 @@ def test_of_many_columns_each_counts_by_being_null(lake: Lake) -> None:
     assert len({number for _, number in pairs}) == 131
 
 
+@pytest.mark.parametrize("strategy", [Strategy.ONE_READ, Strategy.TWO_READS])
+def test_an_update_by_values_chosen_for_their_hash_is_written(
+    lake: Lake, strategy: Strategy
+) -> None:
+    before, after = (100, 5), (999_999, twin_of(100, 5, 999_999))
+    name = lake.create("id int, a bigint, b bigint")
+    lake.sql(f"insert into lake.{name} values (1, {before[0]}, {before[1]}), (2, 0, 0)")
+    since = lake.head(name)
+    lake.sql(f"update lake.{name} set a = {after[0]}, b = {after[1]} where id = 1")
+    columns, table = ("a", "b"), lake.table(name)
+    ((_, old),) = (
+        pair
+        for pair in _pairs(lake, table, lake.spec(name, since, columns=columns), since)
+        if "100" in pair[0]
+    )
+    pairs = _pairs(lake, table, lake.spec(name, columns=columns), lake.head(name))
+    assert old in {number for _, number in pairs}, "without a salt both rows look alike"
+
+    batch = lake.changes(name, since, strategy=strategy, columns=columns)
+
+    assert batch.ops == [Op("u", "1", f'{{"a":{after[0]},"b":{after[1]}}}')]
+
+
+def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: Lake) -> None:
+    def hashes(expression: str) -> list[int]:
+        frame = lake.session.range(200).selectExpr("id as k", "bigint(7) as age")
+        return [row[0] for row in frame.selectExpr(expression).collect()]
+
+    plain = hashes("xxhash64(k, age)")
+    chosen = cancelling(plain)
+    assert chosen
+    assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
+    salted = hashes(bitmaps.mix(["k", "age"], salt=1234567))
+    assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
+
+
 def _rows(rng: random.Random) -> list[str]:
     """Every value once on its own among nulls, then rows of few differences."""
     empty = ["null"] * len(VALUES)
@@ -96,3 +136,68 @@ def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list
         rows = whole(reader.read(chunk.group), spec)
         found = rows.select(written_of(spec)[0].alias("document"), FINGERPRINT).collect()
     return [(row["document"], row[FINGERPRINT]) for row in found]
+
+
+MASK = (1 << 64) - 1
+P1, P2, P3, P4, P5 = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
+"""The primes of xxHash."""
+
+
+def twin_of(first: int, second: int, other: int) -> int:
+    """The number that gives with `other` the hash that two bigints have, neither being null."""
+    flags = hashed(0, 42)
+    wanted = hashed(second, hashed(first, flags))
+    found = hashed_from(wanted, hashed(other, flags))
+    return found - (1 << 64) if found >> 63 else found
+
+
+def hashed(number: int, seed: int) -> int:
+    """Spark's xxhash64 of a bigint."""
+    mixed = ((seed + P5 + 8) & MASK) ^ (turned(number * P2 & MASK, 31) * P1 & MASK)
+    last = (turned(mixed, 27) * P1 + P4) & MASK
+    last = (last ^ (last >> 33)) * P2 & MASK
+    last = (last ^ (last >> 29)) * P3 & MASK
+    return last ^ (last >> 32)
+
+
+def hashed_from(wanted: int, seed: int) -> int:
+    """The number of which `hashed` gives what is wanted: every step can be undone."""
+    last = unshifted(wanted, 32) * pow(P3, -1, 1 << 64) & MASK
+    last = unshifted(last, 29) * pow(P2, -1, 1 << 64) & MASK
+    last = (unshifted(last, 33) - P4) * pow(P1, -1, 1 << 64) & MASK
+    mixed = turned(last, 64 - 27) ^ ((seed + P5 + 8) & MASK)
+    return turned(mixed * pow(P1, -1, 1 << 64) & MASK, 64 - 31) * pow(P2, -1, 1 << 64) & MASK
+
+
+def turned(number: int, bits: int) -> int:
+    return ((number << bits) | (number >> (64 - bits))) & MASK
+
+
+def unshifted(number: int, bits: int) -> int:
+    found = number
+    for _ in range(64 // bits + 1):
+        found = number ^ (found >> bits)
+    return found
+
+
+def cancelling(numbers: list[int]) -> set[int]:
+    """Positions of numbers whose exclusive or is zero: more than 64 of them are never independent,
+    as elimination shows bit by bit."""
+    pivots: dict[int, tuple[int, set[int]]] = {}
+    for at, number in enumerate(numbers):
+        rest, used = number & MASK, {at}
+        while rest:
+            top = rest.bit_length()
+            if top not in pivots:
+                pivots[top] = (rest, used)
+                break
+            rest, used = rest ^ pivots[top][0], used ^ pivots[top][1]
+        else:
+            return used
+    return set()
