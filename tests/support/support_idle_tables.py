@@ -14,6 +14,7 @@ from icdc_api.spec import Pipeline
 from icdc_api.status import TableStatus
 from icdc_operator.cluster.heads import table_heads
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
+from icdc_operator.cluster.heads.connections import OfOwnProcess
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader
 from icdc_operator.cluster.metrics import Metrics
 from icdc_spark import session as sessions
@@ -25,6 +26,7 @@ from icdc_spark.steps import StepKind
 from icdc_spark.table_run import TableRun
 from support_fake_api import FakeServer
 from support_head_lake import NAME, HeadLake
+from support_heads import ON_LOOPBACK
 
 
 class IdleTables:
@@ -70,7 +72,7 @@ class OperatorLooks:
 
     def __init__(self, pipeline: Pipeline) -> None:
         secrets = CatalogSecrets(FakeServer().api(), allowed=False)
-        self._reader = HeadReader(secrets, Metrics())
+        self._reader = HeadReader(secrets, Metrics(), OfOwnProcess(ON_LOOPBACK))
         self._tables = table_heads.wanted(pipeline.spec)
 
     async def poll(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import support_wait
+from support_heads import ON_LOOPBACK
 
 IMAGE = "iceberg-cdc-operator-spark:test"
 _END_SECONDS = 30.0
@@ -106,7 +107,9 @@ def running(
 ) -> Iterator[OperatorProcess]:
     """An operator on free ports; it is killed at the end if it still runs."""
     log = folder / f"{name}.log"
-    flags = ["--image", IMAGE, "--metrics-port", "0", "--health-port", "0", *arguments]
+    ports = ["--metrics-port", "0", "--health-port", "0"]
+    # Catalogs of tests are on this host.
+    flags = ["--image", IMAGE, *ports, *ON_LOOPBACK.flags, *arguments]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "icdc_operator.cluster.main", *flags],

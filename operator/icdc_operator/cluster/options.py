@@ -7,9 +7,12 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from icdc_operator.cluster import logs
+from icdc_operator.cluster.heads import settings as head_settings
+from icdc_operator.cluster.heads.settings import Settings as HeadSettings
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
@@ -41,6 +44,10 @@ class Options:
     """None: the pod's own, or that of the kubeconfig."""
     read_catalog_secrets: bool = False
     """Whether the Secrets that catalogs name may be read, to look at table heads."""
+    heads: HeadSettings = field(default_factory=HeadSettings)
+    """What the readers of catalogs may do, where this process starts them."""
+    heads_socket: Path | None = None
+    """Where another container starts them; it has flags of its own."""
     log_format: str = "json"
     log_level: str = "info"
 
@@ -75,6 +82,8 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         lease_name=given.lease_name,
         lease_namespace=given.lease_namespace,
         read_catalog_secrets=given.read_catalog_secrets,
+        heads=head_settings.of_arguments(given),
+        heads_socket=given.heads_socket,
         log_format=given.log_format,
         log_level=given.log_level,
     )
@@ -104,6 +113,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
     _add_limits(add)
     add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
+    _add_heads(add)
     add.value("log-format", "json or text", _one_of(logs.FORMATS), Options.log_format)
     add.value("log-level", "debug, info, warning or error", _one_of(logs.LEVELS), "info")
     return parser
@@ -116,6 +126,20 @@ def _add_limits(add: "_Adder") -> None:
     add.value(slots.NAMESPACE.removeprefix("--"), text.format("in each namespace"), _limit, 0)
     of_target = text.format("of pipelines with the same OpenSearch hosts")
     add.value(slots.TARGET.removeprefix("--"), of_target, _limit, 0)
+
+
+def _add_heads(add: "_Adder") -> None:
+    """The flags that `icdc-heads` has too; see `heads.settings`."""
+    what = "a name, an address or a network that readers of catalogs may {} to; * stands for any"
+    add.value("heads-socket", "where a process icdc-heads listens that reads them", Path, None)
+    add.repeated(_flag(head_settings.ALLOW), "PATTERN", what.format("connect"))
+    add.repeated(_flag(head_settings.DENY), "PATTERN", what.format("not connect"))
+    add.switch(_flag(head_settings.CLOUD_ROLE), "let them use the cloud role of this pod or host")
+    add.switch(_flag(head_settings.LOCAL_FILES), "let them read files of this pod or host")
+
+
+def _flag(flag: str) -> str:
+    return flag.removeprefix("--")
 
 
 class _Adder:

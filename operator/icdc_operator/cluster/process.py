@@ -22,6 +22,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_operator.cluster import health, together
+from icdc_operator.cluster.heads import connections
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.heads.table_heads import HeadReader
@@ -87,7 +88,8 @@ class Operator:
         self._queue = WorkQueue(time.monotonic)
         self._watch_age = WatchAge(time.monotonic)
         secrets = CatalogSecrets(api, allowed=options.read_catalog_secrets)
-        self._head_reader = HeadReader(secrets, metrics)
+        readers = connections.readers(options.heads, options.heads_socket)
+        self._head_reader = HeadReader(secrets, metrics, readers)
         self._head_watch = HeadWatch(self._head_reader, self._queue.add, metrics)
         self._adapter = ClusterAdapter(api, options.runs, heads=self._head_watch)
         self._admission = Admission(
@@ -232,7 +234,7 @@ class Operator:
         )
         self._metrics.follow(
             "icdc_catalogs_overdue",
-            "Catalogs that do not answer, each with a thread that waits.",
+            "Catalogs whose last answer was late, and that no other has followed.",
             lambda: self._head_reader.overdue,
         )
         self._metrics.follow(

@@ -4,12 +4,12 @@ import hashlib
 import json
 
 import pytest
+from icdc_operator.cluster.heads.loading_catalogs import read_metadata
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
-from icdc_operator.cluster.heads.catalog_reading import branches
-from icdc_operator.cluster.heads.loading_catalogs import read_metadata
+from icdc_operator.cluster.heads.reader.branches import branches
 from icdc_spark.diff.changes import Strategy
 from icdc_spark.documents.ids import joined
 from icdc_spark.documents.schema import Field, parse_schema

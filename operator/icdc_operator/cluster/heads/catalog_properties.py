@@ -18,6 +18,9 @@ from icdc_api.errors import FailureClass, IcdcError, WhoActs
 CONNECT_SECONDS = 5
 """For a connection to a catalog or to the files of a table."""
 
+ANSWER_SECONDS = 10
+"""Without a byte of an answer of a catalog or of a store."""
+
 
 class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
     """The operator cannot look at the catalog, whatever is mended in it: only a run can."""

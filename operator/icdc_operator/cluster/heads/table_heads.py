@@ -1,35 +1,31 @@
-"""Reads the newest snapshot of each table's branch: Secrets, catalogs and threads put together.
+"""Reads the newest snapshot of each table's branch: Secrets, catalogs and readers put together.
 
 What cannot be read is an answer too: why. Nothing here raises for what a catalog does, and nothing
 blocks the event loop. Decides neither when to look nor what follows from it.
 """
 
 import asyncio
-import logging
-import threading
-import traceback
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icdc_api import naming
 from icdc_api.catalog import Catalog
 from icdc_api.errors import BranchNotFound, Bug, IcdcError, TableNotFound, Unauthorized
 from icdc_api.spec import PipelineSpec
-from icdc_operator.cluster.heads import catalog_properties, catalog_reading
+from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
-from icdc_operator.cluster.heads.catalog_reading import Heads, OpenCatalog
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
-from icdc_operator.cluster.heads.lanes import Lane, Threads
+from icdc_operator.cluster.heads.connections import OpenConnection, Readers
+from icdc_operator.cluster.heads.lanes import Lane, Places
 from icdc_operator.cluster.metrics import Metrics
 
 TABLE_SECONDS = 20.0
 """For one table, a first connection to its catalog included."""
 
 MAX_CATALOGS = 64
-"""Catalogs that stay connected; pipelines with the same properties share one."""
-
-_log = logging.getLogger(__name__)
+"""Catalogs that stay connected, each with a process; pipelines of a namespace with the same
+properties share one."""
 
 
 @dataclass(frozen=True)
@@ -65,31 +61,37 @@ class _Held:
     """One catalog, connected when it is first asked, and anew after it failed."""
 
     def __init__(
-        self, catalog: PyCatalog, threads: Threads, connect: Callable[[PyCatalog], OpenCatalog]
+        self, namespace: str, catalog: PyCatalog, readers: Readers, places: Places
     ) -> None:
-        self.lane = Lane(threads)
+        self.namespace = namespace
+        self.lane = Lane(places, namespace)
         self._catalog = catalog
-        self._connect = connect
-        self._open: OpenCatalog | None = None
+        self._readers = readers
+        self._open: OpenConnection | None = None
 
-    def heads(self, table: Sequence[str]) -> Heads:
-        """Blocks; in the lane's thread."""
-        if self._open is None:
-            self._open = self._connect(self._catalog)
+    async def head(self, table: Wanted, seconds: float) -> Head:
+        """Raises the errors of `wire.FAILURES`."""
+        return await self.lane.call(lambda: self._head(table, seconds), seconds)
+
+    async def _head(self, table: Wanted, seconds: float) -> Head:
         healthy = False
         try:
-            found = self._open.heads(table)
+            if self._open is None:
+                self._open = await self._readers.connect(self._catalog)
+            parts = naming.parse_table_name(table.name)
+            found = await self._open.head(parts, table.branch, seconds)
             healthy = True
-            return found
-        except TableNotFound:
+        except (BranchNotFound, TableNotFound):
             healthy = True
             raise
         finally:
+            # Also where nobody waits any more: the next question must not get this answer.
             if not healthy:
                 self.close()
+        return Head(None if found is None else str(found))
 
     def close(self) -> None:
-        """Blocks."""
+        """End what reads the catalog."""
         before, self._open = self._open, None
         if before is not None:
             before.close()
@@ -102,24 +104,24 @@ class HeadReader:
         self,
         secrets: CatalogSecrets,
         metrics: Metrics,
+        readers: Readers,
         *,
-        connect: Callable[[PyCatalog], OpenCatalog] = catalog_reading.opened,
-        threads: Threads | None = None,
+        places: Places | None = None,
         table_seconds: float = TABLE_SECONDS,
         max_catalogs: int = MAX_CATALOGS,
     ) -> None:
         self._secrets = secrets
         self._metrics = metrics
-        self._connect = connect
-        self._threads = threads or Threads()
+        self._readers = readers
+        self._places = places or Places()
         self._table_seconds = table_seconds
         self._max_catalogs = max_catalogs
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
 
     @property
     def overdue(self) -> int:
-        """Catalogs whose answer is overdue, each with a thread that waits for it."""
-        return len(self._threads.overdue)
+        """Catalogs whose last answer was late."""
+        return sum(held.lane.late for held in self._held.values())
 
     async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
         """The head of each table by its name, or why there is none."""
@@ -136,21 +138,23 @@ class HeadReader:
         return found
 
     def close(self) -> None:
-        """Lets all connections go; what hangs is left to itself."""
+        """End all readers."""
         for held in self._held.values():
-            _let_go(held)
+            held.close()
         self._held.clear()
+        self._readers.close()
 
     async def _of_catalog(
         self, namespace: str, catalog: Catalog, tables: Sequence[Wanted]
     ) -> Mapping[str, Head | Unseen]:
         try:
             properties = await self._secrets.properties(namespace, catalog)
-            held = self._hold(catalog_properties.translated(catalog.name, properties))
+            translated = catalog_properties.translated(catalog.name, properties)
+            held = self._hold(namespace, translated)
         except IcdcError as error:
             return {table.name: Unseen(error.message) for table in tables}
         outcomes = await asyncio.gather(
-            *(self._of_table(held, table) for table in tables), return_exceptions=True
+            *(held.head(table, self._table_seconds) for table in tables), return_exceptions=True
         )
         if any(isinstance(each, Unauthorized) for each in outcomes):
             self._secrets.forget(namespace, catalog)
@@ -159,36 +163,28 @@ class HeadReader:
             for table, outcome in zip(tables, outcomes, strict=True)
         }
 
-    async def _of_table(self, held: _Held, table: Wanted) -> Head:
-        parts = naming.parse_table_name(table.name)
-        heads = await held.lane.call(lambda: held.heads(parts), self._table_seconds)
-        if table.branch in heads:
-            return Head(str(heads[table.branch]))
-        if table.branch == catalog_reading.MAIN:
-            return Head(None)
-        raise BranchNotFound(f"{table.name} has no branch {table.branch!r}")
-
-    def _hold(self, catalog: PyCatalog) -> _Held:
-        held = self._held.get(catalog.digest)
+    def _hold(self, namespace: str, catalog: PyCatalog) -> _Held:
+        key = (namespace, catalog.digest)
+        held = self._held.get(key)
         if held is None:
-            held = _Held(catalog, self._threads, self._connect)
-            self._held[catalog.digest] = held
-        self._held.move_to_end(catalog.digest)
+            held = _Held(namespace, catalog, self._readers, self._places)
+            self._held[key] = held
+        self._held.move_to_end(key)
         if len(self._held) > self._max_catalogs:
-            _let_go(self._held.popitem(last=False)[1])
+            self._let_one_go(beside=key)
         return held
 
+    def _let_one_go(self, *, beside: tuple[str, str]) -> None:
+        """Of the namespace that has most, so that it cannot push out the catalogs of others."""
+        idle = [k for k, held in self._held.items() if k != beside and not held.lane.busy]
+        if idle:
+            counts = Counter(held.namespace for held in self._held.values())
+            # The one that has not been asked for longest stands first.
+            self._held.pop(max(idle, key=lambda key: counts[key[0]])).close()
+
     def _reason(self, error: BaseException) -> str:
-        if isinstance(error, IcdcError) and not isinstance(error, Bug):
+        if isinstance(error, IcdcError):
+            if isinstance(error, Bug):
+                self._metrics.unexpected_errors.inc()
             return error.message
-        # Of an error that nobody foresaw the text may hold anything: where it arose is enough.
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("internal error; please report it: %s\n%s", type(error).__name__, frames)
-        self._metrics.unexpected_errors.inc()
-        return f"internal error ({type(error).__name__})"
-
-
-def _let_go(held: _Held) -> None:
-    # Closing may block as anything else; what is at work in it is let go with it.
-    if not held.lane.busy:
-        threading.Thread(target=held.close, name="catalog-close", daemon=True).start()
+        raise error

@@ -1,10 +1,14 @@
 """Flags and variables of the operator's process."""
 
+import argparse
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icdc_operator.cluster import options
+from icdc_operator.cluster.heads import settings
+from icdc_operator.cluster.heads.settings import Settings as HeadSettings
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
 
@@ -56,12 +60,19 @@ def test_every_flag_is_also_a_variable() -> None:
             "ICDC_MAX_ACTIVE_RUNS_PER_NAMESPACE": "5",
             "ICDC_MAX_ACTIVE_RUNS_PER_TARGET": "2",
             "ICDC_READ_CATALOG_SECRETS": "yes",
+            "ICDC_HEADS_SOCKET": "/run/h.sock",
+            "ICDC_HEADS_ALLOW_HOST": "a,10.0.0.0/8",
+            "ICDC_HEADS_DENY_HOST": "*",
+            "ICDC_HEADS_USE_CLOUD_ROLE": "true",
+            "ICDC_HEADS_LOCAL_FILES": "true",
             "ICDC_LOG_FORMAT": "text",
             "ICDC_LOG_LEVEL": "debug",
         },
     )
     assert given.leader_elect
     assert given.read_catalog_secrets
+    assert given.heads_socket == Path("/run/h.sock")
+    assert given.heads == HeadSettings(("a", "10.0.0.0/8"), ("*",), True, True)
     assert given.limits == Limits(total=10, per_namespace=5, per_target=2)
     assert (given.metrics_port, given.health_port, given.workers) == (0, 9090, 3)
     assert (given.lease_name, given.lease_namespace) == ("other", "system")
@@ -101,3 +112,12 @@ def test_a_wrong_option_ends_with_code_2_and_says_which(
         options.parse(flags, variables)
     assert ended.value.code == 2
     assert text in capsys.readouterr().err
+
+
+def test_both_processes_understand_the_same_flags_of_readers() -> None:
+    given = HeadSettings(("a", "b"), ("*.c",), True, True)
+    parser = argparse.ArgumentParser()
+    settings.add_arguments(parser)
+    for expected in (given, HeadSettings()):
+        assert settings.of_arguments(parser.parse_args(expected.flags)) == expected
+        assert options.parse([*ENOUGH, *expected.flags], {}).heads == expected

@@ -1,5 +1,6 @@
 """The examples of docs/catalogs.md as the operator itself looks at them, through pyiceberg."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,16 +9,18 @@ import pytest
 
 import support_catalog_service
 from icdc_api.errors import SourceUnavailable, TableNotFound
-from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
-from icdc_operator.cluster.heads.catalog_reading import Heads, opened
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.reader.branches import Heads
 from support_catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
 from support_catalog_service import CatalogService
 from support_head_lake import HeadLake
+from support_heads import ON_LOOPBACK, opened
 from support_kube_process import HeldPort
 
 pytestmark = pytest.mark.unit
 
 EXAMPLES = examples()
+ON_AWS = dataclasses.replace(ON_LOOPBACK, use_cloud_role=True)
 SERVED = sorted(ASKED.keys() - {"nessie-api"})
 UNSERVED = {"hive": "TTransportException", "jdbc": "OperationalError", "sqlite": "OperationalError"}
 OUT_OF_SIGHT = ("hadoop", "nessie-api")
@@ -44,7 +47,7 @@ def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
     """What a look at the table finds."""
     properties = example.here(service, closed, folder)
     properties.pop("dynamodb.endpoint", None)
-    catalog = opened(translated(example.name, properties))
+    catalog = opened(properties, example.name, settings=ON_AWS)
     try:
         return catalog.heads((NAMESPACE, TABLE))
     finally:
@@ -119,7 +122,7 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     first = lake.commit()
     properties = EXAMPLES[label].here(service.url, "", tmp_path)
     properties.pop("dynamodb.endpoint", None)
-    catalog = opened(translated(EXAMPLES[label].name, properties))
+    catalog = opened(properties, EXAMPLES[label].name, settings=ON_AWS)
     point(service, place(lake))
     assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.metadata_file().unlink()

@@ -12,10 +12,13 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
-from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
-from icdc_operator.cluster.heads.catalog_reading import OpenCatalog, branches, mapped, opened
-from icdc_operator.cluster.heads.loading_catalogs import read_metadata
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.reader.branches import branches, in_file
+from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.reader.metadata_files import read
 from support_head_lake import HeadLake
+from support_heads import ON_LOOPBACK, opened
 from support_rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -32,7 +35,7 @@ def lake(tmp_path: Path) -> Iterator[HeadLake]:
 
 @pytest.fixture
 def catalog(lake: HeadLake) -> Iterator[OpenCatalog]:
-    reading = opened(translated("lake", lake.properties))
+    reading = opened(lake.properties)
     yield reading
     reading.close()
 
@@ -98,7 +101,7 @@ def test_properties_of_a_table_choose_no_code(
     file.write_text(json.dumps(metadata), encoding="utf-8")
     assert catalog.heads(ORDERS) == {}
     rest.put("shop.orders", metadata)
-    assert opened(translated("lake", rest.properties)).heads(ORDERS) == {}
+    assert opened(rest.properties).heads(ORDERS) == {}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
         TableMetadataUtil.parse_obj(metadata)
     assert catalog.heads(ORDERS) == {"main": int(head)}
     rest.put("shop.orders", metadata)
-    assert opened(translated("lake", rest.properties)).heads(ORDERS) == {"main": int(head)}
+    assert opened(rest.properties).heads(ORDERS) == {"main": int(head)}
 
 
 @pytest.mark.parametrize(
@@ -161,12 +164,12 @@ def test_what_is_no_metadata_has_no_heads(found: object) -> None:
 def test_compressed_metadata_is_read(tmp_path: Path) -> None:
     file = tmp_path / "00001-x.gz.metadata.json"
     file.write_bytes(gzip.compress(b'{"format-version": 2, "current-snapshot-id": 5}'))
-    assert branches(read_metadata({}, f"file://{file}")) == {"main": 5}
+    assert in_file(read({}, f"file://{file}", ON_LOOPBACK)) == {"main": 5}
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
-    catalog = opened(translated("lake", {"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"}))
+    catalog = opened({"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"})
     with pytest.raises(SourceUnavailable, match="OperationalError"):
         catalog.heads(ORDERS)
     assert not missing.exists()
@@ -178,7 +181,7 @@ def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
     lake.create()
     head = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    catalog = opened(translated("lake", rest.properties))
+    catalog = opened(rest.properties)
     assert catalog.heads(ORDERS) == {"main": int(head)}
     asked, headers = rest.requests[-1]
     assert asked == "/v1/namespaces/shop/tables/orders?snapshots=refs"
@@ -198,7 +201,7 @@ def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
     head = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
     rest.put("shop.others", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    catalog = opened(translated("lake", rest.properties))
+    catalog = opened(rest.properties)
     for table in ("orders", "others"):
         assert catalog.heads(("shop", table)) == {"main": int(head)}
     first = catalog.heads(ORDERS)
@@ -226,13 +229,13 @@ def test_refusals_of_a_rest_catalog_are_told_apart(
 ) -> None:
     rest.refuse(status, kind, "the password is swordfish")
     with pytest.raises(expected) as told:
-        opened(translated("lake", rest.properties))
+        opened(rest.properties)
     assert "swordfish" not in told.value.message
 
 
 def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
     with pytest.raises(SourceUnavailable, match="ConnectionError"):
-        opened(translated("lake", {"type": "rest", "uri": "http://127.0.0.1:1"}))
+        opened({"type": "rest", "uri": "http://127.0.0.1:1"})
 
 
 @pytest.mark.parametrize(
@@ -255,4 +258,4 @@ def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcE
 def test_a_metastore_that_is_not_there_is_a_passing_fault() -> None:
     # The libraries of every kind are installed with the operator.
     with pytest.raises(SourceUnavailable):
-        opened(translated("lake", {"type": "hive", "uri": "thrift://127.0.0.1:1"})).heads(ORDERS)
+        opened({"type": "hive", "uri": "thrift://127.0.0.1:1"}).heads(ORDERS)

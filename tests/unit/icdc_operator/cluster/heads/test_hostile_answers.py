@@ -10,9 +10,9 @@ import pytest
 import support_audit
 import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable
-from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
-from icdc_operator.cluster.heads.catalog_reading import opened
-from icdc_operator.cluster.heads.loading_catalogs import read_metadata
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.reader.metadata_files import read
+from support_heads import ON_LOOPBACK, opened
 from support_rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -46,7 +46,7 @@ class Site:
         with support_audit.audited() as events:
             try:
                 given = {**self.catalog.properties, **own}
-                found = opened(translated("lake", given)).heads(ORDERS)
+                found = opened(given).heads(ORDERS)
             except IcdcError as error:
                 found = error
         names = {event for event, _ in events}
@@ -184,5 +184,5 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> No
 )
 def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
     with support_audit.audited() as events, pytest.raises(OutOfSight):
-        read_metadata({"warehouse": "file:///"}, location)
+        read({"warehouse": "file:///"}, location, ON_LOOPBACK)
     assert not {name for name, _ in events} & {"import", "open", "socket.connect"}

@@ -1,0 +1,161 @@
+"""Connections of the operator to the process that reads catalogs, each with a child of its own.
+
+What comes over them is checked like any other foreign text: a child has read a stranger's answers.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from icdc_api.errors import Bug, SourceUnavailable
+from icdc_operator.cluster.heads import wire
+from icdc_operator.cluster.heads.catalog_properties import PyCatalog
+from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.wire import Answer, Opening, Question
+
+RETRY_SECONDS = 0.2
+"""Between two attempts to reach a process that is not there yet."""
+
+_MODULE = "icdc_operator.cluster.heads.reader.process"
+
+_log = logging.getLogger(__name__)
+
+
+class OpenConnection(Protocol):
+    """One catalog. Not for two questions at a time."""
+
+    async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
+        """Return the newest snapshot of a branch; None for an empty table.
+
+        Raises the errors of `wire.FAILURES`. Who stops waiting for it closes the connection.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the reader of the catalog, whatever it does."""
+        ...
+
+
+class Readers(Protocol):
+    """Makes connections."""
+
+    async def connect(self, catalog: PyCatalog) -> OpenConnection:
+        """Begin a reader of that catalog, which connects to it when it is first asked."""
+        ...
+
+    def close(self) -> None:
+        """Begin no more."""
+        ...
+
+
+def readers(settings: Settings, path: Path | None) -> "Readers":
+    """Return those of the process that listens at `path`; without one, of a process of our own."""
+    return OfOwnProcess(settings) if path is None else OfAnotherContainer(path)
+
+
+class OfAnotherContainer:
+    """Readers of a process that listens at a socket file, which may be there only later."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def connect(self, catalog: PyCatalog) -> OpenConnection:
+        """See `Readers`. Waits for the process; who calls limits that."""
+        while True:
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                streams = await asyncio.open_unix_connection(self._path)
+                return _Connection(*streams, catalog)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def close(self) -> None:
+        """See `Readers`."""
+
+
+class OfOwnProcess:
+    """Readers of a process that is started for the first of them, and ends with this one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    async def connect(self, catalog: PyCatalog) -> OpenConnection:
+        """See `Readers`."""
+        control = self._control
+        if control is None or self._process is None or self._process.poll() is not None:
+            control = self.start()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(control, [b"c"], [theirs.fileno()])
+        streams = await asyncio.open_unix_connection(sock=ours)
+        return _Connection(*streams, catalog)
+
+    def close(self) -> None:
+        """See `Readers`. The process sees its control end, and its children go with it."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def start(self) -> socket.socket:
+        """Start the process, in place of an earlier one; return where it takes connections."""
+        self.close()
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            number = str(theirs.fileno())
+            command = [sys.executable, "-P", "-m", _MODULE, "--control", number]
+            self._process = subprocess.Popen(
+                [*command, *self._settings.flags],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # what a terminal sends to the operator is not for it
+            )
+        return self._control
+
+
+class _Connection:
+    """See `OpenConnection`."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, catalog: PyCatalog
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        opening = Opening(kind=catalog.kind, name=catalog.name, properties=dict(catalog.properties))
+        self._writer.write(wire.line(opening))
+
+    async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
+        """See `OpenConnection`."""
+        question = Question(table=tuple(table), branch=branch, seconds=seconds)
+        self._writer.write(wire.line(question))
+        try:
+            await self._writer.drain()
+            answer = Answer.model_validate_json(await self._reader.readline())
+        except (OSError, ValidationError, ValueError):
+            raise SourceUnavailable(
+                "the reader of this catalog ended amid its answer, most often because that takes "
+                "too much memory"
+            ) from None
+        if answer.failure is None:
+            return answer.head
+        text = answer.text[: wire.MAX_TEXT]
+        failure = wire.FAILURES.get(answer.failure, Bug)
+        if failure is Bug:
+            _log.error("internal error; please report it: %s\n%s", text, answer.where)
+            raise Bug(f"internal error ({text})")
+        raise failure(text)
+
+    def close(self) -> None:
+        """See `OpenConnection`."""
+        self._writer.transport.abort()

@@ -1,0 +1,88 @@
+"""Reads the newest snapshots of tables through pyiceberg.
+
+Metadata only, never data, and nothing is ever written. Every call blocks and may hang: who started
+this process sees to that.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from icdc_operator.cluster.heads.catalog_properties import Kind, PyCatalog
+from icdc_operator.cluster.heads.reader.addresses import Guard
+from icdc_operator.cluster.heads.reader.branches import Heads
+from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.reader.jdbc import Jdbc
+from icdc_operator.cluster.heads.reader.named import Named
+from icdc_operator.cluster.heads.reader.pointers import DynamoDb, Glue, Hive
+from icdc_operator.cluster.heads.reader.rest import Rest
+from icdc_operator.cluster.heads.settings import Settings
+
+
+class OpenCatalog(Protocol):
+    """One catalog. Not for two calls at a time."""
+
+    def heads(self, table: Sequence[str]) -> Heads:
+        """Return the branches of a table by its parts. Raises the errors that `mapped` knows."""
+        ...
+
+    def close(self) -> None:
+        """Let connections go."""
+        ...
+
+
+def opened(catalog: PyCatalog, settings: Settings, guard: Guard) -> OpenCatalog:
+    """Connect to the catalog. Raises the errors that `mapped` knows."""
+    with mapped("the catalog"):
+        _require_own_keys(catalog, settings)
+        if catalog.kind is Kind.SQL:
+            return Jdbc(catalog, settings, guard)
+        loading = _LOADING[catalog.kind](catalog.name, **catalog.properties)
+        loading.settings = settings
+        return Loaded(loading)
+
+
+_LOADING: dict[Kind, Any] = {
+    Kind.REST: Rest,
+    Kind.HIVE: Hive,
+    Kind.GLUE: Glue,
+    Kind.DYNAMODB: DynamoDb,
+}
+
+
+def _require_own_keys(catalog: PyCatalog, settings: Settings) -> None:
+    """Raise OutOfSight for a catalog that the libraries of AWS would find keys for."""
+    signs = catalog.properties.get("rest.sigv4-enabled", "").lower() in ("true", "1", "t", "yes")
+    of_aws = catalog.kind in (Kind.GLUE, Kind.DYNAMODB) or signs
+    if of_aws and not all(catalog.properties.get(key) for key in _KEYS):
+        settings.require_cloud_role("AWS")
+
+
+_KEYS = ("client.access-key-id", "client.secret-access-key")
+
+
+class Loaded:
+    """A catalog that pyiceberg loads whole tables from, which stops where nothing has moved."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+        self._known: dict[tuple[str, ...], tuple[str | None, Heads]] = {}
+
+    def heads(self, table: Sequence[str]) -> Heads:
+        """See `OpenCatalog`."""
+        key = tuple(table)
+        known, before = self._known.get(key, (None, {}))
+        self._catalog.known = known
+        with mapped(".".join(table)):
+            try:
+                self._catalog.load_table(key)
+            except Named as named:
+                if named.pointer == known:
+                    return before
+                found = named.read()
+                self._known[key] = (named.pointer, found)
+                return found
+            raise LookupError("the catalog named no metadata")
+
+    def close(self) -> None:
+        """See `OpenCatalog`."""
+        self._catalog.close()

@@ -1,0 +1,50 @@
+"""One child: reads the heads of one catalog until the operator has no more questions."""
+
+import signal
+import socket
+import traceback
+
+from icdc_api.errors import IcdcError
+from icdc_operator.cluster.heads import wire
+from icdc_operator.cluster.heads.reader import branches, catalog_reading, confinement
+from icdc_operator.cluster.heads.reader.addresses import Guard
+from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.wire import Answer, Opening, Question
+
+_GRACE_SECONDS = 1.0
+"""The operator's clock goes first, so that it can say that the catalog was late."""
+
+
+def serve(connection: socket.socket, settings: Settings, guard: Guard) -> None:
+    """Answer the questions of one connection, each within its seconds."""
+    guard.install()
+    with connection, connection.makefile("rb") as stream:
+        opening = Opening.model_validate_json(stream.readline(wire.MAX_LINE_BYTES))
+        catalog: OpenCatalog | None = None
+        while line := stream.readline(wire.MAX_LINE_BYTES):
+            question = Question.model_validate_json(line)
+            # The kernel ends this process then, even amid a call of a library in C.
+            signal.setitimer(signal.ITIMER_REAL, question.seconds + _GRACE_SECONDS)
+            confinement.allow_processor_seconds(int(question.seconds + _GRACE_SECONDS))
+            try:
+                catalog = catalog or catalog_reading.opened(opening.catalog, settings, guard)
+                answer = Answer(head=_head(catalog, question))
+            except Exception as error:  # noqa: BLE001 - the outermost frame
+                answer = _failure(error)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.sendall(wire.line(answer))
+
+
+def _head(catalog: OpenCatalog, question: Question) -> int | None:
+    heads = catalog.heads(question.table)
+    return branches.newest(heads, ".".join(question.table), question.branch)
+
+
+def _failure(error: Exception) -> Answer:
+    name = type(error).__name__
+    if isinstance(error, IcdcError) and name in wire.FAILURES:
+        return Answer(failure=name, text=error.message[: wire.MAX_TEXT])
+    # Of an error that nobody foresaw the text may hold anything: where it arose is enough.
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return Answer(failure="Bug", text=name, where=frames[-8 * wire.MAX_TEXT :])

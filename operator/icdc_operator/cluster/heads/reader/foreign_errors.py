@@ -1,0 +1,64 @@
+"""The border at which errors of pyiceberg and of its libraries end.
+
+Foreign texts are not repeated in messages: they may hold addresses with passwords, or what was
+found in a file in place of metadata.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import botocore.exceptions
+import sqlalchemy.exc
+import tenacity
+from pyiceberg import exceptions as foreign
+from thrift.Thrift import TException
+
+from icdc_api.errors import SourceUnavailable, TableNotFound, Unauthorized
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.reader.addresses import Refused
+
+_NOT_THERE = (
+    foreign.NoSuchTableError,
+    foreign.NoSuchNamespaceError,
+    foreign.NoSuchIdentifierError,
+)
+_REFUSED = (
+    foreign.UnauthorizedError,
+    foreign.ForbiddenError,
+    foreign.AuthorizationExpiredError,
+    foreign.OAuthError,
+    foreign.SignError,
+)
+_OTHERS: tuple[type[Exception], ...] = (
+    *(each for each in vars(foreign).values() if isinstance(each, type)),
+    OSError,  # connections (requests'), files
+    ValueError,  # answers and files that are not what they should be (pydantic's), bad addresses
+    LookupError,
+    TypeError,
+    AttributeError,  # answers of another form, which libraries do not check
+    NotImplementedError,
+    MemoryError,  # answers that are too much
+    RecursionError,
+    sqlalchemy.exc.SQLAlchemyError,
+    tenacity.RetryError,
+    botocore.exceptions.BotoCoreError,
+    botocore.exceptions.ClientError,
+    TException,
+)
+
+
+@contextmanager
+def mapped(what: str) -> Iterator[None]:
+    """Raise what pyiceberg and its libraries raise in the body as an error of the one tree."""
+    try:
+        yield
+    except Refused as error:
+        raise OutOfSight(str(error)) from error
+    except _NOT_THERE as error:
+        raise TableNotFound(f"{what}: the catalog has no such table") from error
+    except _REFUSED as error:
+        raise Unauthorized(f"{what}: the catalog refuses ({type(error).__name__})") from error
+    except (ImportError, foreign.NotInstalledError) as error:
+        raise OutOfSight("a Python library for this kind of catalog is not installed") from error
+    except _OTHERS as error:
+        raise SourceUnavailable(f"{what} cannot be read: {type(error).__name__}") from error

@@ -1,0 +1,93 @@
+"""A JDBC catalog: its rows by the model of pyiceberg, which would also make its tables."""
+
+from collections.abc import Sequence
+
+from pyiceberg.catalog.sql import IcebergTables
+from pyiceberg.exceptions import NoSuchTableError
+from sqlalchemy import URL, create_engine, make_url, select
+
+from icdc_operator.cluster.heads.catalog_properties import PyCatalog
+from icdc_operator.cluster.heads.reader import branches, metadata_files
+from icdc_operator.cluster.heads.reader.addresses import Guard
+from icdc_operator.cluster.heads.reader.branches import Heads
+from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.settings import Settings
+
+_PORT = "5432"
+
+
+class Jdbc:
+    """See `catalog_reading.OpenCatalog`.
+
+    The metadata file of a table is read only when the row names another one than before.
+    """
+
+    def __init__(self, catalog: PyCatalog, settings: Settings, guard: Guard) -> None:
+        self._name = catalog.name
+        self._files = {key: value for key, value in catalog.properties.items() if key != "uri"}
+        self._settings = settings
+        url = make_url(catalog.properties["uri"])
+        if url.drivername == "sqlite":
+            settings.require_local_files()
+        else:
+            url = pinned(url, guard)
+        # One connection, tried before use: it may have been cut between two looks.
+        self._engine = create_engine(url, pool_pre_ping=True, pool_size=1, max_overflow=0)
+        self._known: dict[tuple[str, ...], tuple[str, Heads]] = {}
+
+    def heads(self, table: Sequence[str]) -> Heads:
+        """See `OpenCatalog`."""
+        key = tuple(table)
+        with mapped(".".join(table)):
+            location = self._location(key)
+            known = self._known.get(key)
+            if known is not None and known[0] == location:
+                return known[1]
+            content = metadata_files.read(self._files, location, self._settings)
+            found = branches.in_file(content)
+        self._known[key] = (location, found)
+        return found
+
+    def close(self) -> None:
+        """See `OpenCatalog`."""
+        self._engine.dispose()
+
+    def _location(self, table: tuple[str, ...]) -> str:
+        wanted = select(IcebergTables.metadata_location).where(
+            IcebergTables.catalog_name == self._name,
+            IcebergTables.table_namespace == ".".join(table[:-1]),
+            IcebergTables.table_name == table[-1],
+        )
+        with self._engine.connect() as connection:
+            location = connection.execute(wanted).scalar()
+        if location is None:
+            raise NoSuchTableError
+        return str(location)
+
+
+def pinned(url: URL, guard: Guard) -> URL:
+    """Return the address of PostgreSQL with the checked addresses of its hosts.
+
+    libpq connects by itself, to `hostaddr` where that is given, and takes the name for TLS.
+    """
+    query = url.query
+    names = _words(query.get("host")) or [url.host or "localhost"]
+    ports = _words(query.get("port")) or [str(url.port or _PORT)]
+    pairs = [
+        (name, address, port)
+        for name, port in zip(names, ports * (len(names) // len(ports)), strict=True)
+        for address in guard.resolve(name, int(port))
+    ]
+    hosts, addresses, of_each = (",".join(column) for column in zip(*pairs, strict=True))
+    where = {"host": hosts, "hostaddr": addresses, "port": of_each}
+    return URL.create(
+        url.drivername,
+        username=url.username,
+        password=url.password,
+        database=url.database,
+        query={**query, **where},
+    )
+
+
+def _words(value: str | tuple[str, ...] | None) -> list[str]:
+    return value.split(",") if isinstance(value, str) else list(value or ())

@@ -1,0 +1,177 @@
+"""Reads metadata files of tables: at most so many bytes, and of no scheme but those named here.
+
+By Python's own clients, so that every connection passes `addresses.Guard`; pyiceberg's would be
+pyarrow's, which ask nobody and take ninety megabytes.
+"""
+
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+import requests
+from botocore import UNSIGNED
+from botocore.config import Config
+
+from icdc_operator.cluster.heads.catalog_properties import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    OutOfSight,
+)
+from icdc_operator.cluster.heads.settings import Settings
+
+MAX_BYTES = 64 * 2**20
+"""Of one metadata file or one answer of a catalog, after decompression."""
+
+_CHUNK_BYTES = 64 * 2**10
+_GOOGLE = "https://storage.googleapis.com"
+_TIMES = (CONNECT_SECONDS, ANSWER_SECONDS)
+
+
+def read(properties: Mapping[str, str], location: object, settings: Settings) -> bytes:
+    """Return the content of a metadata file.
+
+    Raises OutOfSight where only a run reads it, ValueError where it is no metadata file or too
+    long, and the errors of the client of its store.
+    """
+    if not isinstance(location, str):
+        raise ValueError("the location of the metadata is no text")
+    scheme, _, rest = location.partition(":")
+    opener = _OPENERS.get(scheme)
+    if opener is None:
+        raise OutOfSight("the operator reads metadata files at s3:, gs: and file: addresses alone")
+    # Iceberg encodes nothing in a location: `?` and `%` are part of names.
+    host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    chunks = opener(properties, host, path, settings)
+    return bounded(_decompressed(chunks) if location.endswith(".gz.metadata.json") else chunks)
+
+
+def bounded(chunks: Iterator[bytes]) -> bytes:
+    """Put chunks together; raises ValueError beyond MAX_BYTES."""
+    whole = bytearray()
+    for chunk in chunks:
+        whole += chunk
+        if len(whole) > MAX_BYTES:
+            raise ValueError(f"longer than {MAX_BYTES} bytes")
+    return bytes(whole)
+
+
+def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Of gzip; each piece is bounded, however much it was compressed."""
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    for chunk in chunks:
+        left = chunk
+        while left:
+            yield inflate.decompress(left, _CHUNK_BYTES)
+            left = inflate.unconsumed_tail
+    yield inflate.flush()
+    if not inflate.eof:
+        raise ValueError("the compressed file ends too early")
+
+
+def _of_s3(
+    properties: Mapping[str, str], bucket: str, key: str, settings: Settings
+) -> Iterator[bytes]:
+    anonymous = properties.get("s3.anonymous", "").lower() == "true"
+    keys = _s3_keys(properties)
+    if not anonymous and not keys:
+        settings.require_cloud_role("S3")
+    virtual = properties.get("s3.force-virtual-addressing")
+    style = {"true": "virtual", "false": "path"}.get((virtual or "").lower(), "auto")
+    proxy = properties.get("s3.proxy-uri")
+    config = Config(
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=ANSWER_SECONDS,
+        retries={"max_attempts": 2},
+        s3={"addressing_style": style},
+        proxies={"http": proxy, "https": proxy} if proxy else None,
+        signature_version=UNSIGNED if anonymous else None,
+    )
+    region = properties.get("s3.region") or properties.get("client.region")
+    session = boto3.Session(**_assumed(properties, keys, region), region_name=region)
+    client = session.client("s3", endpoint_url=properties.get("s3.endpoint"), config=config)
+    body = client.get_object(Bucket=bucket, Key=key)["Body"]
+    yield from body.iter_chunks(_CHUNK_BYTES)
+
+
+def _s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those for files, or those for all of AWS, as boto3 names them."""
+    names = {
+        "aws_access_key_id": "access-key-id",
+        "aws_secret_access_key": "secret-access-key",
+        "aws_session_token": "session-token",
+    }
+    for group in ("s3", "client"):
+        if f"{group}.access-key-id" in properties:
+            found = {ours: properties.get(f"{group}.{theirs}") for ours, theirs in names.items()}
+            return {name: value for name, value in found.items() if value}
+    return {}
+
+
+def _assumed(
+    properties: Mapping[str, str], keys: dict[str, str], region: str | None
+) -> dict[str, str]:
+    """The keys of the role that is to be assumed, if one is."""
+    role = properties.get("s3.role-arn") or properties.get("client.role-arn")
+    if not role:
+        return keys
+    name = properties.get("s3.role-session-name") or properties.get("client.role-session-name")
+    tokens: Any = boto3.Session(**keys, region_name=region).client("sts")
+    answer = tokens.assume_role(RoleArn=role, RoleSessionName=name or "icdc")["Credentials"]
+    return {
+        "aws_access_key_id": answer["AccessKeyId"],
+        "aws_secret_access_key": answer["SecretAccessKey"],
+        "aws_session_token": answer["SessionToken"],
+    }
+
+
+def _of_google(
+    properties: Mapping[str, str], bucket: str, key: str, settings: Settings
+) -> Iterator[bytes]:
+    token = properties.get("gcs.oauth2.token")
+    if not token:
+        raise OutOfSight("metadata files at gs: are read with a gcs.oauth2.token alone")
+    host = properties.get("gcs.service.host", _GOOGLE).rstrip("/")
+    url = f"{host}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}"
+    with requests.get(
+        url,
+        params={"alt": "media"},
+        headers={"Authorization": f"Bearer {token}"},
+        stream=True,
+        timeout=_TIMES,
+        allow_redirects=False,
+    ) as answer:
+        answer.raise_for_status()
+        if answer.status_code != requests.codes.ok:
+            raise ValueError(f"the store answers {answer.status_code}")
+        yield from answer.iter_content(_CHUNK_BYTES)
+
+
+def _of_this_host(
+    _: Mapping[str, str], host: str, path: str, settings: Settings
+) -> Iterator[bytes]:
+    settings.require_local_files()
+    if host not in ("", "localhost"):
+        raise ValueError("a file of another host")
+    # Without waiting for whoever writes into a pipe.
+    number = os.open(Path("/", path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ValueError("no regular file")
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
+
+
+_Opener = Callable[[Mapping[str, str], str, str, Settings], Iterator[bytes]]
+
+_OPENERS: dict[str, _Opener] = {
+    "s3": _of_s3,
+    "s3a": _of_s3,
+    "s3n": _of_s3,
+    "gs": _of_google,
+    "file": _of_this_host,
+}

@@ -1,0 +1,52 @@
+"""Catalogs of pyiceberg that know where the metadata file of a table is: Hive, Glue, DynamoDB."""
+
+import functools
+from typing import Any
+
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.catalog.dynamodb import DynamoDbCatalog
+from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.hive import HiveCatalog
+
+from icdc_operator.cluster.heads.reader import branches, metadata_files
+from icdc_operator.cluster.heads.reader.branches import Heads
+from icdc_operator.cluster.heads.reader.named import Named
+from icdc_operator.cluster.heads.settings import Settings
+
+
+class _Pointing(MetastoreCatalog):
+    """Ends each load of a table by `Named`, before pyiceberg opens a file."""
+
+    settings = Settings()
+    known: str | None = None
+
+    def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
+        self._stop_at(location)
+
+    def _stop_at(self, location: object) -> None:
+        raise Named(str(location), functools.partial(self._read, location))
+
+    def _read(self, location: object) -> Heads:
+        return branches.in_file(metadata_files.read(self.properties, location, self.settings))
+
+
+class Hive(_Pointing, HiveCatalog):
+    """A metastore by Thrift."""
+
+
+class Glue(_Pointing, GlueCatalog):
+    """The catalog of AWS."""
+
+
+class DynamoDb(_Pointing, DynamoDbCatalog):
+    """Makes no table in DynamoDB where there is none, and need not be allowed to look."""
+
+    def _ensure_catalog_table_exists_or_create(self) -> None:
+        pass
+
+    def _convert_dynamo_table_item_to_iceberg_table(self, dynamo_table_item: dict[str, Any]) -> Any:
+        # Unlike the others it opens the file without asking `_load_file_io`.
+        location = dynamo_table_item.get("p.metadata_location", {}).get("S")
+        if location is not None:
+            self._stop_at(location)
+        return super()._convert_dynamo_table_item_to_iceberg_table(dynamo_table_item)

@@ -1,0 +1,179 @@
+"""Entry of `icdc-heads`: the process whose children read catalogs, one for each connection.
+
+The operator connects over a socket file (in the chart's pod: of another container, which has no
+token) or hands over connections by a socket that it has started this process with. A child ends
+when its connection does, when it is late, or when it takes too much; the operator then sees the
+connection's end. Single-threaded, so that forking is safe.
+"""
+
+import argparse
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from icdc_operator.cluster.heads import settings as flags
+from icdc_operator.cluster.heads.reader import child, confinement
+from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.settings import Settings
+
+MAX_CHILDREN = 128
+
+_ENDED = select.POLLHUP | select.POLLRDHUP | select.POLLERR
+_API_SERVER = "kubernetes.default.svc"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until asked to end, or until the operator that started it has ended."""
+    given = _arguments(argv)
+    settings = flags.of_arguments(given)
+    api_server = _addresses_of_the_api_server(os.environ)
+    kept = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
+    os.environ.clear()
+    os.environ.update(kept)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    gc.freeze()  # what all share stays shared: no collection of a child writes to it
+    addresses = Addresses(settings, api_server)
+    if given.socket is not None:
+        _Process(_listening(given.socket), settings, addresses).run()
+    else:
+        control = socket.socket(fileno=given.control)
+        _Process(control, settings, addresses, hands_over=True).run()
+    return 0
+
+
+class _Process:
+    """The children, by the file numbers whose events say that they or their operator ended."""
+
+    def __init__(
+        self,
+        source: socket.socket,
+        settings: Settings,
+        addresses: Addresses,
+        *,
+        hands_over: bool = False,
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._addresses = addresses
+        self._hands_over = hands_over
+        self._children: dict[int, _Child] = {}
+        self._poll = select.poll()
+
+    def run(self) -> None:
+        """Take connections until the source of them ends."""
+        self._poll.register(self._source, select.POLLIN)
+        while True:
+            for number, _ in self._poll.poll():
+                if number == self._source.fileno():
+                    connection = self._next()
+                    if connection is None:
+                        return  # and with this process go its children
+                    self._begin(connection)
+                elif number in self._children:
+                    self._end(self._children[number])
+
+    def _next(self) -> socket.socket | None:
+        if not self._hands_over:
+            return self._source.accept()[0]
+        _, numbers, _, _ = socket.recv_fds(self._source, 1, 1)
+        return socket.socket(fileno=numbers[0]) if numbers else None
+
+    def _begin(self, connection: socket.socket) -> None:
+        if len(self._children) // 2 >= MAX_CHILDREN:
+            connection.close()
+            return
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(connection)
+        begun = _Child(pid, os.pidfd_open(pid), connection)
+        # Its end shows at one of both: the operator's side closed, or the process ended.
+        self._poll.register(begun.pidfd, select.POLLIN)
+        self._poll.register(connection, _ENDED)
+        self._children[begun.pidfd] = self._children[connection.fileno()] = begun
+
+    def _end(self, ended: "_Child") -> None:
+        for number in (ended.pidfd, ended.connection.fileno()):
+            self._poll.unregister(number)
+            del self._children[number]
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(ended.pidfd, signal.SIGKILL)
+        os.waitpid(ended.pid, 0)
+        os.close(ended.pidfd)
+        ended.connection.close()
+
+    def _become_child(self, connection: socket.socket) -> None:
+        """Never returns."""
+        code = 1
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            # Of the others: their connections hold credentials, and would not end while open here.
+            self._source.close()
+            for other in set(self._children.values()):
+                other.connection.close()
+                os.close(other.pidfd)
+            null = os.open(os.devnull, os.O_RDWR)
+            for standard in (0, 1, 2):
+                os.dup2(null, standard)
+            confinement.confine(os.environ, local_files=self._settings.local_files)
+            child.serve(connection, self._settings, Guard(self._addresses))
+            code = 0
+        finally:
+            os._exit(code)
+
+
+class _Child:
+    """One child process; equal to itself alone."""
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.connection = connection
+
+
+def _listening(path: Path) -> socket.socket:
+    """A socket file that only this user may connect to; one that is left over is replaced."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    listener.bind(str(path))
+    os.umask(before)
+    listener.listen(MAX_CHILDREN)
+    return listener
+
+
+def _addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
+    """Of the pod that this process runs in; none elsewhere."""
+    host = environ.get("KUBERNETES_SERVICE_HOST")
+    if not host:
+        return frozenset()
+    found = {host}
+    with contextlib.suppress(OSError):
+        found.update(str(each[4][0]) for each in socket.getaddrinfo(_API_SERVER, 443))
+    return frozenset(found)
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="icdc-heads", description="Reads the newest snapshots of tables for the operator."
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--socket", type=Path, help="file of the socket to listen at")
+    source.add_argument("--control", type=int, help="file number of the operator's socket")
+    flags.add_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def _end(*_: object) -> None:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

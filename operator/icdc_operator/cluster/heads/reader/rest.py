@@ -1,0 +1,88 @@
+"""A REST catalog of pyiceberg that trusts no answer: bounded, filtered, at its own server."""
+
+import functools
+import hashlib
+import json
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from pyiceberg.catalog.rest import RestCatalog
+from requests import Response, Session
+
+from icdc_operator.cluster.heads.catalog_properties import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    OutOfSight,
+)
+from icdc_operator.cluster.heads.reader import branches, metadata_files
+from icdc_operator.cluster.heads.reader.answered_properties import filtered, may_lead_to
+from icdc_operator.cluster.heads.reader.named import Named
+
+_CHUNK_BYTES = 64 * 2**10
+
+
+class Rest(RestCatalog):
+    """Opens no file, and asks for no credentials to do so: the answer has all.
+
+    Each load of a table ends by `Named`. `known` is set before: what named the metadata that was
+    read last, or None.
+    """
+
+    known: str | None = None
+
+    def load_table(self, identifier: Any) -> Any:
+        """Ask for a table, and for no answer where it is the known one."""
+        if self.known is None or not self.known.endswith('"'):  # no ETag
+            return super().load_table(identifier)
+        self._session.headers["If-None-Match"] = self.known
+        try:
+            return super().load_table(identifier)
+        finally:
+            del self._session.headers["If-None-Match"]
+
+    def _config_headers(self, session: Session) -> None:
+        super()._config_headers(session)
+        session.headers.pop("X-Iceberg-Access-Delegation", None)
+        session.stream = True  # or the whole body would be read, however long it is
+        times = (CONNECT_SECONDS, ANSWER_SECONDS)
+        session.request = functools.partial(session.request, timeout=times)  # type: ignore[method-assign]
+        session.hooks["response"].extend((_refuse_elsewhere, _take, self._filter, self._stop))
+
+    def _filter(self, response: Response, *_: Any, **__: Any) -> None:
+        """Keep from pyiceberg what a configuration must not choose: it would take over all."""
+        path = urlsplit(response.url).path
+        if response.status_code == 200 and path == urlsplit(self.url("config", False)).path:
+            answer = filtered(json.loads(response.content), self.properties["uri"])
+            response._content, response.encoding = json.dumps(answer).encode(), "utf-8"
+
+    def _stop(self, response: Response, *_: Any, **__: Any) -> None:
+        if "/tables/" not in (response.request.path_url or ""):
+            return
+        body = response.content
+        if response.status_code == 304 and self.known is not None:
+            raise Named(self.known, dict)
+        if response.status_code == 200:
+            pointer = response.headers.get("ETag") or hashlib.sha256(body).hexdigest()
+            raise Named(pointer, functools.partial(branches.in_answer, body))
+
+    def _load_file_io(self, *_: object, **__: object) -> Any:
+        return None
+
+
+def _refuse_elsewhere(response: Response, *_: Any, **__: Any) -> None:
+    """Raise OutOfSight before a redirect to another server is followed."""
+    if response.is_redirect:
+        target = urljoin(response.url, response.headers["location"])
+        if not may_lead_to(response.url, target):
+            response.close()
+            raise OutOfSight("the catalog redirects to another server, which only a run follows")
+
+
+def _take(response: Response, *_: Any, **__: Any) -> None:
+    """Read a bounded body to its end, so that the connection can be used again."""
+    try:
+        body = metadata_files.bounded(response.iter_content(_CHUNK_BYTES))
+    except ValueError:
+        response.close()
+        raise
+    response._content, response._content_consumed = body, True

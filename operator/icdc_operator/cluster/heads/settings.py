@@ -1,0 +1,67 @@
+"""What the readers of catalogs may do, as the flags of both processes say it. Opens nothing."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+
+ALLOW, DENY = "--heads-allow-host", "--heads-deny-host"
+CLOUD_ROLE, LOCAL_FILES = "--heads-use-cloud-role", "--heads-local-files"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The access of every catalog's reader."""
+
+    allow_hosts: tuple[str, ...] = ()
+    """Patterns of names and addresses, or networks, that may be connected to; looked at first."""
+    deny_hosts: tuple[str, ...] = ()
+    """Those that may not; what neither names is allowed but for `addresses.REFUSED`."""
+    use_cloud_role: bool = False
+    """Whether catalogs without keys may use the cloud role of this pod or host."""
+    local_files: bool = False
+    """Whether metadata files and SQLite databases of this pod or host may be read."""
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """The command line that means the same."""
+        return [
+            *(f"{ALLOW}={each}" for each in self.allow_hosts),
+            *(f"{DENY}={each}" for each in self.deny_hosts),
+            *([CLOUD_ROLE] if self.use_cloud_role else []),
+            *([LOCAL_FILES] if self.local_files else []),
+        ]
+
+    def require_cloud_role(self, what: str) -> None:
+        """Raise OutOfSight where the operator's own role must not be used."""
+        if not self.use_cloud_role:
+            raise OutOfSight(
+                f"no keys for {what} are given, and the operator's own cloud role is not for "
+                "pipelines (chart: heads.useCloudRole)"
+            )
+
+    def require_local_files(self) -> None:
+        """Raise OutOfSight where files of this pod or host must not be read."""
+        if not self.local_files:
+            raise OutOfSight(
+                "the operator reads no files of its own pod or host (chart: heads.localFiles)"
+            )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `Settings`."""
+    parser.add_argument(ALLOW, metavar="PATTERN", action="append", default=[])
+    parser.add_argument(DENY, metavar="PATTERN", action="append", default=[])
+    parser.add_argument(CLOUD_ROLE, action="store_true")
+    parser.add_argument(LOCAL_FILES, action="store_true")
+
+
+def of_arguments(given: argparse.Namespace) -> Settings:
+    """Return what these flags, or those of the operator, say."""
+    return Settings(
+        allow_hosts=tuple(given.heads_allow_host),
+        deny_hosts=tuple(given.heads_deny_host),
+        use_cloud_role=given.heads_use_cloud_role,
+        local_files=given.heads_local_files,
+    )

@@ -1,0 +1,85 @@
+"""Tries, in a process confined as a reader of catalogs is, what such a reader must not do.
+
+Run as a script: the names of attempts are arguments, a JSON object says what became of each.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from icdc_operator.cluster.heads.reader import confinement
+from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard, Refused
+from icdc_operator.cluster.heads.settings import Settings
+
+
+def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
+    """What became of each attempt: `done`, or the name of the error that ended it."""
+    command = [sys.executable, __file__, str(folder), json.dumps(allow), *names]
+    environ = {**os.environ, "ICDC_TEST_SECRET": "swordfish", "KUBECONFIG": str(folder)}
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(ended.stdout)
+    return found
+
+
+def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def by_c(*arguments: bytes) -> None:
+        if libc.execv(arguments[0], (ctypes.c_char_p * 2)(arguments[0], None)) < 0:
+            raise OSError(ctypes.get_errno(), "refused")
+
+    def sent(target: tuple[str, int]) -> None:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", target)
+
+    return {
+        "read a file": lambda: (folder / "token").read_text(encoding="utf-8"),
+        "read where tokens are": lambda: next(Path("/var/run").iterdir()),
+        "read another process": lambda: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+        "write a file": lambda: (folder / "written").write_text("x", encoding="utf-8"),
+        "write beside the code": lambda: Path(__file__).with_suffix(".x").write_text("x"),
+        "start a process": lambda: subprocess.run(["true"], check=True),
+        "start a process by C": lambda: by_c(b"/bin/true"),
+        "call a shell": lambda: os.system("true"),
+        "connect to loopback": lambda: socket.create_connection(("127.0.0.1", 9), 1),
+        "connect to localhost": lambda: socket.create_connection(("localhost", 9), 1),
+        "connect to a number": lambda: socket.create_connection(("2130706433", 9), 1),
+        "connect wrapped": lambda: socket.create_connection(("::ffff:127.0.0.1", 9), 1),
+        "connect to cloud metadata": lambda: socket.create_connection(("169.254.169.254", 80), 1),
+        "connect to any": lambda: socket.create_connection(("0.0.0.0", 9), 1),
+        "connect to a socket file": lambda: socket.socket(socket.AF_UNIX).connect("/x"),
+        "connect past the resolver": lambda: socket.socket().connect(("localhost", 9)),
+        "send a datagram": lambda: sent(("127.0.0.1", 9)),
+        "listen": lambda: socket.socket().bind(("127.0.0.1", 0)),
+        "take memory": lambda: bytearray(confinement.MEMORY_BYTES + 2**25),
+        "take some memory": lambda: bytearray(confinement.MEMORY_BYTES // 2),
+        "see variables": lambda: os.environ["ICDC_TEST_SECRET"],
+        "import": lambda: __import__("wave"),
+    }
+
+
+def main() -> None:
+    """Confines this process, then tries."""
+    folder, allow, names = Path(sys.argv[1]), tuple(json.loads(sys.argv[2])), sys.argv[3:]
+    attempts = _attempts(folder)
+    kept = confinement.environment(os.environ, cloud_role=False)
+    os.environ.clear()
+    os.environ.update(kept)
+    Guard(Addresses(Settings(allow_hosts=allow))).install()
+    confinement.confine(os.environ, local_files=False)
+    found = {}
+    for name in names:
+        try:
+            attempts[name]()
+            found[name] = "done"
+        except (Exception, Refused) as error:  # noqa: BLE001 - any of them is an answer
+            found[name] = type(error).__name__
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Catalogs opened in this process as their readers open them, but for the confinement."""
+
+from collections.abc import Mapping
+
+from icdc_operator.cluster.heads.catalog_properties import translated
+from icdc_operator.cluster.heads.reader import catalog_reading
+from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.settings import Settings
+
+ON_LOOPBACK = Settings(allow_hosts=("127.0.0.1", "localhost"), local_files=True)
+"""What tests widen: their catalogs and files are those of this host."""
+
+
+def opened(
+    properties: Mapping[str, str], name: str = "lake", *, settings: Settings = ON_LOOPBACK
+) -> OpenCatalog:
+    """The catalog of these properties of Iceberg's Java library."""
+    guard = Guard(Addresses(settings))
+    return catalog_reading.opened(translated(name, properties), settings, guard)

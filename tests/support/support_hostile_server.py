@@ -1,0 +1,97 @@
+"""A REST catalog whose answer for a table has no end, no hurry, or no measure."""
+
+import gzip
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_CONFIG = b'{"defaults": {}, "overrides": {}}'
+_MEGABYTE = 2**20
+
+
+def _endless() -> Iterator[bytes]:
+    return itertools.repeat(b" " * _MEGABYTE)
+
+
+def _dripping() -> Iterator[bytes]:
+    while True:
+        yield b" "
+        time.sleep(0.05)
+
+
+def _silent() -> Iterator[bytes]:
+    threading.Event().wait()
+    yield b""
+
+
+def _brackets() -> Iterator[bytes]:
+    """Below the limit of bytes, far beyond that of memory once it is understood."""
+    yield b'{"metadata": {"format-version": 2, "x": [[]'
+    yield from itertools.repeat(b",[]" * (_MEGABYTE // 3), 60)
+    yield b"]}}"
+
+
+def _deep() -> Iterator[bytes]:
+    yield b'{"metadata": {"format-version": 2, "x": ' + b"[" * _MEGABYTE
+
+
+def _branches() -> Iterator[bytes]:
+    yield b'{"metadata": {"format-version": 2, "refs": {"b": {"snapshot-id": 1, "type": "branch"}'
+    for number in range(20_000):
+        yield b',"b%d": {"snapshot-id": 1, "type": "branch"}' % number
+    yield b"}}}"
+
+
+def _bomb() -> Iterator[bytes]:
+    """A megabyte that becomes a gigabyte."""
+    yield gzip.compress(b" " * (1024 * _MEGABYTE), 1)
+
+
+BODIES = {
+    "endless": _endless,
+    "dripping": _dripping,
+    "silent": _silent,
+    "brackets": _brackets,
+    "deep": _deep,
+    "branches": _branches,
+    "bomb": _bomb,
+}
+
+
+@contextmanager
+def running(kind: str) -> Iterator[str]:
+    """Serves one on loopback; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            if self.path.startswith("/v1/config"):
+                self.send_header("Content-Length", str(len(_CONFIG)))
+                self.end_headers()
+                self.wfile.write(_CONFIG)
+                return
+            if kind == "bomb":
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            with suppress(OSError):
+                for chunk in BODIES[kind]():
+                    self.wfile.write(chunk)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,78 @@
+"""What a reader of catalogs may do once it is confined: a real process tries."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import support_confined
+from icdc_operator.cluster.heads.reader import confinement, landlock
+
+pytestmark = pytest.mark.unit
+
+FILES = (
+    "read a file",
+    "read where tokens are",
+    "read another process",
+    "write a file",
+    "write beside the code",
+    "start a process by C",
+)
+ALWAYS = (
+    "start a process",
+    "call a shell",
+    "connect to loopback",
+    "connect to localhost",
+    "connect to a number",
+    "connect wrapped",
+    "connect to cloud metadata",
+    "connect to any",
+    "connect to a socket file",
+    "connect past the resolver",
+    "send a datagram",
+    "listen",
+)
+
+
+def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing_near(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "token").write_text("swordfish", encoding="utf-8")
+    found = support_confined.tried(tmp_path, *ALWAYS, "see variables", *FILES)
+    assert found.pop("see variables") == "KeyError"
+    assert {found[name] for name in ALWAYS} == {"Refused"}
+    if landlock.version() > 0:
+        assert {found[name] for name in FILES} == {"PermissionError"}
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_reader_still_imports_and_takes_some_memory_but_not_all(tmp_path: Path) -> None:
+    found = support_confined.tried(tmp_path, "import", "take some memory", "take memory")
+    assert found == {"import": "done", "take some memory": "done", "take memory": "MemoryError"}
+
+
+def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
+    allow = ("127.0.0.0/8", "localhost")
+    found = support_confined.tried(
+        tmp_path, "connect to loopback", "connect to localhost", allow=allow
+    )
+    assert set(found.values()) == {"ConnectionRefusedError"}
+
+
+@pytest.mark.parametrize(
+    ("given", "cloud_role", "kept"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/k"}, True, {}),
+        ({"AWS_REGION": "r", "https_proxy": "http://p"}, False, None),
+        ({"AWS_ACCESS_KEY_ID": "k", "AWS_WEB_IDENTITY_TOKEN_FILE": "/t"}, False, {}),
+        ({"AWS_ACCESS_KEY_ID": "k", "AWS_WEB_IDENTITY_TOKEN_FILE": "/t"}, True, None),
+        ({"PYICEBERG_CATALOG__X__URI": "u", "AWS_PROFILE": "p", "PGPASSFILE": "/p"}, False, {}),
+    ],
+)
+def test_variables_of_kubernetes_never_reach_a_reader_and_those_of_a_cloud_role_only_if_asked(
+    given: dict[str, str], cloud_role: bool, kept: dict[str, str] | None
+) -> None:
+    found = confinement.environment(given, cloud_role=cloud_role)
+    assert found.pop("HOME") != os.environ.get("HOME")
+    assert (found.pop("AWS_EC2_METADATA_DISABLED", None) is None) == cloud_role
+    assert found == (given if kept is None else kept)
