@@ -11,7 +11,7 @@ OPERATOR = CHARTS / "iceberg-cdc-operator"
 PIPELINES = CHARTS / "iceberg-cdc-pipelines"
 BOTH = (OPERATOR, PIPELINES)
 
-WHOLE = frozenset({"resources", "podSecurityContext", "securityContext"})
+WHOLE = frozenset({"resources", "heads.resources", "podSecurityContext", "securityContext"})
 """Values with parts that are one value all the same: their form is that of Kubernetes."""
 
 Values = dict[str, Any]

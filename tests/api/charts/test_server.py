@@ -181,7 +181,7 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
     with site.release(namespace, **values):
         objects = site.helm.rendered(OPERATOR, support_helm.nested(values), RELEASE, namespace)
         specs = {each["kind"]: each.get("spec", {}) for each in objects}
-        (container,) = specs["Deployment"]["template"]["spec"]["containers"]
+        container, _ = specs["Deployment"]["template"]["spec"]["containers"]
         flags = [each for each in container["args"] if "-port=" not in each]
         account = site.kube.kubeconfig_for(namespace, RELEASE)
         support_wait.until(lambda: site.serves(namespace), "the kind is served")

@@ -11,6 +11,7 @@ import yaml
 import support_charts
 import support_helm
 from icdc_operator.cluster import options
+from icdc_operator.cluster.heads.reader import process
 from support_charts import OPERATOR
 from support_helm import Helm, Object
 
@@ -21,12 +22,15 @@ PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 CASES = yaml.safe_load((Path(__file__).parent / "values.yaml").read_text(encoding="utf-8"))
 SHORT = {
     "spec.template.spec.containers[operator]": "op",
+    "spec.template.spec.containers[heads]": "heads",
     "spec.template.spec": "pod",
     tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]: "VERSION",
     RELEASE: "@",
     "@/": f"{RELEASE}/",  # of an image
 }
 """How values.yaml beside this file writes what comes again and again."""
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 Render = Callable[[Mapping[str, Any]], list[Object]]
 
@@ -64,18 +68,32 @@ def test_every_value_is_in_the_table() -> None:
     assert listed == set(support_charts.leaves(support_charts.values(OPERATOR)))
 
 
-def operator(objects: list[Object]) -> dict[str, Any]:
+def containers(objects: list[Object]) -> dict[str, Any]:
     (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
-    (container,) = pod["containers"]
-    found: dict[str, Any] = container
-    return found
+    return {each["name"]: each for each in pod["containers"]}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
 def test_the_process_takes_what_the_chart_starts_it_with(
     case: dict[str, Any], render: Render
 ) -> None:
-    container = operator(render({**case.get("beside", {}), **case["values"]}))
+    found = containers(render({**case.get("beside", {}), **case["values"]}))
+    container = found["operator"]
     given = options.parse(container["args"], {})
+    assert process.arguments(found["heads"]["args"]).socket == given.heads_socket
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     assert ports == {"metrics": given.metrics_port, "health": given.health_port}
+
+
+def test_the_container_that_speaks_to_catalogs_has_no_token(render: Render) -> None:
+    objects = render({})
+    (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
+    assert pod["automountServiceAccountToken"] is False
+    tokens = {each["name"] for each in pod["volumes"] if "serviceAccountToken" in str(each)}
+    found = containers(objects)
+    mounts = {name: {each["name"] for each in c["volumeMounts"]} for name, c in found.items()}
+    assert not mounts["heads"] & tokens
+    (token,) = (m for m in found["operator"]["volumeMounts"] if m["name"] in tokens)
+    # Where the libraries look for it.
+    assert token["mountPath"] == SERVICE_ACCOUNT
+    assert not found["heads"].get("env")

@@ -30,7 +30,7 @@ _API_SERVER = "kubernetes.default.svc"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until asked to end, or until the operator that started it has ended."""
-    given = _arguments(argv)
+    given = arguments(argv)
     settings = flags.of_arguments(given)
     api_server = _addresses_of_the_api_server(os.environ)
     kept = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
@@ -160,7 +160,8 @@ def _addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse a command line; ends the process with code 2 where it is wrong."""
     parser = argparse.ArgumentParser(
         prog="icdc-heads", description="Reads the newest snapshots of tables for the operator."
     )
