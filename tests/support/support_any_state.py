@@ -13,12 +13,12 @@ from icdc_api import errors
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.status import (
-    ObservedTriggers,
     PipelineStatus,
     TableReason,
     TableState,
     TableStatus,
 )
+from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core.observed import RunPhase, RunSeen
 from support_decide_world import TABLES
 from support_pipelines import NOW

@@ -126,7 +126,7 @@ class Ways:
             sides = read_sides(reader, plan, metadata=told)
 
             def narrow(rows: DataFrame) -> DataFrame:
-                last = F.col(LAST_UPDATED) if told else print_of(rows, spec)
+                last = F.col(LAST_UPDATED) if told else print_of(rows, spec, salt=1)
                 return values(rows, spec, last.alias("compared"))
 
             def written(rows: DataFrame) -> DataFrame:

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from icdc_api.errors import BadSpec, Bug
 from icdc_api.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_api.spec import PipelineSpec
-from icdc_api.status import ObservedTriggers, PipelineStatus, TableState
+from icdc_api.status import PipelineStatus, TableState
+from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core import resyncs, retry, verification
 from icdc_operator.core.observed import Observed, RunSeen
 

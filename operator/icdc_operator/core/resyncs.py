@@ -16,7 +16,8 @@ at 0, while the state documents of its indices remember what the one before had 
 from icdc_api.job import Reexport
 from icdc_api.runs import ResyncMode
 from icdc_api.spec import PipelineSpec
-from icdc_api.status import ObservedResync, ObservedTriggers, PipelineStatus
+from icdc_api.status import PipelineStatus
+from icdc_api.triggers import ObservedResync, ObservedTriggers
 
 
 def is_new(known: PipelineStatus, spec: PipelineSpec) -> bool:

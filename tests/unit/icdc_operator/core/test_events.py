@@ -31,9 +31,7 @@ def test_an_alias_that_was_put_back_is_told_once(
     before: object, after: object, told: list[Event]
 ) -> None:
     was, now = (
-        PipelineStatus(
-            tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),)  # type: ignore[arg-type]
-        )
+        PipelineStatus(tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),))
         for at in (before, after)
     )
     assert between(was, now) == told

@@ -6,7 +6,8 @@ import pytest
 
 from icdc_api.job import Reexport
 from icdc_api.runs import RunKind
-from icdc_api.status import ObservedTriggers, PipelineStatus
+from icdc_api.status import PipelineStatus
+from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core import comparisons, resyncs
 from support_pipelines import make_spec
 

@@ -8,7 +8,8 @@ import pytest
 
 from icdc_api.errors import OutOfMemory
 from icdc_api.runs import Failure, RunState
-from icdc_api.status import ObservedTriggers, PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core import schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase
