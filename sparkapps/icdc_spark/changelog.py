@@ -63,6 +63,9 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
             stored, stored.document.with_intent(_intent(stored.document, step), now=instant())
         )
     intent = stored.document.intent
+    if intent is not None and intent.kind is IntentKind.REPAIR:
+        # Which documents it was to write is known to the comparison alone, which finds the rest.
+        return context.store.replace(stored, stored.document.abandoned(now=instant()))
     if intent is None or intent.to is None:
         raise Bug(f"{context.table.name}: a changelog batch has no target snapshot")
     _extend_mapping(batch, intent)

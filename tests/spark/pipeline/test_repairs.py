@@ -1,0 +1,71 @@
+"""A repair that dies half-way has repaired what it wrote; the rest is found by the next one."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+INDEX = "things-000001"
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b')")
+    return name
+
+
+def state(url: str) -> dict[str, Any]:
+    found: dict[str, Any] = oracle.request(f"{url}/icdc-state/_doc/things")["_source"]
+    return found
+
+
+@pytest.mark.parametrize("next_run", [RunMode.RUN, RunMode.REPAIR])
+def test_a_repair_that_died_is_not_taken_for_done(
+    spark: SparkSession,
+    proxy: FaultProxy,
+    clean_indices: str,
+    table: str,
+    tmp_path: Path,
+    next_run: RunMode,
+) -> None:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    pipeline = Harness(spark, proxy.url, tmp_path, [entry])
+    pipeline.sync()
+    applied = state(clean_indices)["applied"]
+    oracle.request(f"{clean_indices}/{INDEX}/_doc/1", "PUT", {"id": 1, "name": "edited"})
+    held = proxy.hold("_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.inspect, RunMode.REPAIR)
+        held.wait()
+        call(clean_indices, "PUT", f"/{INDEX}/_settings", {"index.blocks.write": True})
+        held.release()
+        assert running.result(120)["reason"] == "TargetReadOnly"
+    call(clean_indices, "PUT", f"/{INDEX}/_settings", {"index.blocks.write": None})
+    assert state(clean_indices)["intent"]["kind"] == "Repair"
+
+    if next_run is RunMode.RUN:
+        pipeline.sync()
+        left = state(clean_indices)
+        assert (left["intent"], left["applied"]) == (None, applied)
+    # As the operator plans it: what is under way is finished first.
+    (found,) = (pipeline.run(RunMode.REPAIR, tables=[table]).result or {})["tables"]
+    assert found["repaired"] == 1
+    assert pipeline.inspect(RunMode.VERIFY)["equal"] is True
+    spark.sql(f"insert into lake.{table} values (3, 'c')")
+    pipeline.sync()
+    oracle.assert_equal(
+        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+    )
