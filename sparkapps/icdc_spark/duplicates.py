@@ -20,6 +20,8 @@ from icdc_spark.readers.reader import Reader
 from icdc_spark.state import FIXUP_OFFSET, Intent, base_version
 from icdc_spark.state_parts import MAX_SAMPLES
 
+ROWS = "rows"
+
 
 @dataclass(frozen=True)
 class Twins:
@@ -27,10 +29,14 @@ class Twins:
 
     count: int
     samples: list[str]
+    surplus: int = 0
+    """Rows of these keys beyond the first of each."""
 
 
 def twin_ids(reader: Reader, spec: DocumentSpec, among: DataFrame | None = None) -> DataFrame:
-    """Ids (column `id`) of more than one row of the snapshot; `among` limits the search.
+    """Ids (column `id`) of more than one row of the snapshot, and how many rows (column `rows`).
+
+    `among` limits the search.
 
     Reads the key columns of the whole snapshot.
     """
@@ -38,7 +44,7 @@ def twin_ids(reader: Reader, spec: DocumentSpec, among: DataFrame | None = None)
         found = keys(reader.read(reader.everything()), spec)
         if among is not None:
             found = found.join(among.select(ID).distinct(), on=ID, how="left_semi")
-        return found.groupBy(ID).count().where(F.col("count") > 1).select(ID)
+        return found.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
 
 
 def all_ids(reader: Reader, spec: DocumentSpec) -> DataFrame:
@@ -57,12 +63,14 @@ def settle(
     """Rewrites the documents of keys with several rows, above whatever the batch wrote for them."""
     twins = reader.keep(twin_ids(reader, spec, among))
     with source_errors(reader.table_name):
-        count = twins.count()
+        count, rows = twins.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0))).head()
         samples = [row[ID] for row in twins.orderBy(ID).limit(MAX_SAMPLES).collect()]
     if count:
         version = base_version(intent.ordinal) + FIXUP_OFFSET
-        context.write(resolve(reader, twins, spec, version=version).frame, intent, version)
-    return Twins(count=count, samples=samples)
+        context.write(
+            resolve(reader, twins.select(ID), spec, version=version).frame, intent, version
+        )
+    return Twins(count=count, samples=samples, surplus=rows - count)
 
 
 def mark(context: TableContext, stored: Stored, twins: Twins) -> Stored:

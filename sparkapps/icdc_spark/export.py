@@ -5,6 +5,7 @@ into chunks that depend on the snapshot alone; how many are done is in the state
 restart goes on where the last run stopped.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,10 @@ from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.slots import slots
 from icdc_spark.state import Intent, IntentKind, Phase, StateDocument, Totals, base_version
+from icdc_spark.state_parts import MAX_MISCOUNTS
 from icdc_spark.steps import Step, StepKind
+
+LOG = logging.getLogger(__name__)
 
 CHUNK_BYTES = 2 * 1024 * 1024
 """Compressed bytes of a chunk, unless one file is larger; the unit that a restart repeats."""
@@ -68,7 +72,9 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         stored = _write_chunks(work, stored, chunks)
         if _intent(stored.document).chunks_done < len(chunks):
             return stored
-        stored = _complete(work, stored)
+        stored, miscount = _complete(work, stored)
+        if miscount:
+            return _begin_anew(work, stored, step, len(chunks), miscount)
     return _swap(work, stored)
 
 
@@ -77,7 +83,9 @@ def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:
     return plan_export(table, snapshot_id, target_bytes=CHUNK_BYTES, target_rows=CHUNK_ROWS)
 
 
-def _record_intent(work: ExportWork, stored: Stored, step: Step, chunks: int) -> Stored:
+def _record_intent(
+    work: ExportWork, stored: Stored, step: Step, chunks: int, *, miscounts: int = 0
+) -> Stored:
     """Creates the new index and records what it will hold, in place of any open intent.
 
     Nothing that readers may be using is deleted here, whatever the state document has forgotten.
@@ -99,10 +107,16 @@ def _record_intent(work: ExportWork, stored: Stored, step: Step, chunks: int) ->
         index=made.name,
         index_uuid=made.uuid,
         chunks_total=chunks,
+        miscounts=miscounts,
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
     state = state if abandoned is None else state.abandoned(now=instant())
     state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
+    policies = context.policies()
+    if policies.owe_reexport(state):
+        # From here on it is honoured: a restart goes on with this export instead of a new one.
+        asked = (policies.resync_nonce, policies.resync_id)
+        state = state.with_resync(*asked, now=instant())
     stored = context.store.replace(stored, state)
     if abandoned is not None and abandoned.index not in (state.index, *state.previous_indices):
         indices.delete(client, abandoned.index)
@@ -154,28 +168,49 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     return stored
 
 
-def _complete(work: ExportWork, stored: Stored) -> Stored:
-    """Counts the new index, settles keys that occur twice, and records that the alias may move."""
+def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
+    """Counts the new index, settles keys that occur twice, and records that the alias may move.
+
+    Every key of the snapshot must be a document or a dead letter; the second value says where that
+    is not so, and then the alias may not move.
+    """
     context, intent = work.context, _intent(stored.document)
     # Before they are counted: what is lost from here on is noticed, what was lost is missing.
     shards = identity.check_identity(context.client, intent.index, intent.index_uuid)
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
     refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
-    missing = intent.rows - refused - documents
-    if missing and intent.to is not None:
+    twins = duplicates.Twins(0, [])
+    if intent.rows != documents + refused and intent.to is not None:
         to_id = int(intent.to)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
             twins = duplicates.settle(context, reader, work.documents, intent)
-        if not twins.count:
-            raise Bug(
-                f"{context.table.name}: {intent.rows} rows were written to {intent.index}, but it "
-                f"holds {documents} documents and {refused} were refused"
-            )
+        documents = indices.refresh_and_count(context.client, intent.index)
+        refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
+    keys = intent.rows - twins.surplus
+    if keys != documents + refused:
+        return stored, (
+            f"{keys} documents were written to {intent.index}, but it holds {documents} and "
+            f"{refused} were refused"
+        )
+    if twins.count:
         stored = duplicates.mark(context, stored, twins)
-        indices.refresh_and_count(context.client, intent.index)
     else:
         stored = duplicates.unmark(context, stored)
-    return context.store.replace(stored, stored.document.swapping(shards=shards, now=instant()))
+    swapping = stored.document.swapping(shards=shards, now=instant())
+    return context.store.replace(stored, swapping), None
+
+
+def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, miscount: str) -> Stored:
+    """Gives up an index that somebody else changed, for a new one; the second time it stays open.
+
+    An open export with so many miscounts stalls the table at its next look.
+    """
+    LOG.warning("%s: %s", work.context.table.name, miscount)
+    state = stored.document.miscounted(now=instant())
+    miscounts = _intent(state).miscounts
+    if miscounts >= MAX_MISCOUNTS:
+        return work.context.store.replace(stored, state)
+    return _record_intent(work, stored, step, chunks, miscounts=miscounts)
 
 
 def _swap(work: ExportWork, stored: Stored) -> Stored:
@@ -198,10 +233,6 @@ def _swap(work: ExportWork, stored: Stored) -> Stored:
         source=context.source(work.table.uuid),
         document_spec=work.documents.hash,
     )
-    policies = context.policies()
-    if policies.owe_reexport(state):
-        asked = (policies.resync_nonce, policies.resync_id)
-        state = state.with_resync(*asked, now=instant())
     stored = context.store.replace(stored, state)
     pins.pin(context, work.table, intent.to)
     return _drop_older(work, stored)

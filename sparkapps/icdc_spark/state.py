@@ -162,6 +162,12 @@ class StateDocument(Part):
         done = {"chunks_done": number + 1, "rows": intent.rows + rows}
         return self._with(now, intent=intent.model_copy(update=done))
 
+    def miscounted(self, *, now: str) -> Self:
+        """All chunks are written, and yet the index does not hold what they wrote."""
+        intent = self._open()
+        more = intent.model_copy(update={"miscounts": intent.miscounts + 1})
+        return self._with(now, intent=more)
+
     def swapping(self, *, shards: Shards | None = None, now: str) -> Self:
         """All chunks are written and checked: from here on the alias may move.
 

@@ -41,6 +41,10 @@ class Part(BaseModel):
     )
 
 
+MAX_MISCOUNTS = 2
+"""After so many miscounts in a row an export is not begun anew, until somebody asks for it."""
+
+
 class IntentKind(StrEnum):
     """What an intent writes."""
 
@@ -103,12 +107,14 @@ class Intent(Part):
     chunks_total: Count = 1
     chunks_done: Count = 0
     rows: Count = 0
+    miscounts: Count = 0
+    """How many exports in a row, this one included, did not hold what was written into them."""
     shards: Shards | None = None
     """The new index of an export, as it was just before its documents were counted."""
 
     def same_work(self, other: "Intent") -> bool:
         """Whether both write the same thing, however far each has come."""
-        progress = {"phase", "chunks_done", "rows", "shards"}
+        progress = {"phase", "chunks_done", "rows", "miscounts", "shards"}
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
 
 

@@ -8,8 +8,9 @@ would differ is rebuilt, not patched.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from icdc_api.errors import Gap, IncompatibleSchema
-from icdc_spark.state import Intent, IntentKind, StateDocument
+from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
+from icdc_spark.state import Intent, IntentKind, Phase, StateDocument
+from icdc_spark.state_parts import MAX_MISCOUNTS
 
 
 class StepKind(StrEnum):
@@ -85,10 +86,13 @@ def next_step(view: View, policies: Policies) -> Step:
         lost = _loss(view, policies)
         if lost:
             return _after_gap(view, policies, lost)
+    swapping = state.intent is not None and state.intent.phase is Phase.SWAPPING
+    if _resync_asked(view, policies) and not (swapping and not view.index_loss):
+        # Before any replay: what is open may be what can never be finished, and is abandoned. An
+        # index that is complete is served first, which takes one request.
+        return Step(kind=StepKind.EXPORT, to_id=view.head, reason="a re-export was asked for")
     if state.intent is not None:
         return _replay(view, state.intent, policies)
-    if _resync_asked(view, policies):
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason="a re-export was asked for")
     if view.spec_change:
         return _after_spec_change(view, policies, view.spec_change)
     applied = state.applied.snapshot_id if state.applied else None
@@ -163,14 +167,26 @@ def _replay(view: View, intent: Intent, policies: Policies) -> Step:
             intent=intent,
             reason="a batch was under way",
         )
-    if intent.to is not None and intent.to not in view.readable:
+    anew = _reason_to_begin_anew(view, intent)
+    if anew:
         # Nothing of this export is visible to readers yet: it is begun anew, not a gap.
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason="the exported snapshot expired")
-    if view.index_loss:
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=view.index_loss)
-    if view.spec_change:
-        reason = f"documents differ: {view.spec_change}"
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=reason)
+        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=anew)
     return Step(
         kind=StepKind.REPLAY, to_id=intent.to, intent=intent, reason="an export was under way"
     )
+
+
+def _reason_to_begin_anew(view: View, intent: Intent) -> str | None:
+    """Why an open export is of no use; raises TargetInvalid where another one would be none."""
+    if view.spec_change:
+        return f"documents differ: {view.spec_change}"
+    if intent.miscounts >= MAX_MISCOUNTS:
+        raise TargetInvalid(
+            f"Table {view.table}: index {intent.index}, like the one before it, does not hold what "
+            "was written into it: something else writes into or deletes from indices of that name "
+            "(a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
+            "spec.resync.nonce to export the table again."
+        )
+    if intent.to is not None and intent.to not in view.readable:
+        return "the exported snapshot expired"
+    return view.index_loss

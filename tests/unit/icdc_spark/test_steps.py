@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.errors import Gap, IncompatibleSchema
+from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
 from icdc_spark.state import Applied, Intent, IntentKind, Owner, Phase, Source, StateDocument
 from icdc_spark.steps import Policies, Step, StepKind, View, next_step
 
@@ -53,6 +53,14 @@ def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocu
     applied = Applied(snapshot_id=snapshot, sequence_number=1, committed_at=NOW, ordinal=1)
     document = document.advanced(applied, now=NOW)
     return document if intent is None else document.with_intent(intent, now=NOW)
+
+
+def miscounted(times: int) -> StateDocument:
+    """An export whose index did not hold what was written, so often in a row."""
+    document = fresh().with_intent(exporting(), now=NOW)
+    for _ in range(times):
+        document = document.miscounted(now=NOW)
+    return document
 
 
 def batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "7") -> Intent:
@@ -162,10 +170,45 @@ CASES = {
         replace(RESYNC, resync_id=78),
         export("a re-export was asked for"),
     ),
-    "a higher nonce waits for the open batch": (
+    "a higher nonce wins over an open batch": (
         view(state("7", batch())),
         RESYNC,
-        replay(batch(), "a batch was under way"),
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over an open export": (
+        view(fresh().with_intent(exporting(), now=NOW)),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over an export that miscounted": (
+        view(miscounted(2)),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over a complete index that was lost": (
+        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW), **INDEX_GONE),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "an index that is complete is served before a higher nonce counts": (
+        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW)),
+        RESYNC,
+        replay(exporting().model_copy(update={"phase": Phase.SWAPPING}), "an export was under way"),
+    ),
+    "an export that was begun for the nonce goes on": (
+        view(fresh().with_intent(exporting(), now=NOW).with_resync(1, None, now=NOW)),
+        RESYNC,
+        replay(exporting(), "an export was under way"),
+    ),
+    "an export that miscounted once goes on": (
+        view(miscounted(1)),
+        REBUILDING,
+        replay(exporting().model_copy(update={"miscounts": 1}), "an export was under way"),
+    ),
+    "an export that miscounted under another spec begins anew": (
+        view(miscounted(2), **CHANGED),
+        STOPPING,
+        export("documents differ: column `a` is no longer there"),
     ),
     "an open batch is replayed as it was, not to the newest snapshot": (
         view(state("7", batch())),
@@ -300,6 +343,19 @@ def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDo
     step = next_step(view(document, **CHANGED), replace(STOPPING, resync_nonce=1))
 
     assert (step.kind, step.to_id) == (StepKind.EXPORT, "9")
+
+
+@pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_GONE])
+def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[str, Any]) -> None:
+    with pytest.raises(TargetInvalid) as raised:
+        next_step(view(miscounted(2), **changes), REBUILDING)
+
+    assert raised.value.message == (
+        "Table shop.orders: index orders-000001, like the one before it, does not hold what was "
+        "written into it: something else writes into or deletes from indices of that name (a job "
+        "or a policy on a wildcard, an ingest pipeline). Stop it, then raise spec.resync.nonce to "
+        "export the table again."
+    )
 
 
 def test_the_phase_of_an_open_export_does_not_matter() -> None:

@@ -1,0 +1,141 @@
+"""An export into which somebody else writes: it is begun anew once, then the table says why.
+
+Whatever is open, a higher resync nonce wins: it is what a person can always do.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.status import TableStatus
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_opensearch import call
+
+pytestmark = pytest.mark.spark
+
+ALIAS = "things"
+
+Disturb = Callable[[str, str], None]
+
+
+def inserts(url: str, index: str) -> None:
+    assert call(url, "PUT", f"/{index}/_doc/foreign", {"id": 77}).status == 201
+
+
+def deletes(url: str, index: str) -> None:
+    assert call(url, "DELETE", f"/{index}/_doc/1").status == 200
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c')")
+    return name
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) -> Harness:
+    entry = {"name": table, "identifierColumns": ["id"], "index": ALIAS}
+    return Harness(spark, proxy.url, tmp_path, [entry])
+
+
+def behind(url: str) -> list[str]:
+    answer = call(url, "GET", f"/_alias/{ALIAS}")
+    return sorted(answer.json) if answer.status == 200 else []
+
+
+def disturbed(
+    pipeline: Harness, proxy: FaultProxy, url: str, disturb: Disturb, numbers: tuple[int, ...]
+) -> TableStatus:
+    """The table after a run that somebody else disturbs before each of these indices is counted."""
+    indices = [f"{ALIAS}-{number:06d}" for number in numbers]
+    holds = [proxy.hold(f"^/{index}/_settings$", method="PUT") for index in indices]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.run)
+        for index, held in zip(indices, holds, strict=True):
+            held.wait()
+            disturb(url, index)
+            held.release()
+        (status,) = running.result(120).tables
+    return status
+
+
+@pytest.mark.parametrize("disturb", [inserts, deletes])
+def test_an_export_that_somebody_disturbs_is_begun_anew(
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    disturb: Disturb,
+) -> None:
+    status = disturbed(pipeline, proxy, clean_indices, disturb, (1,))
+    assert status.reason is None
+    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    assert call(clean_indices, "GET", f"/{ALIAS}-000001").status == 404
+
+
+def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, spark: SparkSession, table: str
+) -> None:
+    status = disturbed(pipeline, proxy, clean_indices, inserts, (1, 2))
+    assert status.reason == "TargetInvalid"
+    assert "something else writes into or deletes from indices" in str(status.message)
+    assert behind(clean_indices) == []
+    proxy.clear()
+    assert pipeline.stalled().reason == "TargetInvalid"
+    assert proxy.writes(f"{ALIAS}-000002") == []
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    pipeline.sync()
+    assert behind(clean_indices) == [f"{ALIAS}-000003"]
+    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+
+
+def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
+    pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
+) -> None:
+    lake.sql(f"insert into lake.{table} values (3,'twin'), (3,'triplet'), (4,'d'), (4,'twin')")
+    status = disturbed(pipeline, proxy, clean_indices, inserts, (1,))
+    assert (status.reason, status.duplicates and status.duplicates.count) == (None, 2)
+    assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    assert sorted(oracle.indexed(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("exported", [False, True], ids=["an export", "a batch"])
+def test_a_higher_nonce_wins_over_what_cannot_be_finished(
+    pipeline: Harness,
+    proxy: FaultProxy,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    exported: bool,
+) -> None:
+    if exported:
+        pipeline.sync()
+        spark.sql(f"insert into lake.{table} values (4, 'd')")
+    # The index takes no writes any more, and nobody heals it.
+    held = proxy.hold("_bulk")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.stalled)
+        held.wait()
+        block = {"index.blocks.write": True}
+        assert call(clean_indices, "PUT", f"/{ALIAS}-000001/_settings", block).status == 200
+        held.release()
+        assert running.result(120).reason == "TargetReadOnly"
+    assert pipeline.stalled().reason == "TargetReadOnly"
+    pipeline.resource["spec"]["resync"] = {"nonce": 1}
+    for _ in range(2):
+        pipeline.sync()
+        assert behind(clean_indices) == [f"{ALIAS}-000002"]
+    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
