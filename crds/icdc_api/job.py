@@ -37,6 +37,8 @@ class RunMode(StrEnum):
     VERIFY = "verify"
     REPAIR = "repair"
     DELETE = "delete"
+    LETTERS = "letters"
+    REPLAY = "replay"
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
@@ -99,7 +101,15 @@ class RunRequest(_JsonFile):
     """Identity of this attempt; the report repeats it."""
     mode: RunMode = RunMode.RUN
     """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs; `delete` takes
-    away all that the pipeline has made."""
+    away all that the pipeline has made; `letters` lists the rows that indices refused, and `replay`
+    sends them again."""
+    ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)] | None = None
+    """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
+    documents: Flag | None = None
+    """Whether `letters` shows the refused documents and the reasons word for word, which hold
+    values of rows."""
+    only: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that `letters` and `replay` are about; absent for all."""
     tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
     under way in their indices is finished first. Absent when a person asks: then it is about all
@@ -142,7 +152,7 @@ class RunReport(_JsonFile):
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it works and when it succeeded."""
     result: dict[str, Any] | None = None
-    """Answer of `plan`, `verify`, `repair` and `delete`."""
+    """Answer of every mode but `run`."""
 
 
 class Differing(ApiModel):

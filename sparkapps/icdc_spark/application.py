@@ -112,7 +112,8 @@ class Application:
                 return  # no answer: whoever planned it asks again, or knows why not
             entries[context.table.name] = answer(context)
 
-        wanted = self.request.tables or tuple(table.name for table in self._tables)
+        request = self.request
+        wanted = request.only or request.tables or tuple(table.name for table in self._tables)
         tables = [table for table in self._tables if table.name in wanted]
         self._each_table(work, rotation, tables)
         return {"tables": [entries[table.name] for table in self._tables if table.name in entries]}

@@ -96,7 +96,8 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
         entry |= _findings(reader, differing)
         if repair and not entry["equal"] and not under_way:
             work = Batch(context=context, session=run.session, table=look.table, documents=spec)
-            entry["repaired"] = _repair(work, reader, stored, differing)
+            ids = differing.where("kind != 'equal'").select(ID)
+            entry["repaired"] = write_again(work, reader, stored, ids)
     return entry
 
 
@@ -260,8 +261,9 @@ def _findings(reader: Reader, difference: DataFrame) -> Entry:
     return entry
 
 
-def _repair(work: Batch, reader: Reader, stored: Stored, difference: DataFrame) -> int:
-    """Writes the snapshot's documents for what differs; a crash leaves a batch to be repeated."""
+def write_again(work: Batch, reader: Reader, stored: Stored, ids: DataFrame) -> int:
+    """Writes the snapshot's documents of some ids (column `id`), as a recorded batch; how many
+    documents it wrote or deleted. A crash leaves a batch to be repeated."""
     context = work.context
     claimed = stored.document.claimed(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
@@ -278,8 +280,7 @@ def _repair(work: Batch, reader: Reader, stored: Stored, difference: DataFrame) 
     )
     stored = context.store.replace(stored, state.with_intent(intent, now=instant()))
     version = base_version(intent.ordinal)
-    ids = reader.keep(difference.where(F.col("kind") != "equal").select(ID))
-    lines = resolve(reader, ids, work.documents, version=version)
+    lines = resolve(reader, reader.keep(ids), work.documents, version=version)
     result = context.write(lines.frame, intent, version)
     snapshot = work.table.require(int(applied)) if applied else None
     totals = Totals(

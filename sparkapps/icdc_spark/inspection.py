@@ -1,4 +1,5 @@
-"""What `icdc plan` and `icdc verify` answer for one table. Plan and verify change nothing.
+"""What `icdc plan`, `verify` and `dead-letters` answer for one table. Plan, verify and the list of
+dead letters change nothing.
 
 A comparison that the operator has planned finishes first what it finds under way."""
 
@@ -7,7 +8,7 @@ from typing import Any
 
 from icdc_api.errors import PassingError, TableError
 from icdc_api.job import RunMode
-from icdc_spark import comparison, export, steps
+from icdc_spark import comparison, export, refused_rows, steps
 from icdc_spark.context import TableContext
 from icdc_spark.diff.changes import choose
 from icdc_spark.diff.plan import ChangePlan, planner
@@ -31,7 +32,11 @@ def inspect(context: TableContext) -> Entry:
     """The entry of one table; a table that cannot be inspected has `reason` and `message`."""
     entry: Entry = {"name": context.table.name, "index": context.alias}
     try:
+        if context.request.mode is RunMode.LETTERS:
+            return entry | refused_rows.listed(context)
         run = TableRun(context)
+        if context.request.mode is RunMode.REPLAY:
+            return entry | refused_rows.replay(context, run)
         if context.request.mode is RunMode.PLAN:
             look = run.look(run.load())
             run.check_filter(look, run.documents_at(look, look.step.to_id))

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from icdc_api.errors import IcdcError
-from icdc_operator.cli import crd, exits, questions, run
+from icdc_operator.cli import crd, dead_letters, exits, questions, run
 from icdc_operator.cli.cluster import change, logs, status
 from icdc_operator.cli.demo import command as demo
 from icdc_operator.cli.exits import Exit
@@ -18,6 +18,7 @@ _COMMANDS = (
     run.add_parser,
     questions.add_plan_parser,
     questions.add_verify_parser,
+    dead_letters.add_parser,
     status.add_parser,
     change.add_pause_parser,
     change.add_resume_parser,

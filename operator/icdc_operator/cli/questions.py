@@ -20,6 +20,7 @@ from icdc_operator.cli.exits import Exit
 from icdc_operator.cli.options import Output
 from icdc_operator.local import application, resource
 from icdc_operator.local.ask import ask
+from icdc_operator.local.resource import LocalPipeline
 
 
 def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -84,14 +85,20 @@ def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
     local = resource.load(arguments.filename)
+    return _tell(answer(local, arguments, mode), arguments, mode, text)
+
+
+def answer(
+    local: LocalPipeline, arguments: argparse.Namespace, mode: RunMode, **details: Any
+) -> dict[str, Any] | Failure:
+    """What the application on this host answers; `details` are further fields of its request."""
     secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
         spark = application.installed(local.pipeline.spec)
         if local.pipeline.spec.sink.opensearch.embedded:
             state = stack.enter_context(options.state_dir(arguments.state_dir, local))
             local = stack.enter_context(options.with_node(local, state, keep=False))
-        answer = ask(local, mode, application=spark, secrets_dir=secrets_dir)
-    return _tell(answer, arguments, mode, text)
+        return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
 
 def _tell(

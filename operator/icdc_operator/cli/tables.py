@@ -16,6 +16,8 @@ _VERIFY_HEAD = (
     *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
     "MESSAGE",
 )
+_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
+_REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -56,6 +58,32 @@ def verify_table(result: Mapping[str, Any]) -> str:
         if (found := table.get(kind) or {}).get("samples")
     ]
     return "\n".join([aligned(_VERIFY_HEAD, rows), *samples])
+
+
+def letters_table(result: Mapping[str, Any]) -> str:
+    """The rows that indices refused, one line each; then what else there is to say of a table."""
+    fields = ("id", "errorType", "snapshotId", "ordinal", "at", "reason")
+    rows = [
+        (_cell(table.get("name")), _cell(table.get("index")), *(_cell(one.get(f)) for f in fields))
+        for table in result["tables"]
+        for one in table.get("letters") or ()
+    ]
+    notes = [f"{table['name']}: {_message(table)}" for table in result["tables"] if _message(table)]
+    return "\n".join([aligned(_LETTERS_HEAD, rows), *notes])
+
+
+def replay_table(result: Mapping[str, Any]) -> str:
+    """What became of the rows that were sent again, by table, then samples of those refused."""
+    rows = [
+        (*(_cell(table.get(key)) for key in ("name", "index", "resent", "left")), _message(table))
+        for table in result["tables"]
+    ]
+    samples = [
+        f"{table['name']}: still refused: {', '.join(map(str, table['samples']))}"
+        for table in result["tables"]
+        if table.get("samples")
+    ]
+    return "\n".join([aligned(_REPLAY_HEAD, rows), *samples])
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -26,17 +26,29 @@ LOOK_SECONDS = 0.1
 
 
 def ask(
-    local: LocalPipeline, mode: RunMode, *, application: Application, secrets_dir: Path | None
+    local: LocalPipeline,
+    mode: RunMode,
+    *,
+    application: Application,
+    secrets_dir: Path | None,
+    **details: Any,
 ) -> dict[str, Any] | Failure:
-    """The application's result, or why there is none; then the log that says more is kept."""
-    epoch = _now()
-    answer = _ask(local, mode, epoch, application=application, secrets_dir=secrets_dir)
+    """The application's result, or why there is none; then the log that says more is kept.
+
+    `details` are further fields of the request.
+    """
+
+    def answer_of(epoch: int) -> dict[str, Any] | Failure:
+        return _ask(
+            local, mode, epoch, application=application, secrets_dir=secrets_dir, **details
+        )
+
+    answer = answer_of(_now())
     rival = answer.rival if isinstance(answer, Failure) else None
     if rival is None or not _now() < rival.epoch < MAX_COUNT:
         return answer
     # Its epoch has not come yet, so a clock was wrong: that must not lock the table out.
-    epoch = 1 + rival.epoch
-    return _ask(local, mode, epoch, application=application, secrets_dir=secrets_dir)
+    return answer_of(1 + rival.epoch)
 
 
 def _now() -> int:
@@ -51,6 +63,7 @@ def _ask(
     *,
     application: Application,
     secrets_dir: Path | None,
+    **details: Any,
 ) -> dict[str, Any] | Failure:
     root = Path(tempfile.mkdtemp(prefix="icdc-"))
     runs = LocalRuns(root, application)
@@ -67,6 +80,7 @@ def _ask(
             report_path=str(runs.report_path(name)),
             end_with_stdin=True,
             secrets_dir=None if secrets_dir is None else str(secrets_dir),
+            **details,
         )
         runs.create(name, request, local.pipeline.spec.spark)
         seen = _wait(runs)

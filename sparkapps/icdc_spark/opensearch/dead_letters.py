@@ -5,6 +5,8 @@ letters of older batches, in whatever order requests arrive. It must not know wh
 """
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -83,11 +85,7 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     except RequestError as error:
         if error_type(error.info) != "resource_already_exists_exception":
             raise
-        found = client.indices.get_mapping(index=name)
-        if ownership(found[name]["mappings"]) != owner:
-            raise AliasTaken(
-                f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
-            ) from error
+        _check_owner(client, owner, error)
 
 
 @repeats
@@ -105,6 +103,49 @@ def known_ids(client: Client, alias: str) -> frozenset[str]:
         if len(hits) < _PAGE:
             return frozenset(found)
         query["search_after"] = hits[-1]["sort"]
+
+
+@repeats
+def newest(
+    client: Client, owner: Ownership, *, ids: Sequence[str] | None, size: int, documents: bool
+) -> list[dict[str, Any]]:
+    """The dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
+
+    Without `documents` nothing in them holds values of rows but their ids. Raises AliasTaken where
+    the index of that name is not ours.
+    """
+    name = naming.dead_letters_index(owner.alias)
+    if not _refresh(client, owner.alias):
+        return []
+    _check_owner(client, owner)
+    query = {
+        "size": size,
+        "query": {"match_all": {}} if ids is None else {"terms": {"id": list(ids)}},
+        "sort": [{"ordinal": "desc"}, {"id": "asc"}],
+        "_source": True if documents else {"excludes": ["document"]},
+    }
+    hits = client.search(index=name, body=query)["hits"]["hits"]
+    found: list[dict[str, Any]] = [hit["_source"] for hit in hits]
+    if not documents:
+        for each in found:
+            each["reason"] = without_values(each["reason"])
+    return found
+
+
+_NO_VALUES = re.compile(
+    r"^(failed to parse field \[[^\]]*\] of type \[[^\]]*\]"
+    r"|mapping set to strict, dynamic introduction of \[[^\]]*\] within \[[^\]]*\]"
+    r"|Document contains at least one immense term in field=\"[^\"]*\""
+    r"|object mapping for \[[^\]]*\] tried to parse field \[[^\]]*\]"
+    r"|Limit of (?:total fields|mapping depth) \[[^\]]*\])"
+)
+"""How reasons begin that name fields before they quote what is in them."""
+
+
+def without_values(reason: str) -> str:
+    """The part of a reason that names no value of a row; empty where there is none."""
+    found = _NO_VALUES.match(reason)
+    return found[0] if found else ""
 
 
 @repeats
@@ -162,6 +203,15 @@ def drop(client: Client, owner: Ownership) -> bool | None:
         return False
     client.indices.delete(index=name, params={"ignore": 404})
     return True
+
+
+def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
+    name = naming.dead_letters_index(owner.alias)
+    found = client.indices.get_mapping(index=name)
+    if ownership(found[name]["mappings"]) != owner:
+        raise AliasTaken(
+            f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
+        ) from cause
 
 
 def _refresh(client: Client, alias: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import support_oracle as oracle
 from icdc_operator.cli.main import main
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.session import table_session
@@ -87,3 +88,27 @@ def test_a_missing_table_stalls_alone_and_the_exit_code_says_so(
         "TableNotFound",
     )
     assert "cli.absent" in printed.err
+
+
+def test_dead_letters_are_listed_and_sent_again_once_the_index_takes_them(
+    spark: SparkSession, clean_indices: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.cli")
+    spark.sql("CREATE OR REPLACE TABLE lake.cli.long (id INT, t STRING) USING iceberg")
+    spark.sql(f"INSERT INTO lake.cli.long VALUES (1, 'a'), (2, '{'secret' * 6000}')")
+    unlimited = {"type": "keyword", "ignore_above": 100_000}
+    entry = {"name": "cli.long", "identifierColumns": ["id"], "index": "long"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry | {"mapping": {"t": unlimited}}])
+    harness.sync()
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(json.dumps(harness.resource), encoding="utf-8")
+
+    assert main(["dead-letters", "list", "-f", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"cli\.long +long +2 +illegal_argument_exception", printed), printed
+    assert "secret" not in printed
+    mapping = {"properties": {"t": unlimited | {"ignore_above": 100}}}
+    oracle.request(f"{clean_indices}/long-000001/_mapping", "PUT", mapping)
+    assert main(["dead-letters", "replay", "-f", str(path)]) == 0
+    assert re.search(r"cli\.long +long +1 +0", capsys.readouterr().out)
+    assert set(oracle.indexed(clean_indices, "long")) == {"1", "2"}

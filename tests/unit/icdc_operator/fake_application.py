@@ -61,6 +61,18 @@ def different() -> None:
     report(finished=True, result={"tables": [table]})
 
 
+def letters() -> None:
+    if REQUEST["mode"] == "replay":
+        left = 2 if REQUEST.get("ids") is None else 0
+        report(
+            finished=True, result={"tables": [{"name": "shop.orders", "resent": 3, "left": left}]}
+        )
+        return
+    letter = {"id": "7", "errorType": "mapper_parsing_exception", "reason": "no number"}
+    table = {"name": "shop.orders", "index": "o", "letters": [letter], "message": "5 more"}
+    report(finished=True, result={"tables": [table]})
+
+
 def other() -> None:
     """Follows well, and finds that the index is another."""
     (different if REQUEST["mode"] == "verify" else success)()

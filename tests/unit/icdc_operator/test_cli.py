@@ -115,7 +115,10 @@ def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.startswith("usage: icdc")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["plan"], ["verify"], ["crd"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["run"], ["plan"], ["verify"], ["crd"], ["dead-letters"], ["dead-letters", "list"]],
+)
 def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main.main([*command, "--help"])
@@ -203,6 +206,42 @@ def test_plan_and_verify_answer_and_keep_no_state(
     output = capsys.readouterr()
     assert text in output.out + output.err
     assert not Path(".icdc").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "shown"),
+    [
+        (["list"], 0, "shop.orders   o       7    mapper_parsing_exception"),
+        (["list"], 0, "shop.orders: 5 more"),
+        (["list", "--table", "shop.orders"], 0, "REASON"),
+        (["list", "-o", "yaml"], 0, "id: '7'"),
+        (["replay"], 1, "shop.orders   -       3        2"),
+        (["replay", "--id", "7", "--id", "8"], 0, "shop.orders   -       3        0"),
+        (["list", "--table", "shop.items"], 2, "has no such table: shop.orders"),
+    ],
+)
+def test_dead_letters_are_shown_and_sent_again(
+    arguments: list[str],
+    code: int,
+    shown: str,
+    pipeline_file: PipelineFile,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = str(pipeline_file("letters"))
+    assert main.main(["dead-letters", *arguments, "-f", path]) == code
+    printed = capsys.readouterr()
+    assert shown in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "it takes either NAME"), (["shop"], "by name yet: use -f")],
+)
+def test_dead_letters_of_a_pipeline_in_a_cluster_say_what_to_do_instead(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["dead-letters", "list", *arguments]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_crd_prints_the_crd(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,163 @@
+"""Dead letters of whole pipelines: they are shown without values, and sent again once mended."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunMode
+from icdc_spark.opensearch.connection import Connection
+from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.state import Intent, IntentKind
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_stories import document_writes, operations
+
+pytestmark = pytest.mark.spark
+
+LONG = "secret" * 6_000
+"""More bytes than a term may have, unless the mapping says what to ignore."""
+UNLIMITED = {"type": "keyword", "ignore_above": 100_000}
+
+
+def asked(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
+    """The entry of the only table."""
+    report = harness.run(mode, **details)
+    assert report.outcome is None, report.outcome
+    assert report.result is not None
+    (entry,) = report.result["tables"]
+    found: dict[str, Any] = entry
+    return found
+
+
+def mended(url: str) -> None:
+    """As an administrator of the index does it."""
+    mapping = {"properties": {"name": UNLIMITED | {"ignore_above": 100}}}
+    oracle.request(f"{url}/things-000001/_mapping", "PUT", mapping)
+
+
+@pytest.fixture
+def table(lake: Lake) -> str:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'{LONG}'), (3,'{LONG}'), (4,'d')")
+    return name
+
+
+@pytest.fixture
+def harness(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) -> Harness:
+    entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
+    return Harness(spark, proxy.url, tmp_path, [entry | {"mapping": {"name": UNLIMITED}}])
+
+
+def test_refused_rows_are_listed_without_values_unless_asked_for(
+    harness: Harness, table: str, lake: Lake
+) -> None:
+    assert asked(harness, RunMode.LETTERS) == {
+        "name": table,
+        "index": "things",
+        "count": 0,
+        "letters": [],
+    }
+    harness.sync()
+    found = asked(harness, RunMode.LETTERS)
+    assert found["count"] == 2
+    assert "secret" not in str(found)
+    first, second = found["letters"]
+    assert (first["id"], second["id"]) == ("2", "3")
+    assert first | {"at": "", "documentBytes": 0} == {
+        "id": "2",
+        "reason": 'Document contains at least one immense term in field="name"',
+        "errorType": "illegal_argument_exception",
+        "table": table,
+        "snapshotId": str(lake.head(table)),
+        "ordinal": 1,
+        "at": "",
+        "documentBytes": 0,
+    }
+    (shown,) = asked(harness, RunMode.LETTERS, ids=["3"], documents=True)["letters"]
+    assert LONG in shown["document"]
+    other = asked(harness, RunMode.LETTERS, ids=["4"])
+    assert (other["letters"], other["count"]) == ([], 2)
+
+
+def test_rows_are_sent_again_once_the_cause_was_mended(
+    harness: Harness, table: str, lake: Lake, proxy: FaultProxy, clean_indices: str
+) -> None:
+    assert asked(harness, RunMode.REPLAY)["reason"] == "Gap"
+    harness.sync()
+    assert asked(harness, RunMode.REPLAY) == {
+        "name": table,
+        "index": "things",
+        "resent": 2,
+        "left": 2,
+        "samples": ["2", "3"],
+    }
+    assert set(oracle.indexed(clean_indices, "things")) == {"1", "4"}
+
+    mended(clean_indices)
+    proxy.clear()
+    found = asked(harness, RunMode.REPLAY, ids=["2", "77"])
+    assert (found["resent"], found["left"]) == (1, 0)
+    ((_, written, _),) = operations(document_writes(proxy.writes(), "things"))
+    assert written == "2"
+    assert asked(harness, RunMode.LETTERS)["count"] == 1
+    found = asked(harness, RunMode.REPLAY)
+    assert (found["resent"], found["left"]) == (1, 0)
+    assert asked(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
+
+    # The pipeline goes on, and counts none any more.
+    lake.sql(f"update lake.{table} set name = 'x' where id = 2")
+    assert harness.sync().dead_letters == 0
+    assert oracle.indexed(clean_indices, "things")["2"] == {"id": 2, "name": "x"}
+
+
+def test_rows_are_not_sent_again_while_something_else_comes_first(
+    harness: Harness, clean_indices: str
+) -> None:
+    harness.sync()
+    mended(clean_indices)
+    entry = harness.resource["spec"]["tables"][0]
+    harness.resource["spec"]["tables"][0] = entry | {"rowFilter": "id < 9"}
+    found = asked(harness, RunMode.REPLAY)
+    assert found["reason"] == "IncompatibleSchema"
+    assert "the next run exports the table anew (documents differ: " in found["message"]
+
+    harness.resource["spec"]["tables"][0] = entry
+    store = StateStore(Connection(hosts=(clean_indices,)))
+    stored = store.load("things")
+    assert stored is not None
+    assert stored.document.applied is not None
+    applied = stored.document.applied.snapshot_id
+    intent = Intent(
+        kind=IntentKind.REPAIR,
+        from_=applied,
+        to=applied,
+        ordinal=9,
+        index=stored.document.index or "",
+        index_uuid=stored.document.index_uuid or "",
+    )
+    store.replace(stored, stored.document.with_intent(intent, now="2026-11-24T10:00:00Z"))
+    store.close()
+    found = asked(harness, RunMode.REPLAY)
+    assert (found["reason"], found["left"]) == ("BatchUnderWay", 2)
+    harness.sync()
+    assert asked(harness, RunMode.REPLAY)["left"] == 0
+
+
+def test_a_refused_event_that_a_compaction_moved_stays_known(
+    spark: SparkSession, lake: Lake, table: str, clean_indices: str, tmp_path: Path
+) -> None:
+    entry = {"name": table, "appendOnly": True, "index": "things", "mapping": {"name": UNLIMITED}}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    harness.sync()
+    lake.compact(table)
+    harness.sync()
+    mended(clean_indices)
+    assert asked(harness, RunMode.REPLAY)["left"] == 2
+    assert harness.inspect(RunMode.REPAIR)["missing"]["count"] == 2
+    assert harness.inspect(RunMode.VERIFY)["equal"] is True
