@@ -7,6 +7,7 @@ then seen neither by another table nor by the application's environment page.
 
 from collections.abc import Mapping
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 APPLICATION_CONF: Mapping[str, str] = {
@@ -36,6 +37,9 @@ APPLICATION_CONF: Mapping[str, str] = {
 }
 """What the application needs whatever the pipeline says; `spec.spark.conf` may not change it."""
 
+_LOGS_OF_ROWS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where pyspark writes each failure of an expression, with the value of the row in it."""
+
 
 def application_session(name: str) -> SparkSession:
     """The first session of the application; all else comes from spark-submit."""
@@ -54,6 +58,8 @@ def table_session(
 
     With Iceberg's default caching Spark would not see the commits of other writers.
     """
+    for name in _LOGS_OF_ROWS:
+        PySparkLogger.getLogger(name).disabled = True
     session = application.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")

@@ -39,7 +39,7 @@ def _retained(table: IcebergTable, head: SnapshotInfo) -> list[SnapshotInfo]:
     chain = [head]
     while chain[0].parent_id is not None:
         parent = table.snapshot(chain[0].parent_id)
-        if parent is None:
+        if parent is None or parent in chain:
             break
         chain.insert(0, parent)
     return chain

@@ -21,6 +21,8 @@ from icdc_spark.iceberg.widening import widest
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
+_LAST_MILLIS = 253_402_300_799_000
+"""The last second of the year 9999."""
 SCHEMA_PARSER = "org.apache.iceberg.SchemaParser"
 
 
@@ -119,7 +121,8 @@ class IcebergTable:
         number: int | None = to_id
         while number is not None and number != from_id:
             info = self.snapshots.get(number)
-            if info is None:
+            if info is None or len(chain) >= len(self.snapshots):
+                # Not retained; or damaged metadata, in which a snapshot descends from itself.
                 return None
             chain.append(info)
             number = info.parent_id
@@ -219,12 +222,19 @@ class IcebergTable:
                 id=int(number),
                 parent_id=_optional(parent),
                 sequence_number=int(sequence),
-                committed_at=datetime.fromtimestamp(int(millis) / 1000, UTC),
+                committed_at=_moment(int(millis)),
                 operation=operation,
                 schema_id=_optional(schema_id),
             )
             for number, parent, sequence, millis, operation, schema_id in zip(*columns, strict=True)
         ]
+
+
+def _moment(millis: int) -> datetime:
+    """The time of a commit. Some writers write nanoseconds: what no calendar holds becomes the
+    first or last time that one does, since times order nothing and decide nothing here."""
+    bounded = min(max(millis, 0), _LAST_MILLIS)
+    return datetime.fromtimestamp(bounded / 1000, UTC)
 
 
 def _optional(text: str) -> int | None:

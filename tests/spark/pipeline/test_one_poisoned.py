@@ -1,5 +1,7 @@
 """Tables that cannot be followed for a reason of their own: each stalls alone and says why."""
 
+import json
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +10,12 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode
-from support_events import FILL, FILLED
+from icdc_spark.iceberg.tables import IcebergTable
+from support_events import FILL, FILLED, FOUR, INSERT_FOUR
 from support_faultproxy import FaultProxy
 from support_faults import Hold, Status
 from support_harness import Harness
@@ -31,6 +35,16 @@ def few_fields(stage: Stage) -> None:
     """The administrator of OpenSearch allows no field more than the index has."""
     limit = {"index.mapping.total_fields.limit": 4}
     stage.call("PUT", f"{stage.story.alias}-000001/_settings", limit)
+
+
+def in_nanoseconds(stage: Stage) -> None:
+    """Another writer has written the times of commits in nanoseconds."""
+    table = IcebergTable.load(stage.spark, stage.story.catalog, stage.name)
+    path = Path(table.metadata_location.removeprefix("file:"))
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    for each in metadata["snapshots"]:
+        each["timestamp-ms"] *= 1_000_000
+    path.write_text(json.dumps(metadata), encoding="utf-8")
 
 
 def key_twice(folder: Path) -> Callable[[Stage], None]:
@@ -158,6 +172,13 @@ def stories(folder: Path) -> list[Story]:
             ],
         ),
         NAMES_BY_CASE,
+        Story(
+            name="nanoseconds",
+            steps=[
+                Step(do=[FILL, in_nanoseconds], writes=FILLED),
+                Step(do=[INSERT_FOUR], writes=[FOUR]),
+            ],
+        ),
         Story(name="last", steps=[healthy, Step()]),
     ]
 
@@ -218,6 +239,24 @@ def harness(spark: SparkSession, proxy: FaultProxy, folder: Path, three: list[st
         for name, index in zip(three, ("before", "poisoned", "after"), strict=True)
     ]
     return Harness(spark, proxy.url, folder, entries, retry={"initialSeconds": 1})
+
+
+def test_pyspark_logs_no_row_that_a_filter_fails_on(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, three: list[str], tmp_path: Path
+) -> None:
+    lake.sql(f"insert into lake.{three[1]} values (2, 'secret-4711')")
+    pipeline = harness(spark, proxy, tmp_path, three)
+    pipeline.resource["spec"]["tables"][1]["rowFilter"] = "cast(name as int) > 0"
+    logged: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    logger.addHandler(handler)
+    try:
+        assert pipeline.run().tables[1].reason == "FilterInvalid"
+    finally:
+        logger.removeHandler(handler)
+    assert logged == []
 
 
 def test_what_nobody_foresaw_is_tried_a_few_times_and_stalls_its_table_alone(

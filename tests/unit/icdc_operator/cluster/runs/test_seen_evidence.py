@@ -3,12 +3,9 @@
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunReport
 from icdc_operator.core.observed import RunPhase
 from support_cluster_objects import (
     NODE_SILENT,
-    NOW,
-    RUN_ID,
     Resource,
     ago,
     condition,
@@ -31,11 +28,6 @@ Caused by: java.lang.IllegalArgumentException: spark.executor.memory=0g is out o
 """
 
 
-NO_FILE = (
-    "WARN: something else\n/opt/venv/bin/python: can't open file "
-    "'/opt/iceberg-cdc-operator/main.py': [Errno 13] Permission denied\n"
-)
-NO_PYTHON = "error: /usr/bin/python3.12 cannot be started: No such file or directory\n"
 OOM = driver_pod("Failed", state=terminated(137, "OOMKilled"))
 DISRUPTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
 
@@ -85,26 +77,6 @@ ENDINGS = [
         "ended with code 1 and left no outcome; read its log: Traceback: boom",
     ),
     (
-        driver_pod("Failed", state=terminated(2, message=NO_FILE)),
-        FailureClass.SUBMISSION,
-        "DriverNotStarted",
-        "the driver did not start (code 2); see spec.spark.image: WARN: something else | "
-        "/opt/venv/bin/python: can't open file '/opt/iceberg-cdc-operator/main.py': [Errno 13] "
-        "Permission denied",
-    ),
-    (
-        driver_pod("Failed", state=terminated(127, message=NO_PYTHON)),
-        FailureClass.SUBMISSION,
-        "DriverNotStarted",
-        f"(code 127); see spec.spark.image: {NO_PYTHON.strip()}",
-    ),
-    (
-        driver_pod("Failed", state=terminated(1, message="x" * 900 + "\nValueError: the end\n")),
-        FailureClass.BUG,
-        "NoOutcome",
-        "left no outcome; read its log: ValueError: the end",
-    ),
-    (
         driver_pod("Succeeded", state=terminated(0, "Completed")),
         FailureClass.BUG,
         "NoOutcome",
@@ -140,18 +112,6 @@ def test_a_pod_that_ended_without_an_outcome_says_why(
     assert run.failure is not None
     assert (run.failure.failure_class, run.failure.reason) == (failure_class, reason)
     assert text in run.failure.message
-
-
-def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
-    pod = driver_pod(
-        "Failed",
-        state=terminated(1, message="ValueError: row 4711"),
-        report=RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW),
-    )
-    run = only_run(spark_application("FAILED", "driver container failed"), pod)
-    assert run.failure is not None
-    assert "left no outcome; read its log" in run.failure.message
-    assert "4711" not in run.failure.message
 
 
 # What keeps a driver from starting: its class, reason, whether it may pass.

@@ -1,0 +1,67 @@
+"""Drivers that ended before they could say why: the end of the log says it, where it may be told."""
+
+import pytest
+
+from icdc_api.errors import FailureClass
+from icdc_api.job import RunReport
+from support_cluster_objects import (
+    NOW,
+    RUN_ID,
+    Resource,
+    driver_pod,
+    only_run,
+    spark_application,
+    terminated,
+)
+
+pytestmark = pytest.mark.unit
+
+NO_FILE = (
+    "WARN: something else\n/opt/venv/bin/python: can't open file "
+    "'/opt/iceberg-cdc-operator/main.py': [Errno 13] Permission denied\n"
+)
+NO_PYTHON = "error: /usr/bin/python3.12 cannot be started: No such file or directory\n"
+ENDINGS = [
+    (
+        driver_pod("Failed", state=terminated(2, message=NO_FILE)),
+        FailureClass.SUBMISSION,
+        "DriverNotStarted",
+        "the driver did not start (code 2); see spec.spark.image: WARN: something else | "
+        "/opt/venv/bin/python: can't open file '/opt/iceberg-cdc-operator/main.py': [Errno 13] "
+        "Permission denied",
+    ),
+    (
+        driver_pod("Failed", state=terminated(127, message=NO_PYTHON)),
+        FailureClass.SUBMISSION,
+        "DriverNotStarted",
+        f"(code 127); see spec.spark.image: {NO_PYTHON.strip()}",
+    ),
+    (
+        driver_pod("Failed", state=terminated(1, message="x" * 900 + "\nValueError: the end\n")),
+        FailureClass.BUG,
+        "NoOutcome",
+        "left no outcome; read its log: ValueError: the end",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pod", "failure_class", "reason", "text"), ENDINGS)
+def test_a_driver_that_never_began_is_told_by_the_end_of_its_log(
+    pod: Resource, failure_class: FailureClass, reason: str, text: str
+) -> None:
+    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    assert run.failure is not None
+    assert (run.failure.failure_class, run.failure.reason) == (failure_class, reason)
+    assert text in run.failure.message
+
+
+def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
+    pod = driver_pod(
+        "Failed",
+        state=terminated(1, message="ValueError: row 4711"),
+        report=RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW),
+    )
+    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    assert run.failure is not None
+    assert "left no outcome; read its log" in run.failure.message
+    assert "4711" not in run.failure.message
