@@ -1,4 +1,4 @@
-"""Drivers that ended before they could say why: the end of the log says it, where it may be told."""
+"""Drivers that ended before they could say why: the end of their log does, where it may."""
 
 import pytest
 
