@@ -26,7 +26,6 @@ from icdc_spark import deletion, inspection, session
 from icdc_spark.context import Stop, TableContext
 from icdc_spark.crew import Crew
 from icdc_spark.following import ENDS_RUN, Following, complain, faults
-from icdc_spark.iceberg.time_outs import with_time_outs
 from icdc_spark.opensearch.access import Rotation
 from icdc_spark.patience import Patience
 from icdc_spark.progress import Reporter
@@ -165,7 +164,7 @@ class Application:
 
     def _open_session(self, table: Table) -> SparkSession:
         catalog = self._pipeline.spec.catalog_of(table)
-        properties = with_time_outs(resolved_catalog_properties(catalog, self._secrets))
+        properties = resolved_catalog_properties(catalog, self._secrets)
         opened = session.table_session(self._spark, catalog.name, properties)
         session.use_pool(opened, table.name)
         return opened

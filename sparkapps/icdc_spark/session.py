@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from icdc_spark.iceberg.time_outs import with_time_outs
+
 APPLICATION_CONF: Mapping[str, str] = {
     # MERGE, CALL and branches in SQL; also what the row-lineage columns need on older writers.
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -54,7 +56,7 @@ def application_session(name: str) -> SparkSession:
 def table_session(
     application: SparkSession, catalog: str, properties: Mapping[str, str]
 ) -> SparkSession:
-    """A session that knows one catalog, under its own name, with caching off.
+    """A session that knows one catalog, under its own name, with time-outs and caching off.
 
     With Iceberg's default caching Spark would not see the commits of other writers.
     """
@@ -63,7 +65,7 @@ def table_session(
     session = application.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in {**properties, "cache-enabled": "false"}.items():
+    for key, value in {**with_time_outs(properties), "cache-enabled": "false"}.items():
         session.conf.set(f"{prefix}.{key}", value)
     return session
 

@@ -15,7 +15,6 @@ from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport
 from icdc_spark.application import MAX_TABLES_AT_ONCE, Application
 from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.iceberg.time_outs import with_time_outs
 from icdc_spark.session import table_session
 from support_harness import Harness
 from support_lake import Lake
@@ -129,9 +128,11 @@ def test_the_time_outs_that_a_catalog_gets_by_default_are_those_that_iceberg_kno
     spark: SparkSession, silent: SilentServer, properties: dict[str, str], name: str
 ) -> None:
     address = silent.url.removeprefix("http://")
-    given = with_time_outs({key: text.format(address=address) for key, text in properties.items()})
-    shorter = {**given, name: "1s" if given[name].endswith("s") else "1000"}
-    session = table_session(spark, "soon", shorter)
+    plain = {key: text.format(address=address) for key, text in properties.items()}
+    given = table_session(spark, "later", plain).conf.get(f"spark.sql.catalog.later.{name}")
+    assert given is not None
+    shorter = "1s" if given.endswith("s") else "1000"
+    session = table_session(spark, "soon", {**plain, name: shorter})
     started = time.monotonic()
     with pytest.raises(SourceUnavailable, match="cannot be reached"):
         IcebergTable.load(session, "soon", "db.any")
