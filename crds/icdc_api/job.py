@@ -44,6 +44,7 @@ class RunMode(StrEnum):
     def of(cls, kind: RunKind) -> "RunMode":
         """What the application is asked to do in a run of that kind."""
         modes = {
+            RunKind.PLAN: cls.PLAN,
             RunKind.VERIFY: cls.VERIFY,
             RunKind.REPAIR: cls.REPAIR,
             RunKind.DELETION: cls.DELETE,

@@ -33,6 +33,9 @@ ANNOTATION_RETAIN = f"{LABEL_PREFIX}retain-indices"
 RETAIN_ASKED = "true"
 """Value of ANNOTATION_RETAIN with which a pipeline is let go without its indices."""
 
+ANNOTATION_ASK = f"{LABEL_PREFIX}ask"
+"""A question to the pipeline, see `icdc_api.triggers`."""
+
 STATE_INDEX = "icdc-state"
 DEAD_LETTERS_SUFFIX = "-dead-letters"
 DEFAULT_NAMESPACE = "default"

@@ -66,19 +66,20 @@ class RunKind(StrEnum):
 
     EXPORT = "Export"
     CHANGELOG = "Changelog"
+    PLAN = "Plan"
     VERIFY = "Verify"
     REPAIR = "Repair"
     DELETION = "Deletion"
 
     @property
     def letter(self) -> str:
-        """`e`, `c`, `v`, `r` or `d`, as in the name of the run."""
+        """`e`, `c`, `p`, `v`, `r` or `d`, as in the name of the run."""
         return self.value[0].lower()
 
     @property
-    def compares(self) -> bool:
-        """Whether such a run compares index and table, and so follows no table."""
-        return self in (RunKind.VERIFY, RunKind.REPAIR)
+    def inspects(self) -> bool:
+        """Whether such a run answers a question about index and table, and so follows no table."""
+        return self in (RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR)
 
 
 class RunState(StrEnum):
@@ -101,9 +102,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|p|v|r|d><sequence>-<attempt>`."""
     kind: RunKind
-    """Export, Changelog, Verify, Repair or Deletion."""
+    """Export, Changelog, Plan, Verify, Repair or Deletion."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1
@@ -114,6 +115,8 @@ class RunStatus(ApiModel):
     """Where the run stands."""
     run_id: Clipped | None = None
     """Identity of this attempt, for its report and logs."""
+    ask: ShortText | None = None
+    """Id of the question that the run answers; absent for a run that the spec wants."""
     generation: Count | None = None
     """`metadata.generation` of the spec that the run was given."""
     planned_at: Timestamp | None = None

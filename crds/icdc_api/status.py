@@ -23,7 +23,7 @@ from icdc_api.base import (
 )
 from icdc_api.conditions import Condition, ConditionList, ConditionStatus, ConditionType
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.triggers import ObservedTriggers
+from icdc_api.triggers import ObservedAsk, ObservedTriggers
 
 __all__ = [
     "UNOBSERVED",
@@ -33,6 +33,7 @@ __all__ = [
     "Duplicates",
     "ExportProgress",
     "Failure",
+    "ObservedTriggers",
     "Phase",
     "PipelineStatus",
     "RunKind",
@@ -272,6 +273,8 @@ class PipelineStatus(ApiModel):
     first, because runs are limited: condition RunActive then has the reason Queued."""
     observed_triggers: ObservedTriggers | None = None
     """The nonces already acted on."""
+    observed_ask: ObservedAsk | None = None
+    """The question that was asked last by the annotation icebergcdc.dev/ask."""
     operator_version: Clipped | None = None
     """Version that wrote this status."""
 

@@ -1,11 +1,54 @@
-"""What a pipeline was asked by its nonces, as the status remembers it."""
+"""What people ask a pipeline for once, as its status remembers it: by nonces, and by questions.
 
-from typing import Annotated
+A question (`icdc plan NAME`, `icdc verify NAME`) is an annotation, because it is no part of what
+the pipeline shall be: a tool that keeps the spec as it is in Git leaves annotations alone.
+"""
 
-from pydantic import Field
+import json
+from typing import Annotated, Literal
 
-from icdc_api.base import MAX_TABLES, ApiModel, Count, ShortText
-from icdc_api.runs import ResyncMode
+from pydantic import Field, ValidationError
+
+from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
+from icdc_api.runs import Failure, ResyncMode, RunKind
+
+AskedKind = Literal[RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR]
+
+
+class Ask(ApiModel):
+    """The value of the annotation icebergcdc.dev/ask, as JSON."""
+
+    id: ShortText
+    """Tells the question from every other one."""
+    mode: AskedKind
+    """Plan, Verify or Repair."""
+
+    def to_annotation(self) -> str:
+        """The text of the annotation."""
+        return json.dumps(self.to_resource())
+
+    @classmethod
+    def of_annotation(cls, text: str | None) -> "Ask | None":
+        """The question in an annotation; None for what is none."""
+        if text is None:
+            return None
+        try:
+            return cls.model_validate(json.loads(text))
+        except (ValueError, RecursionError, ValidationError):
+            return None
+
+
+class ObservedAsk(ApiModel):
+    """A question that was taken up. The answer is in the report of its run."""
+
+    id: ShortText
+    """`id` in the annotation."""
+    run: ShortText
+    """Name of the run that answers it."""
+    finished: Flag = False
+    """Whether the run has ended."""
+    failure: Failure | None = None
+    """Why there is no answer; absent when there is one."""
 
 
 class ObservedResync(ApiModel):

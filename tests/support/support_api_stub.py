@@ -4,6 +4,7 @@ Has merge patches with their check of resourceVersion, label selectors and logs;
 watches. What only a real API server can show is tested against one, at the level `api`.
 """
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -23,14 +24,14 @@ class ApiStub:
     def __init__(self) -> None:
         self.pipelines: dict[tuple[str, str], Object] = {}
         self.pods: list[Object] = []
-        self.secrets: dict[tuple[str, str], Object] = {}
-        self.secrets_failure: tuple[int, str] | None = None
         self.logs: dict[str, list[str]] = {}
         self.failure: tuple[int, str] | None = None
         """Status and message of every answer, when set."""
         self.log_failure: tuple[int, str] | None = None
         self.before_patch: Callable[[Object], None] = lambda _: None
         """Somebody else, who is faster."""
+        self.after_patch: Callable[[Object], None] = lambda _: None
+        """Somebody else, who has seen it."""
         self.asked: list[str] = []
         """Method and target of every request."""
         self.url = ""
@@ -68,11 +69,6 @@ class ApiStub:
                 wanted = dict(each.split("=") for each in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
                 return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
-            case ["api", "v1", "namespaces", ns, "secrets", name]:
-                if self.secrets_failure is not None:
-                    return _failed(*self.secrets_failure)
-                found = self.secrets.get((ns, name))
-                return (200, found) if found else _failed(404, "not found")
             case ["api", "v1", "namespaces", _, "pods", name, "log"]:
                 if self.log_failure is not None:
                     return _failed(*self.log_failure)
@@ -92,6 +88,9 @@ class ApiStub:
                 return _failed(409, "the object has been modified")
             _merge(pipeline, patch or {})
             touch(pipeline)
+            answer = copy.deepcopy(pipeline)
+            self.after_patch(pipeline)
+            return 200, answer
         return 200, pipeline
 
 

@@ -10,6 +10,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
+from icdc_api.triggers import Ask
 from icdc_operator.core import run_log
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (
@@ -44,6 +45,7 @@ class World:
         self.applied = dict.fromkeys(TABLES, 0)
         self.created_epochs: list[int] = []
 
+        self.ask: Ask | None = None
         self.blind = False
         """Whether runs may not be looked at."""
         self.heads_known = True
@@ -64,6 +66,7 @@ class World:
     def observed(self, queued: Queued | None = None) -> Observed:
         return Observed(
             queued=queued,
+            ask=self.ask,
             namespace="default",
             name="shop",
             generation=self.generation,
@@ -158,7 +161,7 @@ class World:
 
 def compares(run: str) -> bool:
     """By the letter in the name of the run."""
-    return run.split("-")[-2][0] in "vr"
+    return run.split("-")[-2][0] in "pvr"
 
 
 def check(observed: Observed, decision: Decision) -> None:

@@ -17,6 +17,7 @@ _OF_ITS_OWN = frozenset(
         "appliedAt",
         "epoch",
         "finishedAt",
+        "id",
         "lastTransitionTime",
         "nextAttemptTime",
         "plannedAt",

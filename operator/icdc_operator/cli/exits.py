@@ -61,7 +61,7 @@ def of_status(status: PipelineStatus) -> tuple[Exit, str]:
             return Exit.STALLED, verified.message
         return Exit.DONE, ""
     last = status.last_run
-    if last is not None and last.failure is not None and not last.kind.compares:
+    if last is not None and last.failure is not None and not last.kind.inspects:
         return of_failure(last.failure), stalled.message
     tables = {table.name for table in status.tables if table.reason is not None}
     # The last run ended well, so a count of failures comes from a table that waits for a server.

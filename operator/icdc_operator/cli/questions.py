@@ -1,7 +1,7 @@
 """`icdc plan` and `icdc verify`: one question to the application, and its answer as text or data.
 
-They read the state document and need no state directory, unless the node is embedded in one. `plan`
-also takes a pipeline in a cluster; Spark runs on this host all the same.
+Of a file Spark runs on this host. It reads the state document and needs no state directory, unless
+the node is embedded in one. Of a pipeline in a cluster a run in the cluster answers.
 """
 
 import argparse
@@ -12,10 +12,9 @@ from typing import Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode
-from icdc_api.runs import Failure
+from icdc_api.runs import Failure, RunKind
 from icdc_operator.cli import exits, options, tables
-from icdc_operator.cli.cluster import plan as cluster_plan
-from icdc_operator.cli.cluster import session
+from icdc_operator.cli.cluster import asking, session
 from icdc_operator.cli.exits import Exit
 from icdc_operator.cli.options import Output
 from icdc_operator.local import application, resource
@@ -30,11 +29,12 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         help="say what the next run would do, and change nothing",
         description="Says for each table what the next run would do: the snapshots, files, rows, "
         "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
-        "first what the operator does next by itself, and reads the Secrets that it names with "
-        "your rights.",
+        "first what the operator does next by itself; the rest is answered by a run in the "
+        "cluster, for which a continuous run makes room for a while.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
+    asking.add_wait(parser)
     options.add_verbose(parser)
     parser.set_defaults(command=plan)
 
@@ -45,9 +45,12 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "verify",
         help="compare index and table",
         description="Compares each index with its table at the applied snapshot, and names what "
-        "is missing, extra or different. Exit code 1 when anything is.",
+        "is missing, extra or different. Exit code 1 when anything is. Of a pipeline in a cluster "
+        "(NAME) a run in the cluster does it; meanwhile its tables are not followed.",
     )
-    options.add_pipeline(parser)
+    session.add_target(parser, required=False)
+    options.add_pipeline(parser, required=False)
+    asking.add_wait(parser)
     parser.add_argument("--repair", action="store_true", help="mend what differs, and nothing else")
     options.add_verbose(parser)
     parser.set_defaults(command=verify)
@@ -55,30 +58,38 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 def plan(arguments: argparse.Namespace) -> int:
     """Carries out `icdc plan`; the exit code."""
-    if (arguments.name is None) == (arguments.filename is None):
-        raise BadSpec("plan takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
-    if arguments.name is None:
+    if _is_of_file(arguments, "plan"):
         return _ask(arguments, RunMode.PLAN, tables.plan_table)
-    with cluster_plan.fetched(arguments) as (found, secrets_dir):
-        if arguments.output == Output.TEXT:
-            sys.stdout.write(f"The operator: {found.next_step}\n")
-            sys.stdout.flush()
-        cluster_plan.check_hosts(found.local.pipeline.spec)
-        spark = application.installed(found.local.pipeline.spec)
-        answer = ask(found.local, RunMode.PLAN, application=spark, secrets_dir=secrets_dir)
-    hint = cluster_plan.hint(answer)
-    if not isinstance(answer, Failure) and arguments.output != Output.TEXT:
-        answer = {"operator": found.next_step, **answer}
-    code = _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
-    if hint is not None:
-        sys.stderr.write(f"icdc: {hint}\n")
-    return code
+    told = asking.ask(arguments, RunKind.PLAN)
+    answer = told.answer
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(f"The operator: {told.next_step}\n")
+        sys.stdout.flush()
+    elif not isinstance(answer, Failure):
+        answer = {"operator": told.next_step, **answer}
+    return _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Carries out `icdc verify`; the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
-    return _ask(arguments, mode, tables.verify_table)
+    if _is_of_file(arguments, "verify"):
+        return _ask(arguments, mode, tables.verify_table)
+    told = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
+    return _tell(told.answer, arguments, mode, tables.verify_table)
+
+
+def _is_of_file(arguments: argparse.Namespace, command: str) -> bool:
+    """Whether a file is asked about, not a pipeline in a cluster; BadSpec for both or none."""
+    if (arguments.name is None) == (arguments.filename is None):
+        raise BadSpec(f"{command} takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
+    if arguments.name is None:
+        return True
+    for option in ("secrets_dir", "state_dir"):
+        if getattr(arguments, option) is not None:
+            flag = option.replace("_", "-")
+            raise BadSpec(f"--{flag} goes with -f; a pipeline in a cluster is asked there")
+    return False
 
 
 def _ask(

@@ -63,7 +63,7 @@ def _in_effect(view: View) -> bool:
     # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = comparisons.last_following(view.status), view.status.current_run
+    last, run = comparisons.last_following(view.status), view.following_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:
@@ -87,7 +87,7 @@ def _stalled(view: View) -> Claim:
     failure = view.failure
     if failure is not None:
         status = view.status
-        waits = status.next_attempt_time is not None or status.current_run is not None
+        waits = status.next_attempt_time is not None or view.following_run is not None
         given_up = status.consecutive_failures > 0 and not waits
         auth = failure.failure_class == FailureClass.AUTH
         if given_up or auth or view.outlasted or view.contested:

@@ -39,7 +39,7 @@ def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
     if kind is None:
         return None
     text = f"resync {nonce(known, spec)} ({kind.value}) has no answer yet"
-    if last is None or last.failure is None or not last.kind.compares:
+    if last is None or last.failure is None or not last.kind.inspects:
         return text
     return f"{text}: {last.failure.message}"
 
@@ -68,7 +68,7 @@ def due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKin
 def last_following(known: PipelineStatus) -> RunStatus | None:
     """The run that ended last among those that follow tables."""
     runs = known.recent_runs if known.last_run is None else (known.last_run, *known.recent_runs)
-    return next((run for run in runs if not run.kind.compares), None)
+    return next((run for run in runs if not run.kind.inspects), None)
 
 
 def names(known: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from icdc_api.runs import RunKind, RunState, RunStatus
 from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
 from icdc_operator.core import (
+    asks,
     comparisons,
     deletion,
     planning,
@@ -88,8 +89,13 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
         return True
     if observed.spec is None:
         return False  # a wrong spec changes nothing: the last good one goes on
-    suspended = observed.spec.suspend and not deletes
-    return suspended or run.generation != observed.generation
+    if run.generation != observed.generation:
+        return True
+    if run.ask is not None:
+        return asks.is_withdrawn(run, observed)  # a suspended pipeline answers questions too
+    if observed.spec.suspend and not deletes:
+        return True
+    return asks.must_make_room(observed.status, observed, run)
 
 
 def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
@@ -153,15 +159,16 @@ def _planned(
         return Step(known, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
         return Step(known.model_copy(update={"current_run": None}), (), 0.0)
-    follows = run.kind != RunKind.DELETION
+    follows = run.kind != RunKind.DELETION and not run.kind.inspects
     continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
     # A comparison waits for the end of the run that comes before it.
     continuous = continuous and comparisons.asked(known, observed.spec) is None
+    compares = run.kind.inspects and run.ask is None
     create = CreateRun(
         run,
         continuous,
         reexport=resyncs.reexport(known, observed.spec),
-        tables=comparisons.names(known, observed.spec) if run.kind.compares else None,
+        tables=comparisons.names(known, observed.spec) if compares else None,
     )
     return Step(known, (create,), OBSERVE_SECONDS)
 
@@ -214,6 +221,8 @@ def _closed(
     now: datetime,
 ) -> PipelineStatus:
     """The run has ended and nothing of it writes any more: into the history with it."""
+    if run.ask is not None:
+        return asks.closed(known, run, seen, observed, now)
     ended = run_log.ended(run, seen, now=now)
     known = known.model_copy(
         update={
@@ -222,7 +231,7 @@ def _closed(
             "recent_runs": run_log.recorded(known.recent_runs, ended),
         }
     )
-    if run.kind.compares:
+    if run.kind.inspects:
         return comparisons.closed(known, run, seen, observed, now)
     if run.state == RunState.STOPPING and run.failure is None:
         # It was asked to end, so how it ended says nothing about the one that follows.
@@ -253,6 +262,8 @@ def _forgotten(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
     kept = {run.name for run in run_log.kept(after.recent_runs, observed.spec)}
     if after.current_run is not None:
         kept.add(after.current_run.name)
+    if after.observed_ask is not None:
+        kept.add(after.observed_ask.run)  # its pod holds the answer
     # What is left of an attempt may have the name of another that still writes.
     kept |= {seen.name for seen in observed.runs if seen.live}
     return tuple(

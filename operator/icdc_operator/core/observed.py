@@ -13,6 +13,7 @@ from icdc_api.job import Reexport, RunReport
 from icdc_api.runs import Failure, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
+from icdc_api.triggers import Ask
 
 
 class RunPhase(StrEnum):
@@ -102,6 +103,8 @@ class Observed:
     then says that it has not looked since the last run."""
     asked_at: datetime | None = None
     """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
+    ask: Ask | None = None
+    """The question that somebody asks by an annotation, be it answered or not."""
     queued: Queued | None = None
     """Set where a run is due and other pipelines go first: then none is planned."""
     operator_version: str | None = None

@@ -9,7 +9,7 @@ from datetime import datetime
 from icdc_api.runs import RunKind
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
-from icdc_operator.core import deletion, resyncs, run_log, schedule
+from icdc_operator.core import asks, deletion, resyncs, run_log, schedule
 from icdc_operator.core.observed import Action, Observed
 
 
@@ -27,7 +27,11 @@ def next_run(known: PipelineStatus, observed: Observed, now: datetime) -> Step:
     """Nothing is at work: plan a run, wait for its time or its turn, or rest."""
     if deletion.is_at_work(observed):
         return _next_deletion(known, observed, now)
-    spec = observed.spec
+    spec, ask = observed.spec, asks.pending(known, observed)
+    if spec is not None and ask is not None:
+        if observed.queued is not None:
+            return Step(known, requeue_after=observed.queued.look_after)
+        return Step(asks.planned(known, observed, spec, ask, now=now), requeue_after=0.0)
     if spec is None or spec.suspend:
         return Step(known.model_copy(update={"next_attempt_time": None}), settled=True)
     if observed.closing:

@@ -102,17 +102,23 @@ def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
 def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
     """How many of the last runs were lost with their node, one after the other."""
     count = 0
-    for run in newest_first:
+    for run in _wanted_by_spec(newest_first):
         if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
             break
         count += 1
     return count
 
 
+def _wanted_by_spec(runs: Iterable[RunStatus]) -> list[RunStatus]:
+    """Without those that answered somebody's question."""
+    return [run for run in runs if run.ask is None]
+
+
 def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
     """How many of the last runs were fenced, one after the other, within RIVAL_SECONDS."""
-    count, last = 0, newest_first[0].finished_at if newest_first else None
-    for run in newest_first:
+    runs = _wanted_by_spec(newest_first)
+    count, last = 0, runs[0].finished_at if runs else None
+    for run in runs:
         if run.failure is None or run.failure.failure_class != FailureClass.FENCED:
             break
         if last is None or run.finished_at is None:

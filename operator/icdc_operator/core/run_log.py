@@ -36,12 +36,13 @@ def planned(
     *,
     now: datetime,
     kind: RunKind | None = None,
+    ask: str | None = None,
 ) -> RunStatus:
     """The record of the next run; its epoch is above that of every run that was ever seen.
 
-    `kind` None: what the tables need.
+    `kind` None: what the tables need. `ask`: id of the question that the run answers.
     """
-    last = known.last_run
+    last = known.last_run if ask is None else None
     kind = kind or comparisons.due(known, observed, spec) or _kind(known, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
@@ -62,6 +63,7 @@ def planned(
         attempt=attempt,
         epoch=epoch,
         run_id=f"{name}.{epoch}",
+        ask=ask,
         generation=observed.generation,
         planned_at=now,
     )
@@ -152,6 +154,8 @@ def overran(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     """Whether the live run does what the one before it failed to do."""
     report = seen.report
+    if run.ask is not None:
+        return False
     if report is None or report.outcome is not None or run.started_at is None:
         return False
     if any(retry.is_retried(table) for table in report.tables):

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from icdc_api.runs import Failure, RunState
+from icdc_api.runs import Failure, RunState, RunStatus
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableStatus
 from icdc_operator.core import progress, retry, run_log
@@ -40,7 +40,13 @@ class View:
     @property
     def suspended(self) -> bool:
         """Whether a requested suspend is reached."""
-        return self.spec is not None and self.spec.suspend and self.status.current_run is None
+        return self.spec is not None and self.spec.suspend and self.following_run is None
+
+    @property
+    def following_run(self) -> RunStatus | None:
+        """The run at work, unless it only answers a question."""
+        run = self.status.current_run
+        return None if run is None or run.ask is not None else run
 
     @property
     def stalled_tables(self) -> list[TableStatus]:
@@ -57,7 +63,7 @@ class View:
         status = self.status
         last = status.last_run
         passing = retry.passing_failure(status.tables)
-        if last is not None and last.kind.compares:
+        if last is not None and last.kind.inspects:
             return passing  # tables are followed as well as before
         lost = last is not None and last.state == RunState.FAILED and not self._healed
         if status.consecutive_failures > 0 or lost:

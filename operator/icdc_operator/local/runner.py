@@ -144,7 +144,7 @@ class LocalRunner:
             pipeline=self._local.request,
             owner=self._local.pipeline.owner,
             epoch=run.epoch,
-            continuous=stays and not run.kind.compares,
+            continuous=stays and not run.kind.inspects,
             poll_seconds=spec.changelog.poll_interval_seconds,
             report_path=str(self._runs.report_path(run.name)),
             end_with_stdin=True,

@@ -48,7 +48,7 @@ def spark_application(launch: Launch) -> dict[str, Any]:
     """
     refusals.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
     deletes = launch.run.kind == RunKind.DELETION
-    if deletes:
+    if deletes or launch.run.kind == RunKind.PLAN:
         launch = _without_executors(launch)
     spark = launch.spec.spark
     return {

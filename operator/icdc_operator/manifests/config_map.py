@@ -38,7 +38,7 @@ def run_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
         },
         owner=naming.owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,
-        continuous=launch.continuous and not kind.compares,
+        continuous=launch.continuous and not kind.inspects,
         poll_seconds=spec.changelog.poll_interval_seconds,
         report_path=places.REPORT_FILE,
         secrets_dir=places.SECRETS_DIR if secret_names(spec) else None,

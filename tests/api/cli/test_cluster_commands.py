@@ -1,18 +1,12 @@
-"""`icdc status`, `pause`, `resume`, `resync`, `logs` and `plan` by a person with few rights."""
+"""`icdc status`, `pause`, `resume`, `resync` and `logs` by a person with few rights."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-import support_wait
 from icdc_api import naming
-from icdc_api.errors import Submission
-from icdc_api.runs import Failure
-from icdc_operator.cli import main, questions
-from icdc_operator.local import application
-from icdc_operator.local.resource import LocalPipeline
+from icdc_operator.cli import main
 from support_api_stub import driver_pod
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines, condition, minimal
@@ -94,35 +88,6 @@ def test_a_driver_that_waits_for_a_node_has_no_log_yet(
     for arguments in ([], ["--follow"]):
         assert main.main(["logs", "shop", *arguments]) == 3
         assert "the driver shop-e1-1-driver has not started yet" in capsys.readouterr().err
-
-
-def test_plan_brings_the_pipeline_and_its_secret_to_where_spark_would_start(
-    person: Pipelines, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found: list[str] = []
-
-    def spark(local: LocalPipeline, *_: object, secrets_dir: Path, **__: object) -> Failure:
-        found.append((secrets_dir / "lake" / "uri").read_text())
-        assert local.pipeline.owner == f"{person.namespace}/shop"
-        return Failure.of(Submission("Spark does not start here"))
-
-    monkeypatch.setattr(questions, "ask", spark)
-    monkeypatch.setattr(application, "installed", lambda _spec: None)
-    source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
-    hosts = {"opensearch": {"hosts": ["http://127.0.0.1:1"]}}
-    person.apply(minimal(catalog={"properties": {"type": "jdbc"}, **source}, sink=hosts))
-    person.ok("create", "secret", "generic", "lake", "--from-literal=uri=jdbc:sqlite:lake")
-    assert main.main(["plan", "shop"]) == 2
-    rule = '{apiGroups: [""], resources: ["secrets"], verbs: ["get"]}'
-    assert f"the rule that is missing: {rule}" in capsys.readouterr().err
-    person.ok("create", "role", "secrets", "--verb=get", "--resource=secrets")
-    jane = f"--serviceaccount={person.namespace}:jane"
-    person.ok("create", "rolebinding", "secrets", "--role=secrets", jane)
-    support_wait.until(lambda: main.main(["plan", "shop"]) == 3, "jane has the right")
-    assert found == ["jdbc:sqlite:lake"]
-    printed = capsys.readouterr()
-    assert printed.out.startswith("The operator: unknown: no operator has seen the pipeline yet")
-    assert "icdc: Submission: Spark does not start here" in printed.err
 
 
 @pytest.mark.parametrize(

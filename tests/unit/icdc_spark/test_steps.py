@@ -155,21 +155,6 @@ CASES = {
         RESYNC,
         IDLE,
     ),
-    "a lower nonce than the one that was honoured exports again": (
-        view(state("9").with_resync(3, None, now=NOW)),
-        RESYNC,
-        export("a re-export was asked for"),
-    ),
-    "a request that was honoured is not honoured twice": (
-        view(state("9").with_resync(1, 77, now=NOW)),
-        replace(RESYNC, resync_id=77),
-        IDLE,
-    ),
-    "another request of the same nonce exports again": (
-        view(state("9").with_resync(1, 77, now=NOW)),
-        replace(RESYNC, resync_id=78),
-        export("a re-export was asked for"),
-    ),
     "a higher nonce wins over an open batch": (
         view(state("7", batch())),
         RESYNC,

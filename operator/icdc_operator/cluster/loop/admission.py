@@ -41,7 +41,7 @@ EVERY_ELDEST = 10
 """Each so many turns is that of who has waited longest, wherever it is: runs that never end must
 not make others of their namespace wait for ever."""
 
-UNLIMITED_KINDS = frozenset({RunKind.DELETION})
+UNLIMITED_KINDS = frozenset({RunKind.DELETION, RunKind.PLAN})
 """Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line."""
 
 

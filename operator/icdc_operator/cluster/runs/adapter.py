@@ -122,6 +122,7 @@ class ClusterAdapter:
             blind=unseen is not None,
             # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
+            ask=resource.ask_of(pipeline),
             **resource.deletion_of(pipeline),
         )
         if deletion.is_at_work(observed) and not any(run.live for run in observed.runs):

@@ -13,6 +13,7 @@ from icdc_api import loading, naming
 from icdc_api.errors import BadSpec
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import refusals
@@ -71,6 +72,12 @@ def deletion_of(pipeline: Resource) -> Deletion:
         "deleting_since": evidence.moment(metadata.get("deletionTimestamp")),
         "retain_asked": annotations.get(naming.ANNOTATION_RETAIN) == naming.RETAIN_ASKED,
     }
+
+
+def ask_of(pipeline: Resource) -> Ask | None:
+    """The question that its annotations ask; None for none, or for what cannot be read as one."""
+    annotations = pipeline["metadata"].get("annotations") or {}
+    return Ask.of_annotation(annotations.get(naming.ANNOTATION_ASK))
 
 
 def others(pipeline: Resource) -> list[str]:

@@ -213,7 +213,7 @@ def test_a_crash_at_any_step_changes_nothing_of_the_story(crash: str) -> None:
         world.look()
         if world.run is not None and world.run.live:
             kind = world.created[-1].run.kind
-            if kind.compares:
+            if kind.inspects:
                 world.answers(verdict(ORDERS, "1", repaired=1), verdict(ITEMS))
             else:
                 world.follows()

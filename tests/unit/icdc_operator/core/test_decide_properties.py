@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunReport
-from icdc_api.runs import ResyncMode, RunState
+from icdc_api.runs import ResyncMode, RunKind, RunState
 from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
+from icdc_api.triggers import Ask
 from icdc_operator.core.observed import Queued, RunPhase
 from support_decide_world import QUEUED, TABLES, World
 
@@ -35,6 +37,7 @@ class Machine(RuleBasedStateMachine):
         self.seen_applied = dict.fromkeys(TABLES, 0)
         self.older: dict[str, RunReport] = {}
         self.clock_is_right = True
+        self.questions = 0
 
     @rule(
         crash=st.sampled_from(["", "", "", "before status", "before actions"]),
@@ -72,6 +75,15 @@ class Machine(RuleBasedStateMachine):
         resync = self.world.spec.resync.model_copy(update={"nonce": nonce, "mode": mode})
         self.world.spec = self.world.spec.model_copy(update={"resync": resync})
         self.world.generation += 1
+
+    @rule(mode=st.sampled_from([RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR]))
+    def somebody_asks(self, mode: Any) -> None:
+        self.questions += 1
+        self.world.ask = Ask(id=f"q{self.questions}", mode=mode)
+
+    @rule()
+    def the_question_is_withdrawn(self) -> None:
+        self.world.ask = None
 
     @rule(which=st.sampled_from(["restart_nonce", "trigger"]))
     def something_is_asked_for(self, which: str) -> None:
@@ -171,10 +183,10 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def a_comparison_is_never_the_first_run_of_a_generation(self) -> None:
         run, last = self.world.status.current_run, self.world.status.last_run
-        if run is not None and run.kind.compares:
+        if run is not None and run.kind.inspects and run.ask is None:
             assert last is not None
             assert last.generation == run.generation
-            assert last.kind.compares or last.state == RunState.SUCCEEDED
+            assert last.kind.inspects or last.state == RunState.SUCCEEDED
 
     @invariant()
     def the_history_is_bounded(self) -> None:
@@ -186,12 +198,15 @@ class Machine(RuleBasedStateMachine):
         world.spec = world.spec.model_copy(update={"suspend": False})
         world.generation += 1
         world.heads_known = True
-        for _ in range(12):
+        for _ in range(14):
             decision = world.step()
             for run in world.live:
                 world.work(run.name)
                 world.end(run.name, finished=True)
             world.now += timedelta(seconds=min(decision.requeue_after or 1.0, 700.0))
+        asked = world.status.observed_ask
+        assert world.ask is None or (asked is not None and asked.finished)
+        assert world.ask is None or asked is None or asked.id == world.ask.id
         assert world.applied == world.heads
         assert world.status.holds(ConditionType.READY)
         assert world.status.holds(ConditionType.CAUGHT_UP)

@@ -115,7 +115,7 @@ def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
         world.put(compared=True)
         after = await world.look()
         assert after.status.last_run is not None
-        assert after.status.last_run.kind.compares
+        assert after.status.last_run.kind.inspects
         assert (list((after.heads or {}).values()), after.old_heads) == (["8"], frozenset())
         assert decide(after, NOW).status.current_run is not None
         await world.watch.close()

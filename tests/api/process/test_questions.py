@@ -1,0 +1,146 @@
+"""`icdc plan NAME` and `icdc verify NAME` by a person of few rights; the operator is a process.
+
+The driver is played by hand; what a real one answers is tested with Spark.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from icdc_api import naming
+from icdc_api.job import RunMode, RunRequest
+from icdc_api.runs import RunStatus
+from icdc_api.status import parse_status
+from icdc_operator.cli import main
+from icdc_operator.manifests import places
+from support_cluster import Cluster, report_of
+from support_kube import KubeApi
+from support_kube_pipelines import minimal
+from support_operator import OperatorProcess
+from support_pipelines import caught_up
+
+pytestmark = pytest.mark.api
+
+Start = Callable[..., OperatorProcess]
+TABLE = {"name": "shop.orders", "index": "shop.orders"}
+
+
+@pytest.fixture
+def person(kube: KubeApi, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who may read and patch pipelines and list pods, and no Secret."""
+    pipelines = cluster.pipelines
+    pipelines.ok("create", "serviceaccount", "jane")
+    for role, verbs, resource in (
+        ("people-pipelines", "get,patch", naming.CRD_NAME),
+        ("people-pods", "list", "pods"),
+    ):
+        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        account = f"--serviceaccount={pipelines.namespace}:jane"
+        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))
+
+
+@dataclass
+class Asked:
+    """A command that runs beside the test."""
+
+    arguments: list[str]
+    code: int | None = None
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.code = main.main(self.arguments)
+
+    def ends(self) -> int | None:
+        self.thread.join(60)
+        return self.code
+
+
+def current(cluster: Cluster) -> RunStatus | None:
+    return parse_status(cluster.pipelines.get("shop").get("status") or {}).current_run
+
+
+def ends_well(cluster: Cluster, run: str, **report: Any) -> None:
+    """The driver of that run says its last words, and ends."""
+    cluster.start_driver(run)
+    record = current(cluster)
+    assert record is not None
+    cluster.report(run, report_of(record, caught_up("shop.orders"), finished=True, **report))
+    cluster.pod_state(run, "Succeeded", {"terminated": {"exitCode": 0}})
+
+
+def request_of(cluster: Cluster, run: str) -> RunRequest:
+    (found,) = [each for each in cluster.objects("configmap") if each["metadata"]["name"] == run]
+    return RunRequest.model_validate_json(found["data"][places.REQUEST_KEY])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "run", "mode", "entry", "shown"),
+    [
+        (["plan"], "shop-p2-1", RunMode.PLAN, {"mode": "Changelog", "rows": 7}, "Changelog"),
+        (["verify"], "shop-v2-1", RunMode.VERIFY, {"equal": True, "rows": 7}, "yes"),
+        (["verify", "--repair"], "shop-r2-1", RunMode.REPAIR, {"equal": True}, "yes"),
+    ],
+)
+@pytest.mark.usefixtures("person")
+def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
+    arguments: list[str],
+    run: str,
+    mode: RunMode,
+    entry: dict[str, Any],
+    shown: str,
+    cluster: Cluster,
+    start: Start,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    operator = start()
+    # A paused pipeline answers too, and a Secret that nobody can read is no matter here.
+    source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
+    catalog = {"properties": {"type": "jdbc"}, **source}
+    cluster.pipelines.apply(minimal(catalog=catalog))
+    operator.until(lambda: cluster.names("sparkapplication") == ["shop-e1-1"], "it exports")
+    ends_well(cluster, "shop-e1-1")
+    operator.until(lambda: current(cluster) is None, "it is exported")
+    cluster.pipelines.apply(minimal(catalog=catalog, suspend=True))
+    before = cluster.pipelines.get("shop")["spec"]
+
+    asked = Asked([*arguments, "shop"])
+    operator.until(lambda: run in cluster.names("sparkapplication"), "the question is taken up")
+    request = request_of(cluster, run)
+    assert (request.mode, request.tables, request.continuous) == (mode, None, False)
+    (application,) = [
+        each for each in cluster.objects("sparkapplication") if each["metadata"]["name"] == run
+    ]
+    assert application["spec"]["driver"]["serviceAccount"] == "icdc-spark"
+    if mode is RunMode.PLAN:
+        allocation = application["spec"]["dynamicAllocation"]
+        assert (allocation["minExecutors"], allocation["initialExecutors"]) == (0, 0)
+    ends_well(cluster, run, result={"tables": [TABLE | entry]})
+    assert asked.ends() == 0, capsys.readouterr().err
+    assert shown in capsys.readouterr().out
+
+    after = cluster.pipelines.get("shop")
+    assert after["spec"] == before
+    assert naming.ANNOTATION_ASK not in (after["metadata"].get("annotations") or {})
+    status = parse_status(after["status"])
+    assert status.observed_ask is not None
+    assert (status.observed_ask.run, status.observed_ask.finished) == (run, True)
+    assert status.last_run is not None
+    assert status.last_run.name == "shop-e1-1", "a question is no run of the pipeline's own"
+
+
+@pytest.mark.usefixtures("person")
+def test_who_does_not_wait_any_more_ends_the_run(cluster: Cluster, start: Start) -> None:
+    operator = start()
+    cluster.pipelines.apply(minimal(suspend=True))
+    asked = Asked(["plan", "shop", "--wait", "5"])
+    operator.until(lambda: "shop-p1-1" in cluster.names("sparkapplication"), "it is taken up")
+    assert asked.ends() == 3
+    operator.until(lambda: current(cluster) is None, "the run is ended")

@@ -1,0 +1,38 @@
+"""What `icdc plan` costs: a driver alone, as in a cluster it has no executor to begin with."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.job import RunMode
+from support_harness import Harness
+from support_lake import Lake
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_plan_starts_no_job_of_spark(
+    spark: SparkSession, clean_indices: str, lake: Lake, tmp_path: Path
+) -> None:
+    lake.sql("create namespace if not exists lake.db")
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1,'a'), (2,'b'), (3,'c')")
+    entry = {"name": name, "identifierColumns": ["id"], "index": "things", "rowFilter": "id < 9"}
+    harness = Harness(spark, clean_indices, tmp_path, [entry])
+    begun = _jobs(spark)
+    assert harness.inspect(RunMode.PLAN)["mode"] == "Export"
+    assert _jobs(spark) == begun
+    harness.sync()
+    lake.sql(f"update lake.{name} set name = 'x' where id = 1")
+    begun = _jobs(spark)
+    planned = harness.inspect(RunMode.PLAN)
+    assert planned["mode"] == "Changelog"
+    assert planned["rows"] > 0
+    assert _jobs(spark) == begun
+
+
+def _jobs(spark: SparkSession) -> int:
+    """How many jobs Spark has started so far."""
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    return int(scheduler.nextJobId())

@@ -1,0 +1,184 @@
+"""Questions that people ask a pipeline: answered by a run each, beside whatever else holds."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status import PipelineStatus
+from icdc_api.triggers import Ask, AskedKind
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import (
+    CreateRun,
+    Decision,
+    ForgetRun,
+    Observed,
+    Queued,
+    RunPhase,
+    RunSeen,
+    StopRun,
+)
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+
+pytestmark = pytest.mark.unit
+
+PLAN = Ask(id="q1", mode=RunKind.PLAN)
+RESULT: dict[str, Any] = {"tables": [{"name": "shop.orders", "mode": "Idle"}]}
+GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+
+
+def ended(error: errors.IcdcError) -> RunStatus:
+    failure = Failure.of(error)
+    return run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
+
+
+def world_of(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> Observed:
+    """A pipeline at rest after that run, and somebody who asks."""
+    fields: dict[str, Any] = {} if last is None else {"last_run": last, "recent_runs": (last,)}
+    status = PipelineStatus(observed_generation=1, tables=(caught_up(),), **fields)
+    return replace(observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
+
+
+def after(world: Observed, decision: Decision, **more: Any) -> Observed:
+    return replace(world, status=decision.status, **more)
+
+
+def seen_run(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
+    told = RunReport(run_id=run.run_id or "", started_at=NOW, updated_at=NOW, **report)
+    return RunSeen(run.name, run.epoch, phase, not phase.ended, report=told)
+
+
+def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
+    """The pipeline after the run that answers, and its status while that was at work."""
+    planned = decide(world, NOW)
+    created = decide(after(world, planned), NOW)
+    (create,) = created.actions
+    assert isinstance(create, CreateRun)
+    assert not create.continuous
+    assert create.tables is None
+    live = (seen_run(create.run, RunPhase.RUNNING),)
+    working = decide(after(world, created, runs=live), NOW + timedelta(minutes=5))
+    assert not working.actions
+    told = {"finished": True, "result": RESULT} | report
+    over = (seen_run(create.run, RunPhase.SUCCEEDED, **told),)
+    last = decide(after(world, working, runs=over), NOW + timedelta(minutes=6))
+    return after(world, last, runs=over), working.status
+
+
+BUG = ended(errors.Bug("boom"))
+DOWN = ended(errors.TargetUnavailable("down"))
+OUTLASTED = {"consecutive_failures": 8, "next_attempt_time": NOW + timedelta(hours=1)}
+WAITING = {"consecutive_failures": 1, "next_attempt_time": NOW + timedelta(hours=1)}
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "spec"),
+    [
+        (GOOD, {}, {}),
+        (GOOD, {}, {"suspend": True}),
+        (BUG, {"consecutive_failures": 1}, {}),
+        (DOWN, OUTLASTED, {}),
+        (DOWN, WAITING, {}),
+    ],
+    ids=["idle", "suspended", "given up", "outlasted", "waits for an attempt"],
+)
+def test_a_question_is_answered_and_all_else_stays_as_it_was(
+    last: RunStatus, status: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    world = world_of(last, ask=None, **spec)
+    world = replace(world, status=world.status.model_copy(update=status))
+    before = decide(world, NOW).status
+    world, working = answered(replace(world, status=before, ask=PLAN))
+    asked = world.status.observed_ask
+    assert asked is not None
+    assert (asked.id, asked.run, asked.finished, asked.failure) == ("q1", "shop-p2-1", True, None)
+    assert [run.name for run in world.status.recent_runs] == ["shop-p2-1", "shop-e1-1"]
+    told = (ConditionType.READY, ConditionType.STALLED, ConditionType.SUSPENDED)
+    for kind in told:
+        assert working.condition(kind) == before.condition(kind)
+        assert world.status.condition(kind) == before.condition(kind)
+    for name in ("last_run", "consecutive_failures", "next_attempt_time", "mode", "tables"):
+        assert getattr(world.status, name) == getattr(before, name)
+    again = decide(world, NOW + timedelta(minutes=7))
+    assert again.status.current_run is None, "it is answered once"
+    kept = {each.name for each in again.actions if isinstance(each, ForgetRun)}
+    assert "shop-p2-1" not in kept, "its pod holds the answer"
+
+
+def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
+    world, _ = answered(world_of(GOOD, history={"successful": 0, "failed": 0}))
+    following = run_record(name="shop-c3-1", sequence=3, state=RunState.SUCCEEDED, epoch=9**9)
+    recent = (following, *world.status.recent_runs)
+    status = world.status.model_copy(update={"recent_runs": recent, "last_run": following})
+    decision = decide(replace(world, status=status), NOW + timedelta(minutes=7))
+    assert ForgetRun("shop-p2-1") not in decision.actions
+
+
+def test_a_run_that_gives_no_answer_says_why() -> None:
+    failure = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
+    world, _ = answered(world_of(GOOD), result=None, outcome=failure)
+    asked = world.status.observed_ask
+    assert asked is not None
+    assert (asked.finished, asked.failure) == (True, failure)
+    assert world.status.holds(ConditionType.READY)
+    assert world.status.consecutive_failures == 0
+
+
+def live(world: Observed, **record: Any) -> Observed:
+    """The same with a run that follows tables at work."""
+    run = run_record(name="shop-c2-1", kind=RunKind.CHANGELOG, sequence=2, epoch=2000, **record)
+    status = world.status.model_copy(update={"current_run": run})
+    tables = {"tables": (caught_up(),)}
+    return replace(world, status=status, runs=(seen_run(run, RunPhase.RUNNING, **tables),))
+
+
+def test_a_run_that_ends_by_itself_is_waited_for() -> None:
+    decision = decide(live(world_of(GOOD)), NOW)
+    assert not decision.actions
+    assert decision.status.observed_ask is None
+
+
+def test_a_continuous_run_makes_room_and_comes_back() -> None:
+    world = live(world_of(GOOD, changelog={"trigger": "Continuous"}))
+    stopping = decide(world, NOW)
+    assert stopping.actions == (StopRun("shop-c2-1", graceful=True),)
+    (run,) = world.runs
+    over = replace(run, phase=RunPhase.SUCCEEDED, writer_alive=False)
+    world, _ = answered(after(world, stopping, runs=(over,)))
+    again = world.status.current_run
+    assert again is not None
+    assert (again.kind, again.ask) == (RunKind.CHANGELOG, None)
+
+
+def test_a_question_that_is_withdrawn_ends_its_run() -> None:
+    world = world_of(GOOD)
+    planned = decide(world, NOW)
+    run = planned.status.current_run
+    assert run is not None
+    world = after(world, planned, runs=(seen_run(run, RunPhase.RUNNING),))
+    assert decide(replace(world, ask=None), NOW).actions == (StopRun(run.name, graceful=True),)
+
+
+@pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR])
+def test_what_reads_all_rows_waits_for_its_turn(mode: AskedKind) -> None:
+    place = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
+    world = replace(world_of(GOOD, ask=Ask(id="q1", mode=mode)), queued=place)
+    decision = decide(world, NOW)
+    assert decision.status.current_run is None
+    assert decision.status.next_attempt_time is None
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "no", "[]", "{}", '{"id":"x","mode":"Export"}', '{"id":1,"mode":"Plan"}']
+)
+def test_what_is_no_question_asks_nothing(text: str | None) -> None:
+    assert Ask.of_annotation(text) is None
+
+
+def test_a_question_is_read_as_it_was_asked() -> None:
+    assert Ask.of_annotation(PLAN.to_annotation()) == PLAN
