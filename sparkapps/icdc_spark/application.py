@@ -198,10 +198,11 @@ class Application:
 
     def _worst(self) -> IcdcError | None:
         """The failure that the run stands for: what cannot be retried comes first, then Fenced,
-        which ended the run for all tables and says what epoch the next one needs."""
+        which ended the run for all tables and says what epoch the next one needs: the highest."""
 
-        def weight(error: IcdcError) -> tuple[bool, bool]:
-            return error.retryable, not isinstance(error, Fenced)
+        def weight(error: IcdcError) -> tuple[bool, int]:
+            fenced = 1 + (error.epoch or 0) if isinstance(error, Fenced) else 0
+            return error.retryable, -fenced
 
         return min(self._failures, key=weight, default=None)
 

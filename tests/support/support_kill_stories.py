@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from icdc_api import naming
 from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState
+from icdc_api.runs import RunKind, RunState
 from icdc_api.status import PipelineStatus
+from icdc_api.triggers import Ask
 from support_kstatus import Verdict
 from support_played_driver import Course
 
@@ -22,10 +24,18 @@ When = Callable[[PipelineStatus], bool]
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user does once the status is such: changes the spec, or deletes the pipeline."""
+    """What the user does once the status is such: asks, edits the spec, or deletes the pipeline."""
 
     when: When
     spec: Mapping[str, Any] | None
+    ask: Ask | None = None
+
+    @property
+    def patch(self) -> Mapping[str, Any] | None:
+        """What changes of the pipeline; None if it is deleted."""
+        if self.ask is not None:
+            return {"metadata": {"annotations": {naming.ANNOTATION_ASK: self.ask.to_annotation()}}}
+        return None if self.spec is None else {"spec": self.spec}
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Story:
     @property
     def deletes(self) -> bool:
         """Whether the pipeline is gone in the end."""
-        return any(turn.spec is None for turn in self.turns)
+        return any(turn.patch is None for turn in self.turns)
 
     @property
     def waits(self) -> bool:
@@ -88,6 +98,11 @@ def while_submitted(run: str) -> When:
         return now is not None and now.name.endswith(f"-{run}") and now.state == RunState.SUBMITTED
 
     return reached
+
+
+def answered(status: PipelineStatus) -> bool:
+    """The question has its answer."""
+    return status.observed_ask is not None and status.observed_ask.finished
 
 
 def suspended(status: PipelineStatus) -> bool:
@@ -194,6 +209,16 @@ STORIES = (
         begins=after("e1-1"),
         turns=(Turn(after("e1-1"), {"resync": {"nonce": 1}}),),
         done=after("e2-1"),
+    ),
+    Story(
+        "somebody asks what would come next",
+        verdicts=(_DONE,),
+        runs=("e1-1", "p2-1"),
+        kept=("e1-1", "p2-1"),
+        spec=_polled(LONG),
+        begins=after("e1-1"),
+        turns=(Turn(after("e1-1"), None, Ask(id="q", mode=RunKind.PLAN)),),
+        done=answered,
     ),
     Story(
         "a run that does not start in time, and another that does",

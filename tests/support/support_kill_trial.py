@@ -184,8 +184,8 @@ class Trial:
 
     async def _act(self, turn: Turn) -> None:
         where = (kinds.PIPELINE, self.site.namespace, self.name)
-        if turn.spec is not None:
-            changed = await self.api.merge_patch(*where, {"spec": turn.spec})
+        if turn.patch is not None:
+            changed = await self.api.merge_patch(*where, dict(turn.patch))
             self.witness.saw_stored(changed)
             self._tell(kinds.PIPELINE.plural, changed, False)
             return

@@ -1,8 +1,8 @@
 """What the status says about a pipeline: conditions, phase and totals. Pure.
 
 True to kstatus: `Reconciling` only while a new generation or the first export is at work,
-`Stalled` only where a person must act, `Ready` whatever the lag. Every condition is set from the
-first visit on and says which generation it is about. Nothing is decided here.
+`Stalled` only where a person must act or know, `Ready` whatever the lag. Every condition is set
+from the first visit on and says which generation it is about. Nothing is decided here.
 """
 
 from collections.abc import Iterable
