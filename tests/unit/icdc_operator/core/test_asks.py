@@ -12,6 +12,7 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_api.triggers import Ask, AskedKind
+from icdc_operator.core import retry
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (
     CreateRun,
@@ -62,7 +63,8 @@ def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     assert not create.continuous
     assert create.tables is None
     live = (seen_run(create.run, RunPhase.RUNNING),)
-    working = decide(after(world, created, runs=live), NOW + timedelta(minutes=5))
+    begun = decide(after(world, created, runs=live), NOW)
+    working = decide(after(world, begun, runs=live), NOW + timedelta(minutes=5))
     assert not working.actions
     told = {"finished": True, "result": RESULT} | report
     over = (seen_run(create.run, RunPhase.SUCCEEDED, **told),)
@@ -127,6 +129,14 @@ def test_a_run_that_gives_no_answer_says_why() -> None:
     assert (asked.finished, asked.failure) == (True, failure)
     assert world.status.holds(ConditionType.READY)
     assert world.status.consecutive_failures == 0
+
+
+def test_a_question_between_two_runs_does_not_hide_that_both_were_fenced() -> None:
+    fenced = ended(errors.Fenced("owned.", epoch=5, run_id="x"))
+    question = run_record(name="shop-p3-1", kind=RunKind.PLAN, state=RunState.SUCCEEDED, ask="q1")
+    assert retry.takeovers_in_a_row([fenced, question, fenced]) == 2
+    lost = ended(errors.NodeLost("lost"))
+    assert retry.losses_in_a_row([lost, question, lost]) == 2
 
 
 def live(world: Observed, **record: Any) -> Observed:
