@@ -28,7 +28,7 @@ BUILDKIT = PATH="$$($(BIN)/python tests/support/support_kube_binaries.py --path 
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock \
+.PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock pod-template \
         images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
         bench-latency bench-memory demo cluster-demo clean
@@ -154,6 +154,9 @@ crds: setup ## regenerate the CRD from the models, and what charts and docs have
 	$(BIN)/python -m icdc_api.crd --write
 	$(BIN)/python tools/spark_properties.py --write
 	@$(MAKE) --no-print-directory charts
+
+pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
+	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/pod_template_types.py --write
 
 charts: setup ## regenerate what the charts have from the models, and their tables of values
 	$(BIN)/python -m icdc_api.crd --write $(CHART_CRD)

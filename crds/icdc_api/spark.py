@@ -31,7 +31,8 @@ class Driver(ApiModel):
     """Service account of the driver pod; it creates the executors. Default icdc-spark."""
     template: Template | None = None
     """A PodTemplateSpec that the driver pod is made from: volumes, environment, affinity and so
-    on. Its main container is named spark-kubernetes-driver. Default none. Not checked here."""
+    on. Its main container is named spark-kubernetes-driver. Default none. The operator checks it
+    against all fields of Kubernetes, and refuses others."""
 
 
 class Executor(ApiModel):
@@ -45,7 +46,7 @@ class Executor(ApiModel):
     """JVM heap of each, a number with the unit k, m, g or t. Default 4g."""
     template: Template | None = None
     """A PodTemplateSpec that the executor pods are made from. Its main container is named
-    spark-kubernetes-executor. Default none. Not checked here."""
+    spark-kubernetes-executor. Default none. Checked as that of the driver."""
 
 
 class HostPath(ApiModel):

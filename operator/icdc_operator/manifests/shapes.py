@@ -1,151 +1,116 @@
-"""Whether a user's pod template can be read at all: the kinds of its values.
+"""Whether spark-operator can read a user's pod template: every value of it, down to the last.
 
-The template is schemaless in both resources, but spark-operator decodes it into typed structs:
-one `value: 1` in place of `value: "1"` would keep it from reading any SparkApplication of the
-cluster. Unknown fields are let through, since it drops them. Values are never shown: those of an
-environment may be secrets.
+The template is schemaless in both resources, but spark-operator decodes it into the Go types of
+Kubernetes, as part of a list: one `value: 1` in place of `value: "1"`, or one number that does not
+fit 32 bits, would keep it from reading any SparkApplication of the cluster, whoever owns it. So a
+template is checked against the types of a whole PodTemplateSpec (pod_template.json, made from the
+API server's own description by `make pod-template`), and what they do not know is refused:
+
+    spec.affinity.nodeAffinity: x                            NodeAffinity, a mapping
+    spec.containers[0].ports[0].containerPort: 99999999999   int32
+    spec.volumes[0].emptyDir.sizeLimit: lots                 quantity
+
+Which values make sense (enums, required fields) is the API server's to say, of one pod at a time.
+Values are never shown: those of an environment may be secrets.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
+import difflib
+import json
+import pathlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icdc_api.explain import dotted, kind_of
 from icdc_api.problems import first_duplicate, shown
+from icdc_operator.manifests import scalars
 from icdc_operator.manifests.merge import LIST_KEYS
 
 Path = tuple[str | int, ...]
 
-
-class Kind(StrEnum):
-    """What a value must be, in the words of the messages."""
-
-    TEXT = "text"
-    FLAG = "true or false"
-    NUMBER = "a whole number"
-    MAPPING = "a mapping"
-    TEXTS = "a mapping whose values are text"
-    LIST = "a list"
-    TEXT_LIST = "a list of text"
-    MAPPINGS = "a list of mappings"
-
-
-def _fields(**names: str) -> dict[str, Kind]:
-    return {name: Kind[kind] for kind, text in names.items() for name in text.split()}
-
-
-TEMPLATE = _fields(MAPPING="metadata spec")
-METADATA = _fields(TEXTS="labels annotations")
-POD = _fields(
-    TEXT="""dnsPolicy hostname nodeName preemptionPolicy priorityClassName restartPolicy
-        runtimeClassName schedulerName serviceAccount serviceAccountName subdomain""",
-    FLAG="""automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID hostUsers
-        setHostnameAsFQDN shareProcessNamespace""",
-    NUMBER="activeDeadlineSeconds priority terminationGracePeriodSeconds",
-    MAPPING="affinity dnsConfig os overhead resources securityContext",
-    TEXTS="nodeSelector",
-    MAPPINGS="""containers ephemeralContainers hostAliases imagePullSecrets initContainers
-        readinessGates resourceClaims schedulingGates tolerations topologySpreadConstraints
-        volumes""",
+TYPES: Mapping[str, Mapping[str, str]] = json.loads(
+    pathlib.Path(__file__).with_name("pod_template.json").read_text(encoding="utf-8")
 )
-CONTAINER = _fields(
-    TEXT="""image imagePullPolicy name restartPolicy terminationMessagePath
-        terminationMessagePolicy workingDir""",
-    FLAG="stdin stdinOnce tty",
-    MAPPING="""lifecycle livenessProbe readinessProbe resources securityContext startupProbe""",
-    TEXT_LIST="args command",
-    MAPPINGS="env envFrom ports resizePolicy volumeDevices volumeMounts",
-)
-VOLUME = _fields(TEXT="name")
-ENV = _fields(TEXT="name value", MAPPING="valueFrom")
-MOUNT = _fields(
-    TEXT="mountPath mountPropagation name recursiveReadOnly subPath subPathExpr", FLAG="readOnly"
-)
-_BELOW: Mapping[str, Mapping[str, Kind]] = {
-    "capabilities": _fields(TEXT_LIST="add drop"),
-    "containers": CONTAINER,
-    "env": ENV,
-    "initContainers": CONTAINER,
-    "ports": _fields(TEXT="hostIP name protocol", NUMBER="containerPort hostPort"),
-    "resources": _fields(MAPPING="limits requests", MAPPINGS="claims"),
-    # Of a pod and of a container.
-    "securityContext": _fields(
-        TEXT="fsGroupChangePolicy procMount seLinuxChangePolicy supplementalGroupsPolicy",
-        FLAG="allowPrivilegeEscalation privileged readOnlyRootFilesystem runAsNonRoot",
-        NUMBER="fsGroup runAsGroup runAsUser",
-        MAPPING="appArmorProfile capabilities seLinuxOptions seccompProfile windowsOptions",
-        LIST="supplementalGroups",
-        MAPPINGS="sysctls",
-    ),
-    "tolerations": _fields(TEXT="effect key operator value", NUMBER="tolerationSeconds"),
-    "volumeMounts": MOUNT,
-    "volumes": VOLUME,
-}
-"""The fields of what stands in a field of that name; deeper ones are not looked at."""
+"""The fields of each type, and the type of each: `[X]` is a list of X, `{X}` a map to X."""
 
-_IS: Mapping[Kind, Callable[[object], bool]] = {
-    Kind.TEXT: lambda value: isinstance(value, str),
-    Kind.FLAG: lambda value: isinstance(value, bool),
-    Kind.NUMBER: lambda value: isinstance(value, int) and not isinstance(value, bool),
-    Kind.MAPPING: lambda value: isinstance(value, dict),
-    Kind.TEXTS: lambda value: isinstance(value, dict),
-    Kind.LIST: lambda value: isinstance(value, list),
-    Kind.TEXT_LIST: lambda value: isinstance(value, list),
-    Kind.MAPPINGS: lambda value: isinstance(value, list),
-}
+ROOT = "PodTemplateSpec"
+_FEW = 8
+"""So many fields are all named where one is unknown."""
 
 
 def problems(template: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """One line for each value of a wrong kind below `path`, where the template stands."""
-    wrong = list(_of_fields(template, TEMPLATE, path))
-    yield from wrong
-    if not wrong:
-        yield from _of_fields(template.get("metadata") or {}, METADATA, (*path, "metadata"))
-        yield from _of_fields(template.get("spec") or {}, POD, (*path, "spec"))
+    """Yield a line for each value below `path`, where the template stands, that cannot be read."""
+    return _of(template, ROOT, path)
 
 
-def _of_fields(values: Mapping[str, Any], fields: Mapping[str, Kind], path: Path) -> Iterator[str]:
+def _of(value: object, kind: str, path: Path) -> Iterator[str]:
+    if value is None:
+        # For Go null is the same as nothing, but an item of a list must say what it is.
+        if isinstance(path[-1], int):
+            yield _line(path, value, _wanted(kind))
+    elif kind in scalars.SCALARS:
+        scalar = scalars.SCALARS[kind]
+        if not scalar.is_kind(value):
+            yield _line(path, value, scalar.kind)
+        elif not scalar.fits(value):
+            yield _line(path, value, scalar.rule)
+    elif kind.startswith("["):
+        yield from _of_items(value, kind, path)
+    elif isinstance(value, dict):
+        yield from _of_fields(value, kind, path)
+    else:
+        yield _line(path, value, _wanted(kind))
+
+
+def _of_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterator[str]:
+    fields = dict.fromkeys(values, kind[1:-1]) if kind.startswith("{") else TYPES[kind]
     for name, value in values.items():
-        kind = fields.get(name)
-        if kind is None or value is None:
-            continue
-        if not _IS[kind](value):
-            yield _line((*path, name), value, kind)
-        elif kind is Kind.TEXTS:
-            texts = dict.fromkeys(value, Kind.TEXT)
-            yield from _of_fields(value, texts, (*path, name))
-        elif kind is Kind.MAPPING:
-            yield from _of_fields(value, _BELOW.get(name, {}), (*path, name))
-        elif kind is Kind.TEXT_LIST:
-            for position, item in enumerate(value):
-                if not isinstance(item, str):
-                    yield _line((*path, name, position), item, Kind.TEXT)
-        elif kind is Kind.MAPPINGS:
-            yield from _of_items(name, value, (*path, name))
+        if name in fields:
+            yield from _of(value, fields[name], (*path, name))
+        else:
+            yield f"{dotted((*path, name))}: not allowed; {_known(name, kind)}"
 
 
-def _of_items(name: str, items: list[Any], path: Path) -> Iterator[str]:
-    fields, key = _BELOW.get(name, {}), LIST_KEYS.get(name)
-    keys: list[str] = []
+def _of_items(items: object, kind: str, path: Path) -> Iterator[str]:
+    if not isinstance(items, list):
+        yield _line(path, items, _wanted(kind))
+        return
+    key = LIST_KEYS.get(str(path[-1]))
     for position, item in enumerate(items):
         here = (*path, position)
-        if not isinstance(item, dict):
-            yield _line(here, item, Kind.MAPPING)
-            continue
-        yield from _of_fields(item, fields, here)
-        if key is None:
-            continue
-        if item.get(key) is None:
+        yield from _of(item, kind[1:-1], here)
+        if key is not None and isinstance(item, dict) and item.get(key) is None:
             yield f"{dotted((*here, key))}: missing; the field is required"
-        elif isinstance(item[key], str):
-            keys.append(item[key])
-    twice = first_duplicate(tuple(keys))
-    if twice:
-        yield f"{dotted(path)}: {shown(twice[1])} is not allowed twice: each {key} is unique"
+    if key is not None:
+        named = [item.get(key) for item in items if isinstance(item, dict)]
+        twice = first_duplicate(tuple(each for each in named if isinstance(each, str)))
+        if twice:
+            yield f"{dotted(path)}: {shown(twice[1])} is not allowed twice: each {key} is unique"
 
 
-def _line(path: Path, value: object, kind: Kind) -> str:
+def _wanted(kind: str) -> str:
+    """What a value must be, in the words of the messages."""
+    if kind in scalars.SCALARS:
+        return scalars.SCALARS[kind].kind
+    if kind.startswith("{"):
+        return "a mapping whose values are text" if kind == "{string}" else "a mapping"
+    if kind.startswith("["):
+        return "a list of text" if kind == "[string]" else _LISTS.get(kind, "a list of mappings")
+    return "a mapping"
+
+
+_LISTS = {"[int32]": "a list of whole numbers", "[int64]": "a list of whole numbers"}
+
+
+def _known(name: str, kind: str) -> str:
+    fields = TYPES[kind]
+    if len(fields) <= _FEW:
+        return f"allowed: {', '.join(fields)}"
+    near = difflib.get_close_matches(name, fields, n=1)
+    return f"Kubernetes has no such field in {kind}" + (f"; meant is {near[0]}?" if near else "")
+
+
+def _line(path: Path, value: object, wanted: str) -> str:
     hint = ""
-    if kind is Kind.TEXT and isinstance(value, bool | int | float):
+    if wanted == "text" and isinstance(value, bool | int | float):
         hint = "; put it in quotes"
-    return f"{dotted(path)}: {kind_of(value)} is not allowed: it must be {kind}{hint}"
+    return f"{dotted(path)}: {kind_of(value)} is not allowed: it must be {wanted}{hint}"

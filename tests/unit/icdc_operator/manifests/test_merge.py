@@ -39,15 +39,12 @@ def items(
 
 
 FLAGS = st.none() | st.booleans()
-SECURITY = st.none() | st.fixed_dictionaries(
-    {},
-    optional={
-        "runAsNonRoot": FLAGS,
-        "runAsUser": st.none() | st.integers(0, 9999),
-        "seccompProfile": st.none() | st.just({"type": "Unconfined"}),
-        "capabilities": st.none() | st.just({"add": ["NET_ADMIN"]}),
-    },
-)
+POD_SECURITY = {
+    "runAsNonRoot": FLAGS,
+    "runAsUser": st.none() | st.integers(0, 9999),
+    "seccompProfile": st.none() | st.just({"type": "Unconfined"}),
+}
+SECURITY = {**POD_SECURITY, "capabilities": st.none() | st.just({"add": ["NET_ADMIN"]})}
 RESERVED_VOLUMES = ["spark-local-dir-1", "icdc-run"]
 RESERVED_PATHS = ["/etc/icdc/run", "/var/run/icdc/x"]
 
@@ -74,7 +71,7 @@ def containers(reserved: bool) -> st.SearchStrategy[Any]:
             "name": st.sampled_from(["main", "other"]),
             "env": items(variable, "name", least) | st.none(),
             "volumeMounts": items(mount, "mountPath", least) | st.none(),
-            "securityContext": SECURITY,
+            "securityContext": st.none() | st.fixed_dictionaries({}, optional=SECURITY),
         },
         "name",
         least,
@@ -91,7 +88,7 @@ def templates(role: str, *, reserved: bool) -> st.SearchStrategy[dict[str, Any]]
         "containers": containers(reserved) | st.none() if reserved else containers(reserved),
         "initContainers": st.none() | containers(reserved),
         "volumes": st.none() | items(volume, "name"),
-        "securityContext": SECURITY,
+        "securityContext": st.none() | st.fixed_dictionaries({}, optional=POD_SECURITY),
         "automountServiceAccountToken": FLAGS if reserved else st.just(True),
         "tolerations": st.just([{"operator": "Exists"}]),
         "hostNetwork": FLAGS if reserved else st.just(False),

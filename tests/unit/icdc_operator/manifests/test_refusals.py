@@ -181,7 +181,6 @@ def test_an_executor_is_refused_where_spark_would_not_obey() -> None:
         {},
         {"metadata": None, "spec": None},
         pod(containers=None, volumes=None, restartPolicy=None, hostNetwork=False),
-        pod(aFieldOfALaterVersion=[1]),
         pod(volumes=[{"name": "spark-local-dir-2", "emptyDir": {"medium": "Memory"}}]),
         pod(
             initContainers=[

@@ -1,0 +1,89 @@
+"""A real API server reads pod templates as the operator says that spark-operator can.
+
+Its PodTemplates hold a PodTemplateSpec, decoded by the same Go code as that of spark-operator: what
+this cannot decode is answered by 400, whatever else is wrong by 422.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kubernetes import config
+
+import pod_template_types
+from icdc_operator.manifests import shapes
+from support_kube import KubeApi
+from support_pod_templates import (
+    NO_QUANTITIES,
+    NO_TIMES,
+    UNREADABLE,
+    container,
+    damaged,
+    every_field,
+    volume,
+)
+
+pytestmark = pytest.mark.api
+
+Reads = Callable[[dict[str, Any]], bool]
+
+
+@pytest.fixture(scope="module")
+def reads(kube: KubeApi) -> Reads:
+    """Whether the API server can decode a template; unknown fields are nothing to it."""
+    api = config.new_client_from_config(str(kube.kubeconfig))  # type: ignore[no-untyped-call]
+    token = api.configuration.get_api_key_with_prefix("BearerToken")
+    headers = {"Content-Type": "application/json", "Authorization": token}
+    path = "/api/v1/namespaces/default/podtemplates?dryRun=All&fieldValidation=Ignore"
+
+    def ask(template: dict[str, Any]) -> bool:
+        answer = api.rest_client.request(
+            "POST",
+            f"{api.configuration.host}{path}",
+            headers=headers,
+            body={"metadata": {"generateName": "t-"}, "template": template},
+        )
+        assert answer.status in (201, 400, 422), answer.reason
+        return bool(answer.status != 400)
+
+    return ask
+
+
+def test_the_types_are_those_of_the_api_server(kube: KubeApi) -> None:
+    document = json.loads(kube.kubectl.ok("get", "--raw", "/openapi/v3/api/v1"))
+    committed = Path(pod_template_types.COMMITTED).read_text(encoding="utf-8")
+    assert pod_template_types.render(document) == committed
+
+
+def test_a_template_with_every_field_can_be_decoded(reads: Reads) -> None:
+    assert reads(every_field())
+
+
+@pytest.mark.parametrize("template", [template for template, _ in UNREADABLE])
+def test_what_is_refused_as_unreadable_cannot_be_decoded(
+    reads: Reads, template: dict[str, Any]
+) -> None:
+    assert not reads(template)
+
+
+@pytest.mark.parametrize("quantity", NO_QUANTITIES)
+def test_what_is_refused_as_a_quantity_cannot_be_decoded(reads: Reads, quantity: str) -> None:
+    assert not reads(container(resources={"limits": {"cpu": quantity}}))
+
+
+@pytest.mark.parametrize("time", NO_TIMES)
+def test_what_is_refused_as_a_time_cannot_be_decoded(reads: Reads, time: str) -> None:
+    metadata = {"creationTimestamp": time}
+    assert not reads(volume(ephemeral={"volumeClaimTemplate": {"metadata": metadata}}))
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(template=damaged())
+def test_whatever_is_accepted_can_be_decoded(reads: Reads, template: dict[str, Any]) -> None:
+    accepted = not list(shapes.problems(template, ("t",)))
+    assert reads(template) or not accepted

@@ -1,0 +1,37 @@
+"""Two namespaces on one spark-operator: what one writes never keeps the other from running."""
+
+from collections.abc import Callable
+
+import pytest
+
+from real_cluster.shop import Resource, Shop, rows
+from support_pod_templates import UNREADABLE
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+
+
+def is_refused(status: Resource) -> bool:
+    """Whether the operator has found the spec to be wrong."""
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    return conditions.get("SpecValid") == "False"
+
+
+def test_templates_that_spark_operator_cannot_decode_stop_nobody_else(
+    shop: Callable[..., Shop],
+) -> None:
+    """One such SparkApplication would keep spark-operator from listing those of all namespaces."""
+    bad = [shop(f"bad-{number}", "north") for number in range(len(UNREADABLE))]
+    for site, (template, _) in zip(bad, UNREADABLE, strict=True):
+        resource = site.resource([site.entry("small", "id")])
+        resource["spec"]["spark"]["driver"]["template"] = template
+        site.apply(resource)
+    for site in bad:
+        site.until(is_refused, "SpecValid=False", seconds=60)
+    assert bad[0].object("get", "sparkapplications")["items"] == []
+    healthy = shop("healthy", "south")
+    table = healthy.table("small", rows(1, 20))
+    healthy.apply(healthy.resource([healthy.entry("small", "id")]))
+    healthy.until_applied(table)
+    healthy.assert_equal(table, "id")
+    for site in bad:
+        site.kubectl("delete", "icdc", site.name, "--wait=false")

@@ -1,0 +1,96 @@
+"""Writes the types of a PodTemplateSpec that the operator checks templates against.
+
+Reads the OpenAPI v3 document of an API server, `kubectl get --raw /openapi/v3/api/v1`, from
+standard input. It has what counts for decoders written in Go: which whole numbers have 32 bits,
+which texts are quantities or times. `--write` writes the committed file, one line for each type.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
+COMMITTED = (
+    Path(__file__).parents[1] / "operator" / "icdc_operator" / "manifests" / "pod_template.json"
+)
+_SPECIAL = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "any",
+}
+"""Types that are decoded by code of their own."""
+
+Schema = dict[str, Any]
+
+
+class UnknownFormError(Exception):
+    """The document holds a form of schema that this tool does not know."""
+
+
+def types(document: Schema) -> dict[str, dict[str, str]]:
+    """The fields of each type below a PodTemplateSpec, with the type of each.
+
+    `[X]` is a list of X, `{X}` a map from text to X.
+    """
+    schemas: dict[str, Schema] = document["components"]["schemas"]
+    found: dict[str, dict[str, str]] = {}
+    waiting = [ROOT]
+    while waiting:
+        name = waiting.pop()
+        if _short(name) in found:
+            continue
+        fields = schemas[name]["properties"]
+        found[_short(name)] = {field: _type(each, waiting) for field, each in fields.items()}
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
+def _short(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
+def _type(schema: Schema, waiting: list[str]) -> str:
+    if "allOf" in schema:
+        (schema,) = schema["allOf"]
+    reference = schema.get("$ref")
+    if reference is not None:
+        name = reference.rsplit("/", 1)[-1]
+        if name in _SPECIAL:
+            return _SPECIAL[name]
+        waiting.append(name)
+        return _short(name)
+    match schema:
+        case {"type": "array", "items": items}:
+            return f"[{_type(items, waiting)}]"
+        case {"type": "object", "additionalProperties": values}:
+            return f"{{{_type(values, waiting)}}}"
+        case {"type": "string" | "boolean" as kind} if "format" not in schema:
+            return str(kind)
+        case {"type": "integer", "format": "int32" | "int64" as width}:
+            return str(width)
+    raise UnknownFormError(json.dumps(schema))
+
+
+def render(document: Schema) -> str:
+    """The committed file: the same text for the same document."""
+    lines = (f" {json.dumps(name)}: {json.dumps(of)}" for name, of in types(document).items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes or prints the file."""
+    parser = argparse.ArgumentParser(description="writes the types of a PodTemplateSpec")
+    parser.add_argument("--write", action="store_true", help="write the committed file")
+    options = parser.parse_args(arguments)
+    text = render(json.load(sys.stdin))
+    if options.write:
+        COMMITTED.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
