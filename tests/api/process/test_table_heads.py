@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import support_rest_catalog
 import support_rules
 from icdc_api.status import PipelineStatus, parse_status
 from support_cluster import Cluster, report_of
@@ -107,6 +108,29 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     assert (unseen(with_flag, cluster), reads(with_flag, "unseen")) == (0, 0)
     assert uri not in json.dumps(with_flag.log)
     assert not kube.is_audited or asks_for_secrets(kube, cluster)
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("http://169.254.169.254/latest", "heads.allowHosts"),
+        ("{hostile}", "names another server"),
+    ],
+)
+def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
+    uri: str, words: str, cluster: Cluster, start: Start
+) -> None:
+    with support_rest_catalog.running() as hostile:
+        impl = {"type": "custom", "impl": "subprocess.Popen", "custom": {"args": ["true"]}}
+        overrides = {"auth": impl, "uri": "http://169.254.169.254"}
+        hostile.answers["/v1/config"] = (200, {"defaults": {}, "overrides": overrides})
+        operator = start()
+        properties = {"type": "rest", "uri": uri.format(hostile=hostile.properties["uri"])}
+        cluster.pipelines.apply(pipeline(properties))
+        idle(cluster, operator, "7")
+        operator.says(words)
+        assert unseen(operator, cluster) == 1
+        operator.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
 
 
 def asks_for_secrets(kube: KubeApi, cluster: Cluster) -> bool:

@@ -102,8 +102,7 @@ class _Process:
         for number in (ended.pidfd, ended.connection.fileno()):
             self._poll.unregister(number)
             del self._children[number]
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(ended.pidfd, signal.SIGKILL)
+        os.kill(ended.pid, signal.SIGKILL)  # its number is its own until it is waited for
         os.waitpid(ended.pid, 0)
         os.close(ended.pidfd)
         ended.connection.close()
