@@ -29,7 +29,7 @@ _MODULES = {
         "pyiceberg.catalog.hive",
         "pyiceberg.catalog.rest",
         "pyiceberg.catalog.sql",
-        "pyiceberg.io.pyarrow",
+        "icdc_operator.cluster.heads.reader.process",
     ),
     "spark": (
         "botocore.session",

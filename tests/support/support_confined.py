@@ -20,7 +20,8 @@ from icdc_operator.cluster.heads.settings import Settings
 def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
     """What became of each attempt: `done`, or the name of the error that ended it."""
     command = [sys.executable, __file__, str(folder), json.dumps(allow), *names]
-    environ = {**os.environ, "ICDC_TEST_SECRET": "swordfish", "KUBECONFIG": str(folder)}
+    named = {"REQUESTS_CA_BUNDLE": str(folder / "ca" / "ca.pem"), "KUBECONFIG": str(folder)}
+    environ = {**os.environ, "ICDC_TEST_SECRET": "swordfish", **named}
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(ended.stdout)
     return found
@@ -40,6 +41,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
         "read a file": lambda: (folder / "token").read_text(encoding="utf-8"),
         "read where tokens are": lambda: next(Path("/var/run").iterdir()),
         "read another process": lambda: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+        "read the named authority": lambda: (folder / "ca" / "ca.pem").read_bytes(),
         "write a file": lambda: (folder / "written").write_text("x", encoding="utf-8"),
         "write beside the code": lambda: Path(__file__).with_suffix(".x").write_text("x"),
         "start a process": lambda: subprocess.run(["true"], check=True),

@@ -97,6 +97,9 @@ def _readable(environ: Mapping[str, str]) -> Iterator[Path]:
     code = (*sys.path, sys.prefix, sys.base_prefix)
     named = (environ.get(name) for name in _NAMES_A_FILE)
     yield from (Path(each) for each in (*code, *named) if each)
+    # A token is renewed as another file beside it.
+    tokens = (value for name, value in environ.items() if name.endswith("_TOKEN_FILE"))
+    yield from (Path(each).parent for each in tokens)
 
 
 def _data_bytes() -> int:
