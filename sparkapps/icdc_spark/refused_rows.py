@@ -15,7 +15,7 @@ from icdc_spark.comparison import write_again
 from icdc_spark.context import TableContext
 from icdc_spark.diff.rows import ID, check_filter, keys, metadata_of
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.opensearch import dead_letters, indices
+from icdc_spark.opensearch import dead_letters, identity
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import Reader
@@ -66,7 +66,8 @@ def replay(context: TableContext, run: TableRun) -> Entry:
             f"Table {context.table.name}: nothing is sent again, because the next run exports the "
             f"table anew ({look.step.reason}) and sends every row."
         )
-    indices.check_identity(context.client, stored.document.index, stored.document.index_uuid or "")
+    state = stored.document
+    identity.check_identity(context.client, state.index or "", state.index_uuid or "", state.shards)
     applied = stored.document.applied.snapshot_id
     if not asked or applied is None:
         return {"resent": 0, "left": 0, "message": "there is no such dead letter"}

@@ -39,9 +39,7 @@ def ask(
     """
 
     def answer_of(epoch: int) -> dict[str, Any] | Failure:
-        return _ask(
-            local, mode, epoch, application=application, secrets_dir=secrets_dir, **details
-        )
+        return _ask(local, mode, epoch, application=application, secrets_dir=secrets_dir, **details)
 
     answer = answer_of(_now())
     rival = answer.rival if isinstance(answer, Failure) else None

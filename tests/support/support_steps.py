@@ -1,0 +1,95 @@
+"""State documents, views of a table and steps, of which tests of the decision are made."""
+
+from dataclasses import replace
+from typing import Any
+
+from icdc_spark.state import Applied, Intent, IntentKind, Owner, Source, StateDocument
+from icdc_spark.steps import Policies, Step, StepKind, View
+
+NOW = "2026-03-01T10:00:00Z"
+REBUILDING = Policies(
+    reexport_on_gap=True,
+    reexport_on_incompatible_schema=True,
+    export_only=False,
+    stream_only=False,
+    resync_nonce=0,
+)
+STOPPING = replace(REBUILDING, reexport_on_gap=False, reexport_on_incompatible_schema=False)
+EXPORT_ONLY = replace(REBUILDING, export_only=True)
+STREAM_ONLY = replace(REBUILDING, stream_only=True)
+RESYNC = replace(REBUILDING, resync_nonce=1)
+
+
+def fresh() -> StateDocument:
+    return StateDocument(
+        alias="orders",
+        owner=Owner(pipeline="default/shop", epoch=1, run_id="run-1"),
+        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        document_spec="abc",
+        updated_at=NOW,
+    )
+
+
+def exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
+    return Intent(
+        kind=IntentKind.EXPORT,
+        from_=None,
+        to=to,
+        ordinal=ordinal,
+        index=f"orders-{ordinal:06d}",
+        index_uuid=f"u-{ordinal}",
+        chunks_total=0,
+    )
+
+
+def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:
+    """The index equals `snapshot`; one more intent may be open."""
+    document = fresh().with_intent(exporting(snapshot), now=NOW).swapping(now=NOW)
+    applied = Applied(snapshot_id=snapshot, sequence_number=1, committed_at=NOW, ordinal=1)
+    document = document.advanced(applied, now=NOW)
+    return document if intent is None else document.with_intent(intent, now=NOW)
+
+
+def miscounted(times: int) -> StateDocument:
+    """An export whose index did not hold what was written, so often in a row."""
+    document = fresh().with_intent(exporting(), now=NOW)
+    for _ in range(times):
+        document = document.miscounted(now=NOW)
+    return document
+
+
+def batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "7") -> Intent:
+    return Intent(kind=kind, from_=from_, to=to, ordinal=2, index="orders-000001", index_uuid="u-1")
+
+
+def view(document: StateDocument | None, **changes: Any) -> View:
+    """A healthy table with the snapshots 6 to 9, of which 9 is the current one."""
+    fields: dict[str, Any] = {
+        "state": document,
+        "table": "shop.orders",
+        "table_uuid": "t-1",
+        "head": "9",
+        "start": "6",
+        "document_spec": "abc",
+        "spec_change": None,
+        "readable": frozenset("6789"),
+        "index_loss": None,
+    }
+    return View(**(fields | changes))
+
+
+def export(reason: str, to: str | None = "9") -> Step:
+    return Step(kind=StepKind.EXPORT, to_id=to, reason=reason)
+
+
+def replay(intent: Intent, reason: str) -> Step:
+    return Step(
+        kind=StepKind.REPLAY, from_id=intent.from_, to_id=intent.to, intent=intent, reason=reason
+    )
+
+
+IDLE, COMPLETE = Step(kind=StepKind.IDLE), Step(kind=StepKind.COMPLETE)
+EXPIRED = {"readable": frozenset("9")}
+RECREATED = {"table_uuid": "t-2"}
+INDEX_GONE = {"index_loss": "the index orders-000001 is gone"}
+CHANGED = {"spec_change": "column `a` is no longer there"}

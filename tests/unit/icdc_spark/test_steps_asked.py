@@ -1,0 +1,85 @@
+"""When a re-export that somebody asked for is the next step: the nonce, and what is under way."""
+
+from dataclasses import replace
+
+import pytest
+
+from icdc_spark.state import Phase
+from icdc_spark.steps import next_step
+from support_steps import (
+    IDLE,
+    INDEX_GONE,
+    NOW,
+    RESYNC,
+    batch,
+    export,
+    exporting,
+    fresh,
+    miscounted,
+    replay,
+    state,
+    view,
+)
+
+pytestmark = pytest.mark.unit
+
+CASES = {
+    "a higher nonce exports again": (view(state("9")), RESYNC, export("a re-export was asked for")),
+    "a nonce that was honoured does not": (
+        view(state("9").with_resync(1, None, now=NOW)),
+        RESYNC,
+        IDLE,
+    ),
+    "a lower nonce than the one that was honoured exports again": (
+        view(state("9").with_resync(3, None, now=NOW)),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a request that was honoured is not honoured twice": (
+        view(state("9").with_resync(1, 77, now=NOW)),
+        replace(RESYNC, resync_id=77),
+        IDLE,
+    ),
+    "another request of the same nonce exports again": (
+        view(state("9").with_resync(1, 77, now=NOW)),
+        replace(RESYNC, resync_id=78),
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over an open batch": (
+        view(state("7", batch())),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over an open export": (
+        view(fresh().with_intent(exporting(), now=NOW)),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over an export that miscounted": (
+        view(miscounted(2)),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "a higher nonce wins over a complete index that was lost": (
+        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW), **INDEX_GONE),
+        RESYNC,
+        export("a re-export was asked for"),
+    ),
+    "an index that is complete is served before a higher nonce counts": (
+        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW)),
+        RESYNC,
+        replay(exporting().model_copy(update={"phase": Phase.SWAPPING}), "an export was under way"),
+    ),
+    "an export that was begun for the nonce goes on": (
+        view(fresh().with_intent(exporting(), now=NOW).with_resync(1, None, now=NOW)),
+        RESYNC,
+        replay(exporting(), "an export was under way"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_next_step_is(case: str) -> None:
+    seen, policies, wanted = CASES[case]
+
+    assert next_step(seen, policies) == wanted
