@@ -177,7 +177,7 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
             result.foreign_edits.ids[:3],
         )
     snapshot = batch.table.require(int(intent.to or 0))
-    shards = identity.check_identity(
+    now = identity.check_identity(
         context.client, intent.index, intent.index_uuid, stored.document.shards
     )
     advanced = stored.document.advanced(
@@ -190,7 +190,8 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
         ),
         source=context.source(batch.table.uuid),
         document_spec=batch.documents.hash,
-        shards=shards,
+        shards=now.shards,
+        store_history=now.store_history or None,
     )
     stored = context.store.replace(stored, advanced)
     pins.pin(context, batch.table, intent.to)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from icdc_api import naming
-from icdc_api.errors import MappingInvalid
+from icdc_api.errors import Fenced, MappingInvalid
 from icdc_api.job import RunRequest
 from icdc_api.sink import OpenSearch
 from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
@@ -23,7 +23,7 @@ from icdc_spark.opensearch.access import Access
 from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.indices import Ownership
 from icdc_spark.opensearch.sink import BatchResult, write
-from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.state_store import StateStore, Stored
 from icdc_spark.opensearch.target import BulkTarget
 from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import TableReporter
@@ -206,6 +206,17 @@ class TableContext:
             return self
         self.close()
         return replace(self, connection=access.connection, store=access.store, clients=[])
+
+    def still_ours(self, error: Fenced) -> Stored:
+        """The state document, after a conflict in the index; the error where another run has it.
+
+        No other run writes before it has claimed the document: what conflicts is then newer than
+        this document, which was put back from a copy, or is by somebody else.
+        """
+        stored = self.store.load(self.alias)
+        if stored is None or stored.document.owner != self.owner:
+            raise error
+        return stored
 
     def close(self) -> None:
         """Closes the driver's sockets."""

@@ -63,8 +63,7 @@ def settle(
     """Rewrites the documents of keys with several rows, above whatever the batch wrote for them."""
     twins = reader.keep(twin_ids(reader, spec, among))
     with source_errors(reader.table_name):
-        counts = twins.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0)))
-        ((count, rows),) = counts.collect()
+        ((count, rows),) = twins.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0))).collect()
         samples = [row[ID] for row in twins.orderBy(ID).limit(MAX_SAMPLES).collect()]
     if count:
         version = base_version(intent.ordinal) + FIXUP_OFFSET

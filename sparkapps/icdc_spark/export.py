@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from icdc_api.errors import Bug
+from icdc_api.errors import Bug, Fenced
 from icdc_api.status import ExportProgress
 from icdc_spark import duplicates, pins
 from icdc_spark.alias_watch import require_owner
@@ -57,6 +57,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     Asked to stop, it ends between two Spark jobs with the export still open.
     """
     begin = step.kind is StepKind.BEGIN
+    context = work.context
     snapshot_id = int(step.to_id) if step.to_id else None
     planned = snapshot_id is not None and not begin
     chunks = plan(work.table, snapshot_id) if planned and snapshot_id is not None else []
@@ -69,7 +70,11 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     # An export of no chunks only makes the index: StreamOnly begins with it.
     chunks = chunks if intent.chunks_total else []
     if intent.phase is Phase.WRITING:
-        stored = _write_chunks(work, stored, chunks)
+        try:
+            stored = _write_chunks(work, stored, chunks)
+        except Fenced as error:
+            stored = context.still_ours(error)
+            return _begin_anew(work, stored, step, len(chunks), error.message)
         if _intent(stored.document).chunks_done < len(chunks):
             return stored
         stored, miscount = _complete(work, stored)
@@ -111,6 +116,7 @@ def _record_intent(
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
     state = state if abandoned is None else state.abandoned(now=instant())
+    state = state.trusted(identity.read_store_history(client), now=instant())
     state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
     policies = context.policies()
     if policies.owe_reexport(state):
@@ -176,7 +182,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     """
     context, intent = work.context, _intent(stored.document)
     # Before they are counted: what is lost from here on is noticed, what was lost is missing.
-    shards = identity.check_identity(context.client, intent.index, intent.index_uuid)
+    now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
     refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
     twins = duplicates.Twins(0, [])
@@ -196,7 +202,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
         stored = duplicates.mark(context, stored, twins)
     else:
         stored = duplicates.unmark(context, stored)
-    swapping = stored.document.swapping(shards=shards, now=instant())
+    swapping = stored.document.swapping(shards=now.shards, now=instant())
     return context.store.replace(stored, swapping), None
 
 

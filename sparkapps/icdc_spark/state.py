@@ -79,6 +79,10 @@ class StateDocument(Part):
     duplicates: Duplicates | None = None
     totals: Totals = Totals()
     previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
+    revision: Count | None = None
+    """How often the document was stored: its `_version`, unless it was put back from a copy."""
+    store_history: Text | None = None
+    """Which icdc-state the document was written into; another one since that was restored."""
     updated_at: Instant
 
     def to_source(self) -> dict[str, Any]:
@@ -188,11 +192,13 @@ class StateDocument(Part):
         source: Source | None = None,
         document_spec: str | None = None,
         shards: Shards | None = None,
+        store_history: str | None = None,
     ) -> Self:
         """The open intent is written whole: the index equals `applied`.
 
         `batch` counts this batch; `source` and `document_spec` replace the stored ones (export).
         `shards` is the index now; without it, what was recorded before still holds.
+        `store_history` is recorded where a document of an older version has none.
         """
         intent = self._open()
         fits = (applied.ordinal, applied.snapshot_id) == (intent.ordinal, intent.to)
@@ -212,6 +218,7 @@ class StateDocument(Part):
         if batch is not None:
             changes["totals"] = self.totals.plus(batch)
         changes |= {"source": source or self.source}
+        changes |= {"store_history": self.store_history or store_history}
         return self._with(now, document_spec=document_spec or self.document_spec, **changes)
 
     def abandoned(self, *, now: str) -> Self:
@@ -233,6 +240,14 @@ class StateDocument(Part):
         """Remembers indices that readers may be using now, whatever this document knew of them."""
         older = {*self.previous_indices, *indices} - {self.index}
         return self._with(now, previous_indices=self._newest(older))
+
+    def trusted(self, store_history: str, *, now: str) -> Self:
+        """An export begins, to which nothing matters that this document may have missed."""
+        return self._with(now, revision=None, store_history=store_history)
+
+    def distrusted(self, *, now: str) -> Self:
+        """The index shows that this document is older: its revision is none that it could have."""
+        return self._with(now, revision=0)
 
     def without_previous(self, index: str, *, now: str) -> Self:
         """Forgets an older physical index that was removed."""

@@ -73,7 +73,7 @@ class View:
     readable: frozenset[str]
     """Those of the snapshots that the state names which can still be read."""
     index_loss: str | None
-    """Why the index that would be written next is not what was recorded; None if it is."""
+    """Why index and state document do not belong together any more; None if they do."""
 
 
 def next_step(view: View, policies: Policies) -> Step:

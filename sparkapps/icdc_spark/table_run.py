@@ -6,9 +6,9 @@ other tables nor how the run was started.
 
 from dataclasses import dataclass, replace
 
-from icdc_api.errors import StateCorrupt
+from icdc_api.errors import Fenced, StateCorrupt, TargetUnavailable
 from icdc_api.status import Duplicates, TableState
-from icdc_spark import alias_watch, batches, changelog, export, pins, steps
+from icdc_spark import alias_watch, batches, changelog, export, pins, steps, trust
 from icdc_spark.context import TableContext, instant
 from icdc_spark.diff.plan import planner
 from icdc_spark.diff.rows import check_filter
@@ -16,7 +16,7 @@ from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, differs_by_case
 from icdc_spark.iceberg.held_table import HeldTable
 from icdc_spark.iceberg.tables import IcebergTable, SnapshotInfo
-from icdc_spark.opensearch import aliases, identity, indices
+from icdc_spark.opensearch import aliases, indices
 from icdc_spark.opensearch.state_store import Stored
 from icdc_spark.progress import utc_now
 from icdc_spark.readers.choose import open_reader
@@ -37,6 +37,8 @@ class Look:
     step: Step
     added_fields: tuple[str, ...] = ()
     """Fields that the mapping gains, in a way that changes no document already written."""
+    store_changed: bool = False
+    """Whether icdc-state is another one than the state document was written into."""
 
 
 class TableRun:
@@ -52,8 +54,13 @@ class TableRun:
     def advance(self) -> StepKind:
         """Does the next step and says which it was; raises TableError, PassingError or Fenced."""
         context = self.context
+        remembered = self._stored is not None
         self._stored = self._stored or self._claim()
         look = self.look(self._stored)
+        if remembered and look.store_changed:
+            raise TargetUnavailable(
+                "The index icdc-state was restored or made anew: its document is read again."
+            )
         self._report(look)
         if look.stored is not None and not self._is_export(look.step):
             alias_watch.keep_alias(context, look.stored.document)
@@ -86,7 +93,11 @@ class TableRun:
                 documents=documents,
                 added_fields=look.added_fields,
             )
-            self._stored = changelog.run(batch, stored, look.step)
+            try:
+                self._stored = changelog.run(batch, stored, look.step)
+            except Fenced as error:
+                trust.withdraw(context, error)
+                return look.step.kind
         self._report(self.look(self._stored))
         return look.step.kind
 
@@ -98,8 +109,8 @@ class TableRun:
         head = table.head(context.table.branch)
         documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None
-        loss = self._index_loss(state)
-        change, added = self._spec_change(state, documents, intact=loss is None)
+        found = trust.examine(context.client, stored)
+        change, added = self._spec_change(state, documents, intact=found.loss is None)
         view = View(
             state=state,
             table=context.table.name,
@@ -109,7 +120,7 @@ class TableRun:
             document_spec=documents.hash,
             spec_change=change,
             readable=frozenset(str(number) for number in table.snapshots),
-            index_loss=loss,
+            index_loss=found.loss,
         )
         return Look(
             table=table,
@@ -118,6 +129,7 @@ class TableRun:
             stored=stored,
             step=steps.next_step(view, context.policies()),
             added_fields=added,
+            store_changed=found.store_changed,
         )
 
     def _bounded(self, look: Look) -> Step:
@@ -191,18 +203,6 @@ class TableRun:
         if step.intent is not None:
             return step.intent.kind is IntentKind.EXPORT
         return step.kind in (StepKind.EXPORT, StepKind.BEGIN)
-
-    def _index_loss(self, state: StateDocument | None) -> str | None:
-        """Why the index that would be written next is not what was recorded; None if it is."""
-        if state is None:
-            return None
-        written = state.intent or state
-        if written.index is None or written.index_uuid is None:
-            return None
-        exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
-        recorded = written.shards if exporting else state.shards
-        now = identity.identify(self.context.client, written.index)
-        return identity.find_loss(written.index, now, written.index_uuid, recorded)
 
     def _spec_change(
         self, state: StateDocument | None, documents: DocumentSpec, *, intact: bool

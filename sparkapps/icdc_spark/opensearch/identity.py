@@ -19,6 +19,7 @@ from typing import Any
 from opensearchpy.exceptions import NotFoundError
 
 from icdc_api.errors import Gap, TargetUnavailable
+from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.connection import Client
 from icdc_spark.opensearch.errors import repeats
 from icdc_spark.opensearch.indices import confirm_missing
@@ -44,6 +45,8 @@ class Identity:
 
     uuid: str
     shards: Shards
+    store_history: str
+    """Which icdc-state there is: its UUID and history; empty when there is none."""
 
 
 @repeats
@@ -52,31 +55,37 @@ def identify(client: Client, index: str) -> Identity | None:
 
     TargetUnavailable while a primary is not started.
     """
-    try:
-        answer = client.indices.stats(
-            index=index, metric="docs", params={"level": "shards", "filter_path": _FILTER}
-        )
-    except NotFoundError:
+    found = _stats(client, index, STATE_INDEX)
+    if found is None:
+        found = _stats(client, index)
+    if found is None:
         confirm_missing(client, index)
         return None
-    found = answer.get("indices", {})
-    if index not in found:
-        if found:
+    store = _history(found) if STATE_INDEX in found else ""
+    body = found.get(index)
+    if body is None:
+        if found.keys() - {STATE_INDEX}:
             return None  # It is the name of an alias now.
         raise _unavailable(index)
-    body = found[index]
-    return Identity(uuid=str(body["uuid"]), shards=_shards(index, body.get("shards", {})))
+    return Identity(str(body["uuid"]), _shards(index, body.get("shards", {})), store)
+
+
+@repeats
+def read_store_history(client: Client) -> str:
+    """Which icdc-state there is, as in `Identity`."""
+    found = _stats(client, STATE_INDEX)
+    return _history(found) if found is not None else ""
 
 
 def check_identity(
     client: Client, index: str, expected_uuid: str, recorded: Shards | None = None
-) -> Shards:
-    """Return the shards as they are now; Gap unless it is the index that was recorded."""
+) -> Identity:
+    """Return the index as it is now; Gap unless it is the one that was recorded."""
     now = identify(client, index)
     loss = find_loss(index, now, expected_uuid, recorded)
     if now is None or loss is not None:
         raise Gap(f"It cannot be known what {index!r} holds: {loss}.")
-    return now.shards
+    return now
 
 
 def find_loss(
@@ -101,6 +110,28 @@ def find_loss(
         if after < before:
             return f"shard {shard} of the index {index} lost writes that it had acknowledged"
     return None
+
+
+def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
+    """The statistics by index; None if one of the indices is gone."""
+    try:
+        answer = client.indices.stats(
+            index=",".join(indices),
+            metric="docs",
+            params={"level": "shards", "filter_path": _FILTER},
+        )
+    except NotFoundError:
+        return None
+    found: dict[str, Any] = answer.get("indices", {})
+    return found
+
+
+def _history(found: Mapping[str, Any]) -> str:
+    if STATE_INDEX not in found:
+        raise _unavailable(STATE_INDEX)
+    body = found[STATE_INDEX]
+    shards = _shards(STATE_INDEX, body.get("shards", {}))
+    return hashlib.sha256(f"{body['uuid']} {shards.histories}".encode()).hexdigest()[:32]
 
 
 def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:

@@ -31,6 +31,9 @@ _BODY: dict[str, dict[str, Any]] = {
     "mappings": {"dynamic": False},
 }
 
+_FIXED = frozenset({"index.number_of_shards"})
+"""What cannot be set any more when an index is there."""
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -39,6 +42,13 @@ class Stored:
     document: StateDocument
     seq_no: int
     primary_term: int
+    version: int
+    """How often OpenSearch has stored a document under this alias."""
+
+    @property
+    def is_original(self) -> bool:
+        """False when it was put back from a copy, which may be older than the index."""
+        return self.document.revision in (None, self.version)
 
 
 class StateStore:
@@ -76,7 +86,9 @@ class StateStore:
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
         """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
-        replaced = self._patiently(lambda: self._write(document, _unchanged(stored)))
+        before = stored.version if document.revision is None else document.revision
+        counted = document.model_copy(update={"revision": before + 1})
+        replaced = self._patiently(lambda: self._write(counted, _unchanged(stored)))
         self._replaced[document.alias] = stored.document
         return replaced
 
@@ -119,6 +131,12 @@ class StateStore:
         (only,) = found.values()
         return str(only["settings"]["index"]["uuid"])
 
+    def _mend_index(self) -> None:
+        """Makes ours what OpenSearch made by itself for a write into an index that was gone."""
+        settings = {key: value for key, value in _BODY["settings"].items() if key not in _FIXED}
+        self._client.indices.put_settings(index=STATE_INDEX, body=settings)
+        self._client.indices.put_mapping(index=STATE_INDEX, body=_BODY["mappings"])
+
     def _load(self, alias: str) -> Stored | None:
         with mapped_errors(self._connection):
             try:
@@ -126,7 +144,7 @@ class StateStore:
             except NotFoundError:
                 return None
         document = StateDocument.parse(alias, found["_source"])
-        return Stored(document, found["_seq_no"], found["_primary_term"])
+        return Stored(document, found["_seq_no"], found["_primary_term"], found["_version"])
 
     def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
         with mapped_errors(self._connection):
@@ -142,7 +160,7 @@ class StateStore:
         fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
         if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
             raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
-        return Stored(document, answer["_seq_no"], answer["_primary_term"])
+        return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
     def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
         # An answer that got lost makes our own earlier attempt look like another run's.
@@ -150,6 +168,7 @@ class StateStore:
         if now is not None and now.document == document:
             return now
         if now is None:
+            self._mend_index()
             raise Fenced(f"The state document {document.alias!r} was deleted meanwhile.") from error
         replaced = self._replaced.pop(document.alias, None)
         ours = replaced is not None and replaced.owner == document.owner
@@ -158,7 +177,8 @@ class StateStore:
             # the document since, so what we know of the index is true and is stored now; the next
             # run would not know that a batch was begun.
             LOG.warning("%s: a change of its state document was lost; it is stored", document.alias)
-            return self._write(document, _unchanged(now))
+            again = document.model_copy(update={"revision": now.version + 1})
+            return self._write(again if now.is_original else document, _unchanged(now))
         owner = now.document.owner
         raise Fenced(
             f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "

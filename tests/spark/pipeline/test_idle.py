@@ -20,7 +20,7 @@ from support_wait import until
 pytestmark = pytest.mark.spark
 
 ALIAS = "idle"
-IDENTITY = f"/{ALIAS}-000001/_stats/docs"
+IDENTITY = f"/{ALIAS}-000001,icdc-state/_stats/docs"
 """What is asked at each look: whether the index is still the one that was written."""
 READERS = f"/_alias/{ALIAS}"
 """The other question: whether readers see it."""

@@ -13,7 +13,7 @@ RECORDED = Shards(histories="ab", max_seq_nos=[17, 12])
 
 
 def seen(*numbers: int, uuid: str = "u", histories: str = "ab") -> Identity:
-    return Identity(uuid, Shards(histories=histories, max_seq_nos=list(numbers)))
+    return Identity(uuid, Shards(histories=histories, max_seq_nos=list(numbers)), "s")
 
 
 CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
