@@ -77,6 +77,39 @@ def test_nothing_is_stored_yet_without_the_index(connection: Connection) -> None
     store.close()
 
 
+def test_a_write_into_an_index_that_is_gone_is_fenced_and_leaves_one_as_ours_are(
+    store: StateStore, clean_indices: str
+) -> None:
+    created = store.create(first())
+    call(clean_indices, "DELETE", f"/{STATE_INDEX}")
+    with pytest.raises(Fenced, match="was deleted meanwhile"):
+        store.replace(created, created.document.with_intent(export(), now=LATER))
+    settings = call(clean_indices, "GET", f"/{STATE_INDEX}/_settings/index.hidden").json
+    assert settings == {STATE_INDEX: {"settings": {"index": {"hidden": "true"}}}}
+    mapping = call(clean_indices, "GET", f"/{STATE_INDEX}/_mapping").body
+    assert b'"dynamic":"false"' in mapping
+
+
+def test_a_document_that_was_put_back_from_a_copy_is_known_by_its_revision(
+    store: StateStore, clean_indices: str
+) -> None:
+    stored = store.create(first())
+    for _ in range(3):
+        stored = store.replace(stored, stored.document.claimed(first().owner, now=LATER))
+        assert stored.is_original
+        assert store.load("orders") == stored
+    copy = stored.document.to_source()
+    stored = store.replace(stored, stored.document.claimed(first().owner, now=LATER))
+    assert call(clean_indices, "PUT", f"/{STATE_INDEX}/_doc/orders", copy).status == 200
+    put_back = store.load("orders")
+    assert put_back is not None
+    assert not put_back.is_original
+    # Nor is it made an original by being written again: not before an export begins anew.
+    again = store.replace(put_back, put_back.document.claimed(first().owner, now=LATER))
+    assert not again.is_original
+    assert store.replace(again, again.document.trusted("s", now=LATER)).is_original
+
+
 def test_the_index_is_hidden_and_made_once(store: StateStore, clean_indices: str) -> None:
     store.ensure_index()
     settings = call(clean_indices, "GET", f"/{STATE_INDEX}/_settings/index.hidden").json

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.naming import STATE_INDEX
+from icdc_spark.application import MAX_TABLES_AT_ONCE
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake
@@ -129,6 +130,40 @@ def test_the_number_of_an_abandoned_export_is_not_used_again(
         assert running.result(120).reason == "Gap"
     pipeline.sync()
     assert behind(clean_indices) == [f"{ALIAS}-000003"]
+
+
+def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turns(
+    spark: SparkSession, proxy: FaultProxy, clean_indices: str, lake: Lake, tmp_path: Path
+) -> None:
+    names = []
+    for number in range(MAX_TABLES_AT_ONCE + 4):
+        names.append(lake.create("id int"))
+        lake.sql(f"insert into lake.{names[-1]} values ({number})")
+    entries = [
+        {"name": name, "identifierColumns": ["id"], "index": f"many{number:02d}"}
+        for number, name in enumerate(names)
+    ]
+    pipeline = Harness(spark, proxy.url, tmp_path, entries)
+    assert {table.reason for table in pipeline.run().tables} == {None}
+    lose_index(clean_indices)
+    proxy.clear()
+    aliases = [entry["index"] for entry in entries]
+    # Every table that has its turn comes to here, and waits; the others have begun nothing.
+    holds = [proxy.hold("_bulk") for _ in range(MAX_TABLES_AT_ONCE)]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(pipeline.run)
+        for held in holds:
+            held.wait()
+        made = oracle.request(f"{clean_indices}/many*/_settings")
+        counts = [call(clean_indices, "GET", f"/{alias}/_count").json["count"] for alias in aliases]
+        for held in holds:
+            held.release()
+        assert {table.reason for table in running.result(120).tables} == {None}
+    assert counts == [1] * len(aliases)
+    assert len(made) == len(aliases) + MAX_TABLES_AT_ONCE
+    for number, alias in enumerate(aliases):
+        assert sorted(oracle.indexed(clean_indices, alias)) == [str(number)]
+        assert list(oracle.request(f"{clean_indices}/_alias/{alias}")) == [f"{alias}-000002"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
