@@ -1,5 +1,7 @@
 """Physical indices and the alias, on a real node."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import support_sink as sink
@@ -103,6 +105,22 @@ def test_settings_and_mappings_that_the_server_refuses_are_named(
     mapping: dict[str, object] = {"properties": {"v": field}}
     with pytest.raises(MappingInvalid, match=rf"sink\.opensearch\.indexSettings .*{message}"):
         indices.create(admin, sink.OWNER, mapping, settings)
+
+
+def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
+    admin: Client, proxy: FaultProxy
+) -> None:
+    through = client(Connection(hosts=(proxy.url,)))
+    held = proxy.hold("/orders-000001", method="PUT")
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(indices.create, through, sink.OWNER, sink.MAPPING, {})
+        held.wait()
+        admin.indices.create(index="orders-000001")
+        held.release()
+        with pytest.raises(TargetUnavailable, match="has just made the index 'orders-000001'"):
+            making.result(30)
+    assert indices.create(through, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
+    through.close()
 
 
 def test_only_our_own_orphans_are_dropped(admin: Client, index: PhysicalIndex) -> None:
