@@ -41,7 +41,8 @@ _PRIVATE = frozenset(
     {"dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var"}
 )
 """Of the root folder: the others hold programs, and what an administrator mounts for catalogs."""
-_DEVICES = (Path("/dev/null"), Path("/dev/urandom"))
+_NEEDED = tuple(map(Path, ("/dev/null", "/dev/urandom", "/etc/resolv.conf")))
+"""Names are looked up by the last one, which may lead into /run."""
 
 _SET_DEATH_SIGNAL, _SET_DUMPABLE = 1, 4
 
@@ -93,7 +94,7 @@ def allow_processor_seconds(seconds: int) -> None:
 def _readable(environ: Mapping[str, str]) -> Iterator[Path]:
     root = Path("/")
     yield from (each for each in root.iterdir() if each.name not in _PRIVATE)
-    yield from _DEVICES
+    yield from _NEEDED
     code = (*sys.path, sys.prefix, sys.base_prefix)
     named = (environ.get(name) for name in _NAMES_A_FILE)
     yield from (Path(each) for each in (*code, *named) if each)

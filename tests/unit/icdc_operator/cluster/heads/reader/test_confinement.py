@@ -49,7 +49,7 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
 def test_a_reader_has_its_code_its_authorities_and_some_memory_but_not_all(tmp_path: Path) -> None:
     (tmp_path / "ca").mkdir()
     (tmp_path / "ca" / "ca.pem").write_text("authority", encoding="utf-8")
-    allowed = ("import", "read the named authority", "take some memory")
+    allowed = ("import", "read the named authority", "read the resolver's file", "take some memory")
     found = support_confined.tried(tmp_path, *allowed, "take memory")
     assert found == {**dict.fromkeys(allowed, "done"), "take memory": "MemoryError"}
 
