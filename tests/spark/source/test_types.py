@@ -2,17 +2,18 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
-from icdc_operator.cluster.heads.reader.branches import branches
+from icdc_operator.cluster.heads.reader.branches import in_file
+from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.changes import Strategy
 from icdc_spark.documents.ids import joined
 from icdc_spark.documents.schema import Field, parse_schema
+from support_heads import ON_LOOPBACK
 from support_lake import Lake, Op
 from support_types import VALUES
 
@@ -45,8 +46,7 @@ def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: La
     name = lake.create(f"id int, {columns}", version=3)
     lake.sql(f"insert into lake.{name} (id) values (1)")
     file = lake.table(name).java.operations().current().metadataFileLocation()
-    metadata = json.loads(Path(file.removeprefix("file:")).read_text(encoding="utf-8"))
-    assert branches(metadata) == {"main": lake.head(name)}
+    assert in_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
 
 
 def hashed(text: str) -> str:

@@ -4,12 +4,15 @@ Foreign texts are not repeated in messages: they may hold addresses with passwor
 found in a file in place of metadata.
 """
 
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import botocore.exceptions
 import sqlalchemy.exc
 import tenacity
+import urllib3.exceptions
 from pyiceberg import exceptions as foreign
 from thrift.Thrift import TException
 
@@ -37,10 +40,14 @@ _OTHERS: tuple[type[Exception], ...] = (
     TypeError,
     AttributeError,  # answers of another form, which libraries do not check
     NotImplementedError,
+    EOFError,
+    struct.error,  # answers of a metastore
+    zlib.error,  # compressed files
     MemoryError,  # answers that are too much
     RecursionError,
     sqlalchemy.exc.SQLAlchemyError,
     tenacity.RetryError,
+    urllib3.exceptions.HTTPError,
     botocore.exceptions.BotoCoreError,
     botocore.exceptions.ClientError,
     TException,

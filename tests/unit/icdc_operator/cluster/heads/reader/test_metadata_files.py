@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import support_rest_catalog
+from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader import metadata_files
+from icdc_operator.cluster.heads.reader.foreign_errors import mapped
 from icdc_operator.cluster.heads.reader.metadata_files import MAX_BYTES, read
 from icdc_operator.cluster.heads.settings import Settings
 from support_heads import ON_LOOPBACK
@@ -43,10 +45,12 @@ def test_what_has_no_end_is_read_to_no_end(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b" " * (MAX_BYTES + 1))
     bomb = tmp_path / "x.gz.metadata.json"
     bomb.write_bytes(gzip.compress(b" " * (4 * MAX_BYTES), 1))
+    broken = tmp_path / "z.gz.metadata.json"
+    broken.write_bytes(b"no gzip")
     cut = tmp_path / "y.gz.metadata.json"
     cut.write_bytes(gzip.compress(b" " * 1000)[:-4])
-    for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "long", bomb, cut, tmp_path):
-        with pytest.raises((ValueError, OSError)):
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "long", bomb, broken, cut, tmp_path):
+        with pytest.raises(SourceUnavailable), mapped("shop.orders"):
             read({}, f"file://{path}", ON_LOOPBACK)
 
 
