@@ -40,7 +40,7 @@ def read(properties: Mapping[str, str], location: object, settings: Settings) ->
     """
     if not isinstance(location, str):
         raise ValueError("the location of the metadata is no text")
-    scheme, _, rest = location.partition(":")
+    scheme, _, rest = (f"file:{location}" if location[:1] == "/" else location).partition(":")
     opener = _OPENERS.get(scheme)
     if opener is None:
         raise OutOfSight("the operator reads metadata files at s3:, gs: and file: addresses alone")

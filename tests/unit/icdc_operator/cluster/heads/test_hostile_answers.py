@@ -12,7 +12,8 @@ import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from support_heads import ON_LOOPBACK, opened
+from icdc_operator.cluster.heads.settings import Settings
+from support_heads import opened
 from support_rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -184,5 +185,5 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> No
 )
 def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
     with support_audit.audited() as events, pytest.raises(OutOfSight):
-        read({"warehouse": "file:///"}, location, ON_LOOPBACK)
+        read({"warehouse": "file:///"}, location, Settings())
     assert not {name for name, _ in events} & {"import", "open", "socket.connect"}

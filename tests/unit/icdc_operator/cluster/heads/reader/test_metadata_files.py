@@ -30,7 +30,7 @@ def store() -> Iterator[RestCatalog]:
         yield served
 
 
-@pytest.mark.parametrize("form", ["file://{}", "file:{}"])
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "{}"])
 @pytest.mark.parametrize("name", ["m.metadata.json", "a%20b?c#d.metadata.json"])
 def test_a_file_is_read_at_the_very_name_that_iceberg_wrote(
     tmp_path: Path, form: str, name: str
@@ -71,6 +71,8 @@ def test_a_location_that_is_no_text_is_unreadable(location: object) -> None:
     ("location", "given", "words"),
     [
         ("file:///etc/passwd", {}, "localFiles"),
+        ("/etc/passwd", {}, "localFiles"),
+        ("etc/passwd", {}, "alone"),
         ("s3://lake/m.json", {}, "useCloudRole"),
         ("s3://lake/m.json", {"client.role-arn": "arn:x"}, "useCloudRole"),
         ("s3://lake/m.json", {"s3.access-key-id": ""}, "useCloudRole"),
