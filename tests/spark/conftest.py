@@ -5,14 +5,16 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
 
 import support_opensearch
+from icdc_api.errors import StartTimeout, Submission
 from icdc_api.spark_defaults import DEFAULT_CONF
-from icdc_operator.embedded import class_data
+from icdc_operator.embedded import class_data, node_files
 from icdc_operator.embedded.jars import jar_set
 from icdc_operator.embedded.jdk import find_spark_jdk
 from icdc_operator.embedded.lake import QUICK_START
@@ -21,6 +23,7 @@ from icdc_spark.session import APPLICATION_CONF
 from support_faultproxy import FaultProxy
 from support_lake import CATALOG, Lake
 from support_spark_conf import UNCOMPILED
+from support_wait import until
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +50,24 @@ def proxy(clean_indices: str) -> Iterator[FaultProxy]:
     """A fault proxy in front of the clean node."""
     with FaultProxy(clean_indices) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a node that waits for a second one before it recovers its indices."""
+    settings = {"gateway.recover_after_data_nodes": "2"}
+    node = OpenSearchNode(tmp_path_factory.mktemp("starting"), settings=settings)
+    with ThreadPoolExecutor(1) as pool:
+        never_ready = pool.submit(node.start)
+        try:
+            until(lambda: bool(node_files.port(node.data_dir)), "it listens", seconds=120)
+            url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
+            answer = support_opensearch.call(url, "GET", "/any/_doc/1")
+            assert (answer.status, b"state not recovered" in answer.body) == (503, True)
+            yield url
+        finally:
+            node.stop()
+        assert isinstance(never_ready.exception(60), Submission | StartTimeout)
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,9 @@
 """A node that starts, as OpenSearch answers then: what passes by itself needs no person."""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 import support_sink as sink
-from icdc_api.errors import Submission, TargetUnavailable
-from icdc_operator.embedded import node_files
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch import identity, indices
 from icdc_spark.opensearch.bulk import write_batches
 from icdc_spark.opensearch.connection import Connection, client
@@ -16,34 +11,17 @@ from icdc_spark.opensearch.indices import PhysicalIndex
 from icdc_spark.opensearch.state_store import StateStore
 from support_faultproxy import FaultProxy
 from support_faults import ItemErrors, Status
-from support_opensearch import call, documents
-from support_wait import until
+from support_opensearch import documents
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
-def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a node that waits for a second one before it recovers its indices."""
-    settings = {"gateway.recover_after_data_nodes": "2"}
-    node = OpenSearchNode(tmp_path_factory.mktemp("starting"), settings=settings)
-    with ThreadPoolExecutor(1) as pool:
-        never_ready = pool.submit(node.start)
-        try:
-            until(lambda: bool(node_files.port(node.data_dir)), "it listens", seconds=120)
-            url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
-            answer = call(url, "GET", "/any/_doc/1")
-            assert (answer.status, b"state not recovered" in answer.body) == (503, True)
-            yield url
-        finally:
-            node.stop()
-        assert isinstance(never_ready.exception(60), Submission)
-
-
-def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(starting: str) -> None:
-    admin = client(Connection(hosts=(starting,)))
+def test_a_node_that_has_not_recovered_yet_is_unavailable_and_not_read_only(
+    starting_node: str,
+) -> None:
+    admin = client(Connection(hosts=(starting_node,)))
     admin.patience = 0.1
-    store = StateStore(Connection(hosts=(starting,)), patience=0.1)
+    store = StateStore(Connection(hosts=(starting_node,)), patience=0.1)
     for call_it in (
         lambda: identity.check_identity(admin, sink.INDEX, "uuid"),
         lambda: indices.read_mapping(admin, sink.INDEX),

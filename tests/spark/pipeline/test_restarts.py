@@ -1,0 +1,60 @@
+"""A target that restarts below a pipeline: it is waited for, and nothing is taken for lost."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import support_oracle as oracle
+from icdc_api.job import RunReport
+from icdc_api.status import TableStatus
+from icdc_spark.application import Application
+from support_faultproxy import FaultProxy
+from support_harness import Harness
+from support_lake import Lake
+from support_wait import until
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_index(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, starting_node: str, tmp_path: Path
+) -> None:
+    """Such a node answers 404 to questions about an index, as if it were gone."""
+    name, recovered = lake.create("id int, name string"), proxy.upstream
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    entry = {"name": name, "index": "things", "identifierColumns": ["id"]}
+    pipeline = Harness(spark, proxy.url, tmp_path, [entry])
+    pipeline.sync()
+    request, stop = pipeline.request(continuous=True), threading.Event()
+    seen: list[TableStatus] = []
+
+    def status() -> TableStatus:
+        seen.append(RunReport.read(Path(request.report_path)).tables[-1])
+        return seen[-1]
+
+    def answered(code: int) -> bool:
+        status()
+        return any(each.status == code for each in proxy.requests())
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Application(request, spark, stop).run)
+        try:
+            until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
+            until(lambda: status().snapshots_behind == 0, "it is followed", seconds=60)
+            proxy.clear()
+            proxy.upstream = starting_node
+            until(lambda: answered(404) and answered(503), "the restart is noticed", seconds=60)
+            asked = len(proxy.requests())
+            until(lambda: len(proxy.requests()) > asked + 2, "it is asked again", seconds=60)
+            proxy.upstream = recovered
+            lake.sql(f"insert into lake.{name} values (2, 'b')")
+            until(lambda: len(oracle.indexed(recovered, "things")) == 2, "it goes on", seconds=90)
+            until(lambda: status().snapshots_behind == 0, "it is told", seconds=60)
+        finally:
+            stop.set()
+        assert running.result(60).outcome is None
+    assert {(each.state, each.reason) for each in seen if each.reason} == set()
+    assert [each for each in proxy.requests("things-000002") if each.method != "GET"] == []
