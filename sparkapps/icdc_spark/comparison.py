@@ -267,7 +267,7 @@ def write_again(work: Batch, reader: Reader, stored: Stored, ids: DataFrame) -> 
     context = work.context
     claimed = stored.document.claimed(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
-    context.outwait_older_runs()
+    context.outwait_older_runs(stored.document)
     state = stored.document
     applied = state.applied.snapshot_id if state.applied else None
     intent = Intent(

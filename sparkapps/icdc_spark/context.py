@@ -24,10 +24,10 @@ from icdc_spark.opensearch.connection import Client, Connection, client
 from icdc_spark.opensearch.indices import Ownership
 from icdc_spark.opensearch.sink import BatchResult, write
 from icdc_spark.opensearch.state_store import StateStore, Stored
-from icdc_spark.opensearch.target import BulkTarget
+from icdc_spark.opensearch.target import OWNER_SECONDS, BulkTarget
 from icdc_spark.opensearch.tasks import wait_until_quiet
 from icdc_spark.progress import TableReporter
-from icdc_spark.state import Intent, Owner, Source
+from icdc_spark.state import Intent, Owner, Source, StateDocument
 from icdc_spark.steps import Policies
 
 Stop = threading.Event
@@ -170,14 +170,20 @@ class TableContext:
         stored = self.store.load(self.alias)
         return stored is None or stored.document.owner != self.owner
 
-    def outwait_older_runs(self) -> None:
+    def outwait_older_runs(self, state: StateDocument) -> None:
         """Returns when no request of an older run can arrive any more; waits once per process.
 
         That the state document names this run is no proof that it has waited: the wait may have
-        failed after the claim was stored.
+        failed after the claim was stored. Where a batch was under way, whoever wrote it may still
+        live and begin another request, until its tasks have asked who owns the index.
         """
         if not self.outwaited.is_set():
-            wait_until_quiet(self.client, self.alias, below_epoch=self.request.epoch)
+            wait_until_quiet(
+                self.client,
+                self.alias,
+                below_epoch=self.request.epoch,
+                at_least=OWNER_SECONDS if state.intent else 0.0,
+            )
             self.outwaited.set()
 
     def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:

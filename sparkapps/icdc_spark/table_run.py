@@ -178,7 +178,7 @@ class TableRun:
             return None
         claimed = stored.document.claimed(context.owner, now=instant())
         stored = context.store.replace(stored, claimed)
-        context.outwait_older_runs()
+        context.outwait_older_runs(stored.document)
         return stored
 
     def _create(self, look: Look) -> Stored:

@@ -5,12 +5,13 @@ the culprit is alone. It must not know Arrow, nor what is done about refused ope
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 
 import numpy as np
 
-from icdc_api.errors import Bug, IcdcError, TargetUnavailable
+from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable
 from icdc_spark.opensearch.answers import ItemAnswers, UnreadableAnswerError, read
 from icdc_spark.opensearch.connection import Connection
 from icdc_spark.opensearch.errors import error_type, from_status, refuses_writes
@@ -67,7 +68,8 @@ class _Attempt:
 class Courier:
     """Sends requests to an endpoint; shared by the threads of a task. Times in seconds.
 
-    `watched`: ids whose being written is to be reported. `outranked_is_foreign`: see BulkTarget.
+    `check_owner` raises Fenced where a newer run has taken over. `watched`: ids whose being
+    written is to be reported. `outranked_is_foreign`: see BulkTarget.
     """
 
     endpoint: BulkEndpoint
@@ -76,6 +78,7 @@ class Courier:
     gate: Gate
     stopped: Event
     retry_seconds: float
+    check_owner: Callable[[], None]
     watched: frozenset[str] = frozenset()
     outranked_is_foreign: bool = False
 
@@ -102,7 +105,11 @@ class Courier:
         into.result.bytes += len(piece.operations.body)
         try:
             with self.gate.slot():
+                # Here, because the wait for a place may be long.
+                self.check_owner()
                 answer = self.endpoint.send(index, piece.operations.body)
+        except PassingError as unknown_owner:
+            return _Attempt((piece,), unknown_owner)
         except NoAnswerError as lost:
             into.result.ambiguous |= lost.ambiguous
             return _Attempt((piece,), lost.cause)

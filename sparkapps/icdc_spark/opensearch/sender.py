@@ -25,6 +25,7 @@ from icdc_spark.opensearch.operations import (
     delete_entry,
     operations,
 )
+from icdc_spark.opensearch.owner_watch import OwnerWatch
 from icdc_spark.opensearch.result import PartitionResult
 from icdc_spark.opensearch.target import BulkTarget
 from icdc_spark.opensearch.tasks import opaque_id
@@ -41,6 +42,7 @@ class Sender:
             opaque_id=opaque_id(target.alias, target.epoch, target.ordinal),
             pool=target.max_in_flight,
         )
+        self._owner = OwnerWatch(target)
         self._gate = Gate(target.max_in_flight)
         self._lock = Lock()
         self._new_letters = 0
@@ -82,6 +84,7 @@ class Sender:
     def close(self) -> None:
         """Closes the sockets."""
         self._endpoint.close()
+        self._owner.close()
 
     def _courier(self, watched: frozenset[str] = frozenset()) -> Courier:
         return Courier(
@@ -91,6 +94,7 @@ class Sender:
             gate=self._gate,
             stopped=self._stopped,
             retry_seconds=self._target.retry_seconds,
+            check_owner=self._owner.check,
             watched=watched,
             outranked_is_foreign=self._target.outranked_is_foreign,
         )

@@ -7,6 +7,8 @@ from icdc_spark.opensearch.connection import Connection
 
 DEFAULT_MAX_BYTES = 8 * 1024 * 1024
 DEFAULT_RETRY_SECONDS = 300.0
+OWNER_SECONDS = 5.0
+"""How long a task goes on sending without asking whether its run still owns the index."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +18,7 @@ class BulkTarget:
     `version` is that of every operation in the lines. `retry_seconds` bounds the time without
     progress after a failure. `known_dead_letter_ids` are resolved when their key is written.
     `outranked_is_foreign`: no newer run exists, so a higher version is somebody else's write.
+    `owner_seconds`: see OWNER_SECONDS.
     """
 
     connection: Connection
@@ -34,3 +37,4 @@ class BulkTarget:
     max_dead_letters: int = 10_000
     known_dead_letter_ids: frozenset[str] = frozenset()
     outranked_is_foreign: bool = False
+    owner_seconds: float = OWNER_SECONDS

@@ -31,19 +31,23 @@ def wait_until_quiet(
     *,
     below_epoch: int | None = None,
     below_ordinal: int | None = None,
+    at_least: float = 0.0,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
     """Returns when no bulk task of `alias` older than the given epoch or ordinal is left.
 
-    Without bounds: when none at all is left. An answer in which a node is missing counts as busy:
-    the node that does not answer is the one whose writes are late. `patience` in seconds, then
-    TargetUnavailable; the same after the client's own patience when nothing answers.
+    Without bounds: when none at all is left. `at_least`: seconds during which an older request may
+    still begin, so that nothing seen before their end counts. An answer in which a node is missing
+    counts as busy: the node that does not answer is the one whose writes are late. `patience` in
+    seconds, then TargetUnavailable; the same after the client's own patience when nothing answers.
     """
-    deadline = time.monotonic() + patience
+    begun = time.monotonic()
+    deadline = begun + at_least + patience
     quiet_since: float | None = None
     while True:
         now = time.monotonic()
-        if _older_tasks(client, alias, below_epoch, below_ordinal):
+        busy = _older_tasks(client, alias, below_epoch, below_ordinal)
+        if busy or now - begun < at_least:
             quiet_since = None
         elif quiet_since is None:
             quiet_since = now

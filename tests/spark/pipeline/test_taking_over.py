@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from icdc_spark import session as sessions
 from icdc_spark.context import TableContext
 from icdc_spark.opensearch.connection import from_spec
 from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.target import OWNER_SECONDS
 from icdc_spark.opensearch.tasks import opaque_id
 from icdc_spark.progress import Reporter
 from icdc_spark.steps import StepKind
@@ -40,6 +42,13 @@ def harness(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) 
     made.sync()
     lake.sql(f"delete from lake.{table} where id = 2")
     return made
+
+
+@pytest.fixture
+def batch_under_way(harness: Harness, proxy: FaultProxy) -> None:
+    """A run has recorded its batch and written none of it."""
+    proxy.add(Status(403, kind="cluster_block_exception"), path="_bulk")
+    assert harness.stalled().reason == "TargetReadOnly"
 
 
 @pytest.fixture
@@ -96,3 +105,12 @@ def test_a_process_waits_once(context: TableContext, proxy: FaultProxy) -> None:
     proxy.clear()
     TableRun(context).advance()
     assert proxy.requests("_tasks") == []
+
+
+def test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who_owns_the_index(
+    batch_under_way: None, context: TableContext, clean_indices: str
+) -> None:
+    begun = time.monotonic()
+    assert TableRun(context).advance() is StepKind.REPLAY
+    assert time.monotonic() - begun > OWNER_SECONDS
+    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}

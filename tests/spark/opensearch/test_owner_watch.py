@@ -1,0 +1,89 @@
+"""A task whose run was replaced while it was cut off, stopped or thought dead."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import support_sink as sink
+from icdc_spark.opensearch.bulk import write_batches
+from icdc_spark.opensearch.connection import Connection
+from icdc_spark.opensearch.result import PartitionResult
+from icdc_spark.opensearch.state_store import StateStore, Stored
+from icdc_spark.opensearch.target import OWNER_SECONDS
+from icdc_spark.state import Owner, Source, StateDocument
+from support_faultproxy import FaultProxy
+from support_faults import Status
+from support_opensearch import documents
+from support_wait import until
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
+
+STATE = "icdc-state/_doc"
+
+
+@pytest.fixture
+def store(connection: Connection) -> Iterator[StateStore]:
+    made = StateStore(connection)
+    made.ensure_index()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stored(store: StateStore) -> Stored:
+    """The state document of the run with epoch 1."""
+    return store.create(
+        StateDocument(
+            alias=sink.OWNER.alias,
+            owner=Owner(pipeline=sink.OWNER.pipeline, epoch=1, run_id="run-1"),
+            source=Source(table="shop.orders", uuid="t-1", branch="main"),
+            document_spec="abc",
+            updated_at="2026-03-01T10:00:00Z",
+        )
+    )
+
+
+def rows(first: int) -> Iterator[pa.RecordBatch]:
+    return sink.batches([sink.upsert(f"k{n}", {"v": n}) for n in range(first, first + 10)])
+
+
+def write(batches: Iterator[pa.RecordBatch], url: str, **changes: object) -> PartitionResult:
+    return write_batches(batches, sink.target(url, max_bytes=500, max_in_flight=1, **changes))
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_task_ends_when_a_newer_run_owns_the_index(
+    proxy: FaultProxy, store: StateStore, stored: Stored, epoch: int
+) -> None:
+    def slow() -> Iterator[pa.RecordBatch]:
+        yield from rows(0)
+        owner = Owner(pipeline=sink.OWNER.pipeline, epoch=epoch, run_id=f"run-{epoch}")
+        document = stored.document.claimed(owner, now="2026-03-01T10:00:01Z")
+        until(lambda: bool(proxy.writes()), "the task writes")
+        store.replace(stored, document)
+        yield from rows(10)
+
+    result = write(slow(), proxy.url, owner_seconds=0.0)
+    late = {f"k{n}" for n in range(10, 20)} & set(documents(proxy.upstream, sink.INDEX))
+    if epoch == 1:
+        assert (result.error, len(late)) == (None, 10)
+        return
+    assert late == set()
+    assert result.error is not None
+    assert result.error[0] == "Fenced"
+    assert "now owned by run 'run-2' with epoch 2" in result.error[1]
+
+
+def test_a_task_that_cannot_learn_who_owns_the_index_waits(
+    proxy: FaultProxy, stored: Stored
+) -> None:
+    fault = proxy.add(Status(503), path=STATE, times=2)
+    result = write(rows(0), proxy.url, owner_seconds=0.0)
+    assert (result.error, result.upserted, result.retries, fault.hits) == (None, 10, 2, 2)
+
+
+def test_a_short_task_asks_nobody(proxy: FaultProxy, stored: Stored) -> None:
+    assert OWNER_SECONDS > 1
+    assert write(rows(0), proxy.url).upserted == 10
+    assert proxy.requests(STATE) == []
