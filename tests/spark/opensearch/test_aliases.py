@@ -110,6 +110,7 @@ def test_a_run_that_was_replaced_moves_nothing(
 
     with pytest.raises(Fenced):
         aliases.move_alias(admin, sink.OWNER, second.name, require_owner=replaced)
+    assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
     change(clean_indices, remove("orders-000001"), add(second.name))
     with pytest.raises(Fenced):
         aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=replaced)

@@ -107,7 +107,7 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
 
 
 def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> None:
-    settings = {"number_of_shards": 3, "routing.allocation.require._name": "elsewhere"}
+    settings = {"number_of_shards": 3, "routing.allocation.total_shards_per_node": 2}
     body = {"settings": settings}
     admin.indices.create(index="orders-000001", body=body, params={"wait_for_active_shards": "0"})
     admin.patience = 0.1

@@ -85,14 +85,15 @@ def test_only_older_requests_of_the_alias_are_waited_for(
 def test_an_answer_in_which_something_is_missing_is_not_quiet(
     proxy: FaultProxy, missing: dict[str, object]
 ) -> None:
-    part = proxy.add(Rewrite(lambda answer: answer | missing), path="_tasks", times=None)
+    part = proxy.add(Rewrite(lambda answer: answer | missing), path="_tasks", times=8)
     watcher = client(Connection(hosts=(proxy.url,)))
+    # Eight answers are more than a second; once everything answers, it is quiet.
+    wait_until_quiet(watcher, "orders")
+    assert (part.hits, len(proxy.requests("_tasks")) > 9) == (8, True)
+    assert all("timeout=10s" in seen.target for seen in proxy.requests("_tasks"))
+    part.times = None
     with pytest.raises(TargetUnavailable, match="does not say what it is doing"):
         wait_until_quiet(watcher, "orders", patience=0.1)
-    # Once everything answers, it is quiet.
-    part.times = part.hits
-    wait_until_quiet(watcher, "orders")
-    assert all("timeout=10s" in seen.target for seen in proxy.requests("_tasks"))
     watcher.close()
 
 
