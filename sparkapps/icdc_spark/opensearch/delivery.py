@@ -120,7 +120,7 @@ class Courier:
     def _whole(self, piece: _Piece, answer: Answer, into: Delivered) -> _Attempt:
         """The request was not taken at all."""
         kind = error_type(answer.text)
-        problem = from_status(answer.status, kind, self.connection)
+        problem = from_status(answer.status, kind, self.connection, reason=answer.text)
         if answer.status in (400, 413) and not refuses_writes(answer.status, kind):
             if len(piece.operations) > 1:
                 return _Attempt(tuple(_Piece(half) for half in piece.operations.halves()))

@@ -1,9 +1,11 @@
 """The border where OpenSearch's errors become ours; no other module interprets them.
 
-Messages carry types, never reasons: a server's reason may quote a row.
+Messages carry types, never reasons: a server's reason may quote a row. Of a refusal they carry the
+permission that it names.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -63,6 +65,11 @@ def refuses_writes(status: int, kind: str) -> bool:
     """
     return kind in _BLOCK_TYPES and status < 500
 
+_PERMISSIONS = re.compile(
+    r"no permissions for \[((?:(?:, )?(?:cluster|indices):[\w/*]+(?:\[\w+])?)+)]"
+)
+"""In a reason of OpenSearch's security plugin. Such names only: what follows may quote a user."""
+
 
 @contextmanager
 def mapped_errors(connection: Connection) -> Iterator[None]:
@@ -109,12 +116,16 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     if isinstance(error, LostConnection):
         return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
-        return from_status(error.status_code, error_type(error.info), connection)
+        kind = error_type(error.info)
+        return from_status(error.status_code, kind, connection, reason=str(error.info))
     return Bug(f"Unforeseen error of the OpenSearch client: {type(error).__name__}.")
 
 
-def from_status(status: int, kind: str, connection: Connection) -> IcdcError:
-    """Our error for an HTTP (or item) status and the server's error type."""
+def from_status(status: int, kind: str, connection: Connection, *, reason: str = "") -> IcdcError:
+    """Our error for an HTTP (or item) status and the server's error type.
+
+    `reason` is the text in which the server may name the missing permission.
+    """
     if refuses_writes(status, kind):
         return TargetReadOnly(
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
@@ -125,7 +136,8 @@ def from_status(status: int, kind: str, connection: Connection) -> IcdcError:
         problem = "are not accepted" if status == 401 else "are not allowed to do this"
         hint = "" if connection.secret else " (no credentialsFrom is set)"
         return Unauthorized(
-            f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}."
+            f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
+            f"{_remedy(reason) if status == 403 else ''}."
         )
     if status == 404 and kind == "index_not_found_exception":
         return Gap("The index that the state document names does not exist any more.")
@@ -134,6 +146,14 @@ def from_status(status: int, kind: str, connection: Connection) -> IcdcError:
     if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def _remedy(reason: str) -> str:
+    """What a refused user's administrator has to do; an answer to HEAD gives no reason."""
+    named = _PERMISSIONS.search(reason)
+    if named:
+        return f"; give their role the permission {named[1]}"
+    return "; compare their role with docs/opensearch-role.json"
 
 
 def error_type(info: object) -> str:

@@ -103,7 +103,7 @@ def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
             ignore=range(100, 600),
         )
     if status != 200:
-        raise from_status(status, error_type(text), speaker.connection)
+        raise from_status(status, error_type(text), speaker.connection, reason=text)
     require_all_shards(_head(text), "page of documents", shards=shards)
     return str(text)
 

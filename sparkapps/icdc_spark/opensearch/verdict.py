@@ -69,7 +69,7 @@ def judge(
     if kind == "index_not_found_exception":
         raise Gap("The index disappeared while it was written.")
     if refuses_writes(status, kind) or status in (401, 403):
-        raise from_status(status, kind, connection)
+        raise from_status(status, kind, connection, reason=answer.reason)
     if status == 409:
         current = current_version(answer.reason)
         return judge_conflict(current, version, outranked_is_foreign=outranked_is_foreign)

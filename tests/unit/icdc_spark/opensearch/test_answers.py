@@ -141,6 +141,28 @@ def test_a_status_has_one_error(status: int, kind: str, error: type[IcdcError]) 
 
 
 @pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "no permissions for [indices:data/write/bulk[s]] and User [name=secret]",
+            "give their role the permission indices:data/write/bulk[s]",
+        ),
+        (
+            "no permissions for [indices:admin/create, cluster:monitor/health] and User [name=u]",
+            "give their role the permission indices:admin/create, cluster:monitor/health",
+        ),
+        ("no permissions for [secret] and User", "compare their role with"),
+        ("secret", "compare their role with"),
+        ("", "compare their role with"),
+    ],
+)
+def test_a_refusal_names_the_missing_permission_and_nothing_else(reason: str, said: str) -> None:
+    error = from_status(403, "security_exception", HERE, reason=reason)
+    assert said in error.message
+    assert "secret" not in error.message
+
+
+@pytest.mark.parametrize(
     ("info", "kind"),
     [
         ('{"error":{"type":"x_exception","reason":"quotes a row"},"status":400}', "x_exception"),
