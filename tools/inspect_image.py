@@ -43,10 +43,12 @@ NEEDED = (
 
 
 def everything() -> Iterator[Path]:
-    """Each file and folder of the image itself."""
+    """Each file and folder of the image itself, as far as the user may enter what they are in."""
     for folder, folders, files in os.walk("/"):
-        folders[:] = [name for name in folders if f"{folder.rstrip('/')}/{name}" not in NOT_OURS]
-        yield from (Path(folder, name) for name in (*folders, *files))
+        if os.access(folder, os.X_OK):
+            start = folder.rstrip("/")
+            folders[:] = [name for name in folders if f"{start}/{name}" not in NOT_OURS]
+            yield from (Path(folder, name) for name in (*folders, *files))
 
 
 def closed() -> Iterator[str]:
