@@ -3,6 +3,7 @@
 Pure: a script that runs in the image tells what is there (inspect_image.py); this judges.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,6 +56,13 @@ def question(target: str) -> tuple[list[str], str]:
     """The command to run in the image, and its standard input."""
     script = Path(__file__).with_name("inspect_image.py").read_text(encoding="utf-8")
     return [PYTHON, "-", *_MODULES[target]], script
+
+
+def key() -> str:
+    """Changes with whatever is checked."""
+    names = (Path(__file__).name, "inspect_image.py", "sbom_formats.py")
+    contents = [Path(__file__).with_name(name).read_bytes() for name in names]
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 
 
 def problems(target: str, version: str, found: Mapping[str, Any]) -> Iterator[str]:
