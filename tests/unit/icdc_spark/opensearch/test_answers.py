@@ -68,7 +68,11 @@ def test_what_does_not_answer_the_request_is_unreadable(text: str) -> None:
 
 @pytest.mark.parametrize(
     "guard",
-    [{"status": 200}, failed(404, "document_missing_exception", "[icdc-guard]: document missing")],
+    [
+        {"status": 200},
+        failed(404, "document_missing_exception", "[icdc-guard]: document missing"),
+        failed(403, "security_exception", "no permissions for [indices:data/write/update]"),
+    ],
 )
 def test_a_guard_that_reached_an_alias_is_a_gap(guard: dict[str, object]) -> None:
     for items in ([{"status": 201}], [failed(400, "mapper_parsing_exception")]):
