@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from icdc_api.base import ApiModel, Count
+from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.catalog import PropertyValue
 from icdc_api.problems import not_allowed, problem
 from icdc_api.spark_conf import problem_of
@@ -130,6 +130,11 @@ class Spark(ApiModel):
     has the list. Jars, other files, class paths, logins and uncommon flags of the JVM take a
     namespace that the operator trusts, or a local run. No value may hold a file: URI. JVMs collect
     garbage in parallel unless their extraJavaOptions name another collector."""
+    encryption: Flag = True
+    """Driver and executors of a run take nobody else in, by a secret made for each run, and encrypt
+    what they send each other and what they write to local disks. False switches all of it off: for
+    networks and disks that are encrypted anyway. Default true. Without effect in local runs, where
+    there is one process, on loopback."""
 
     @model_validator(mode="after")
     def _conf_is_free_to_set(self) -> Self:

@@ -40,6 +40,27 @@ What the application needs in any case it sets itself when it starts. No jar is 
 has them in Spark's own jars directory, where every class loader finds them.
 """
 
+FIXED_CONF = {
+    # Whoever reaches the port of the UI could else end jobs; it has no login.
+    "spark.ui.killEnabled": "false",
+}
+"""What nobody may change."""
+
+ENCRYPTION_CONF = {
+    # The driver makes a secret for itself and its executors. Who does not know it can neither
+    # register as an executor, and be sent tasks with the credentials in them, nor fetch blocks.
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    # GCM also notices what was changed on the way, which CTR, the default, does not.
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    "spark.network.crypto.authEngineVersion": "2",
+    # Without a way back to the older protocol, which is weaker.
+    "spark.network.crypto.saslFallback": "false",
+    # Shuffle and spill on local disks.
+    "spark.io.encryption.enabled": "true",
+}
+"""What `spec.spark.encryption` stands for."""
+
 
 def spark_application(launch: Launch) -> dict[str, Any]:
     """The SparkApplication, named as the run; raises BadSpec for a template that would break it.
@@ -68,7 +89,13 @@ def spark_application(launch: Launch) -> dict[str, Any]:
             "restartPolicy": {"type": "Never"},
             **({"timeToLiveSeconds": DELETION_KEPT_SECONDS} if deletes else {}),
             **_dynamic_allocation(spark),
-            "sparkConf": {**defaults(spark), **BASE_CONF, **spark.conf},
+            "sparkConf": {
+                **defaults(spark),
+                **BASE_CONF,
+                **spark.conf,
+                **FIXED_CONF,
+                **(ENCRYPTION_CONF if spark.encryption else {}),
+            },
             "driver": _driver(launch),
             "executor": _executor(launch),
         },

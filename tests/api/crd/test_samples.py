@@ -123,6 +123,7 @@ DEFAULTS = {
     "spark": {
         "driver": {"cores": 1, "memory": "1g", "serviceAccount": "icdc-spark"},
         "executor": {"instances": 2, "cores": 2, "memory": "4g"},
+        "encryption": True,
     },
     "retry": {"maxAttempts": 8, "initialSeconds": 10, "maxSeconds": 600},
     "timeouts": {"startSeconds": 600, "runSeconds": 0, "deleteSeconds": 3600},

@@ -35,6 +35,7 @@ OF_KUBERNETES = {
     *("extraEnv[]", "extraVolumes[]", "extraVolumeMounts[]", "tolerations[]"),
     *("imagePullSecrets[]", "topologySpreadConstraints[]"),
     *("networkPolicy.metricsFrom[]", "networkPolicy.egress[]"),
+    *("networkPolicy.runs.uiFrom[]", "networkPolicy.runs.egress[]"),
     "global",  # Helm hands it to every chart
 }
 """Values that may hold anything: their form is that of Kubernetes, whose server checks it."""

@@ -228,3 +228,10 @@ def test_the_entry_loads_neither_spark_nor_anything_else_that_takes_time() -> No
     code = f"import sys, icdc_spark.container.commands; print({slow} or 'none')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "none\n"
+
+
+def test_an_executor_keeps_the_secret_by_which_its_driver_knows_it() -> None:
+    secret = {"_SPARK_AUTH_SECRET": "of this run"}
+    executor = commands.command(["executor"], {**EXECUTOR, **secret})
+    assert secret.items() <= executor.environment.items()
+    assert not any("of this run" in each for each in executor.arguments)

@@ -108,8 +108,28 @@ def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
     }
     found = spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
     ours = {**application.BASE_CONF, **defaults(Spark(conf=conf))}
-    assert found == ours | conf
+    assert found == ours | conf | application.FIXED_CONF | application.ENCRYPTION_CONF
     assert "spark.executor.defaultJavaOptions" not in found
+
+
+ENCRYPTED = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+    "spark.io.encryption.enabled": "true",
+}
+
+
+def test_runs_are_encrypted_unless_the_pipeline_says_otherwise(launch: Make) -> None:
+    said = spark_application(launch())["spec"]["sparkConf"]
+    assert ENCRYPTED.items() <= said.items()
+    plain = spark_application(launch(spark={"encryption": False}))["spec"]["sparkConf"]
+    assert {key for key in said if key not in plain} >= set(ENCRYPTED)
+    assert not any("crypt" in key or "authenticate" in key for key in plain)
+
+
+def test_nobody_can_end_jobs_in_the_browser(launch: Make) -> None:
+    assert spark_application(launch())["spec"]["sparkConf"]["spark.ui.killEnabled"] == "false"
 
 
 @pytest.mark.parametrize(

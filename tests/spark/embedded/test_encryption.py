@@ -1,0 +1,99 @@
+"""A Spark with executors of its own: who does not know the secret of a run gets no tasks of it.
+
+In place of a cluster Spark starts its executors itself here, as processes, and they talk to each
+other over the network as in pods. The properties are those of runs; the secret, which Spark makes
+itself in a cluster, is given.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from icdc_operator.embedded.jdk import find_spark_jdk
+from icdc_operator.embedded.lake import QUICK_START
+from icdc_operator.manifests.application import ENCRYPTION_CONF
+
+pytestmark = pytest.mark.spark
+
+SECRET = {"spark.authenticate.secret": "known-to-this-run-alone"}
+ROWS = 20_000
+# Prints the sum of a shuffle between executors, then what became of an executor that is a stranger:
+# in a pod beside the run all it needs is the address of the driver.
+RUN = f"""
+import json, os, subprocess, sys, time
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local-cluster[2,1,512]")
+for key, value in json.loads(sys.argv[1]).items():
+    builder = builder.config(key, value)
+session = builder.getOrCreate()
+context = session.sparkContext
+shuffled = session.range({ROWS}).selectExpr("id", "repeat(cast(id as string), 20) text")
+shuffled = shuffled.repartition(4, "text").selectExpr("sum(id)", "sum(length(text))")
+print(json.dumps(list(shuffled.collect()[0])), flush=True)
+stranger = subprocess.Popen(
+    [os.environ["SPARK_HOME"] + "/bin/spark-class",
+     "org.apache.spark.executor.CoarseGrainedExecutorBackend",
+     "--driver-url", "spark://CoarseGrainedScheduler@127.0.0.1:" + context.getConf().get(
+         "spark.driver.port"),
+     "--executor-id", "stranger", "--hostname", "127.0.0.1", "--cores", "1",
+     "--app-id", context.applicationId, "--resourceProfileId", "0"],
+    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+)
+def is_in():
+    return "stranger" in str(context._jsc.sc().getExecutorIds().mkString(",")).split(",")
+while stranger.poll() is None and not is_in():
+    time.sleep(0.1)
+print(json.dumps(is_in()), flush=True)
+stranger.kill()
+stranger.wait()
+session.stop()
+"""
+
+
+def run(conf: dict[str, str], scratch: Path) -> tuple[list[int], bool]:
+    """The two sums of the shuffle, and whether the stranger was taken in."""
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.executor.memory": "512m",
+        "spark.local.dir": str(scratch),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **conf,
+    }
+    env = {
+        **os.environ,
+        "JAVA_HOME": str(find_spark_jdk().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(scratch / "work"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(settings)],
+        env=env,
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    sums, taken_in = map(json.loads, done.stdout.splitlines())
+    return sums, taken_in
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_only_who_knows_the_secret_of_a_run_gets_tasks_of_it(
+    encrypted: bool, tmp_path: Path
+) -> None:
+    sums, taken_in = run({**ENCRYPTION_CONF, **SECRET} if encrypted else {}, tmp_path)
+    text = sum(20 * len(str(number)) for number in range(ROWS))
+    assert sums == [ROWS * (ROWS - 1) // 2, text]
+    assert taken_in is not encrypted
