@@ -6,6 +6,7 @@ are `status`'s business, except where an answer must not flap.
 
 from collections.abc import Callable, Iterable
 
+from icdc_api.cautions import cautions
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
@@ -98,7 +99,7 @@ def _stalled(view: View) -> Claim:
 def _spec_valid(view: View) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
-    return Claim(True, "Valid")
+    return Claim(True, "Valid", "; ".join(cautions(view.spec)))
 
 
 def _exported(view: View) -> Claim:

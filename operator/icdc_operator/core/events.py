@@ -48,7 +48,9 @@ def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     valid = after.condition(ConditionType.SPEC_VALID)
     if valid is not None and before.observed_generation != after.observed_generation:
         if after.holds(ConditionType.SPEC_VALID):
-            yield Event("SpecAccepted", f"generation {after.observed_generation}")
+            text = f"generation {after.observed_generation}"
+            told = f"{text}; {valid.message}" if valid.message else text
+            yield Event("SpecAccepted", told, warning=bool(valid.message))
         else:
             yield Event("SpecInvalid", valid.message, warning=True)
     was, now = (each.holds(ConditionType.SUSPENDED) for each in (before, after))
