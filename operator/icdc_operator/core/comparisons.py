@@ -30,7 +30,7 @@ def asked(known: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
         return None
     new = before is None or resyncs.is_new(known, spec)
     answered = 0 if before is None or new else before.verified_nonce
-    return _KINDS.get(resync.mode) if resync.nonce != answered else None
+    return _KINDS.get(resync.mode) if resync.nonce > answered else None
 
 
 def pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:

@@ -45,8 +45,6 @@ def observed(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> Observ
     if resync is not None and is_new(known, spec):
         resync = resync.model_copy(update={"id": epoch})
         verified = 0  # of an earlier request, which may have had the same nonce
-    if resync is not None and resync.mode == ResyncMode.EXPORT:
-        verified = resync.nonce  # it asks for no comparison later
     return ObservedTriggers(
         restart_nonce=spec.restart_nonce,
         resync_nonce=spec.resync.nonce,

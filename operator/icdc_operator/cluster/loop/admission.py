@@ -42,7 +42,8 @@ EVERY_ELDEST = 10
 not make others of their namespace wait for ever."""
 
 UNLIMITED_KINDS = frozenset({RunKind.DELETION, RunKind.PLAN})
-"""Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line."""
+"""Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line, and who
+asks what comes next is answered by a driver alone."""
 
 
 @dataclass

@@ -121,6 +121,14 @@ def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
     assert ForgetRun("shop-p2-1") not in decision.actions
 
 
+def test_a_question_is_no_attempt_of_a_comparison_that_failed() -> None:
+    compared = ended(errors.OutOfMemory("heap")).model_copy(update={"kind": RunKind.VERIFY})
+    world = world_of(compared, ask=Ask(id="q1", mode=RunKind.VERIFY))
+    run = decide(world, NOW).status.current_run
+    assert run is not None
+    assert (run.name, run.attempt) == ("shop-v2-1", 1)
+
+
 def test_a_run_that_gives_no_answer_says_why() -> None:
     failure = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
     world, _ = answered(world_of(GOOD), result=None, outcome=failure)
@@ -172,6 +180,21 @@ def test_a_question_that_is_withdrawn_ends_its_run() -> None:
     assert run is not None
     world = after(world, planned, runs=(seen_run(run, RunPhase.RUNNING),))
     assert decide(replace(world, ask=None), NOW).actions == (StopRun(run.name, graceful=True),)
+
+
+def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
+    world = world_of(GOOD)
+    planned = decide(world, NOW)
+    run = planned.status.current_run
+    assert run is not None
+    live_run = seen_run(run, RunPhase.RUNNING)
+    world = after(world, planned, runs=(live_run,), generation=2)
+    stopping = decide(world, NOW)
+    assert stopping.actions == (StopRun(run.name, graceful=True),)
+    over = replace(live_run, phase=RunPhase.SUCCEEDED, writer_alive=False)
+    again = decide(after(world, stopping, runs=(over,)), NOW).status.current_run
+    assert again is not None
+    assert (again.name, again.ask, again.generation) == ("shop-p3-1", "q1", 2)
 
 
 @pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR])

@@ -98,6 +98,20 @@ def test_a_nonce_that_shrank_counts_from_there_on() -> None:
     assert again.id != owed.id
 
 
+def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
+    pipeline = Pipeline()
+    pipeline.plans(nonce=5, mode="Verify")
+    pipeline.is_answered()
+    assert pipeline.plans(nonce=2) == (None, None)
+    assert pipeline.plans(nonce=5, mode="Verify") == (None, RunKind.VERIFY)
+
+
+def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
+    pipeline = Pipeline()
+    pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
+    assert comparisons.asked(pipeline.status, make_spec(ORDERS, resync={"nonce": 1})) is None
+
+
 def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:
     known = ObservedTriggers(resync_nonce=4, verified_nonce=4)
     pipeline = Pipeline(PipelineStatus(observed_triggers=known))

@@ -3,12 +3,14 @@
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icdc_api import naming
+from icdc_api.runs import RunKind
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import defaults
 from icdc_operator.manifests import application, metadata, places
@@ -18,6 +20,7 @@ from icdc_operator.manifests.templates import driver_template
 from support_pipelines import run_record
 
 pytestmark = pytest.mark.unit
+
 Make = Callable[..., Launch]
 ROOT = Path(__file__).parents[4]
 
@@ -159,3 +162,12 @@ def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
 def _image(launch: Launch) -> dict[str, Any]:
     spec = spark_application(launch)["spec"]
     return {key: value for key, value in spec.items() if key.startswith("image")}
+
+
+def test_a_plan_has_no_executor_to_begin_with(launch: Callable[..., Launch]) -> None:
+    made = launch(spark={"executor": {"instances": 5}})
+    run = made.run.model_copy(update={"kind": RunKind.PLAN})
+    spec = spark_application(replace(made, run=run))["spec"]
+    allocation = spec["dynamicAllocation"]
+    assert (allocation["initialExecutors"], allocation["minExecutors"]) == (0, 0)
+    assert "instances" not in spec["executor"]

@@ -27,10 +27,13 @@ def test_without_limits_nobody_waits_and_nobody_is_woken() -> None:
     assert (site.admission.active, site.woken, site.waited) == (2, [], [0, 0, 0])
 
 
-def test_a_deletion_waits_for_nobody_and_counts() -> None:
+@pytest.mark.parametrize("kind", [RunKind.DELETION, RunKind.PLAN])
+def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
+    kind: RunKind,
+) -> None:
     site = Site(Limits(total=1))
     assert site.want(A1) == [None]
-    assert site.want(A2, kind=RunKind.DELETION) == [None]
+    assert site.want(A2, kind=kind) == [None]
     assert (site.admission.active, site.admission.waiting) == (2, 0)
     site.end(A1)
     site.want(A3)
