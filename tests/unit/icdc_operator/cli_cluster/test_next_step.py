@@ -10,8 +10,8 @@ from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableReason, TableState
 from icdc_operator.cli.cluster.next_step import MAX_LINE, next_step
+from icdc_operator.core import retry
 from icdc_operator.core import status as core
-from icdc_operator.core.retry import PASSING_REASONS
 from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
 
 pytestmark = pytest.mark.unit
@@ -114,8 +114,6 @@ def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
 
 
 def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
-    for reason in TableReason:
-        if reason in PASSING_REASONS:
-            continue
+    for reason in set(TableReason) - retry.PASSING_REASONS:
         told = line(tables=(stalled(reason),), last_run=GOOD)
         assert "; to act: " in told, reason
