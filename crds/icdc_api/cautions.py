@@ -1,11 +1,11 @@
 """What a spec may say but nobody should want: no error, so it is told and nothing is refused."""
 
+import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from icdc_api.spec import PipelineSpec
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_IN_THE_CLEAR = re.compile(r"http://(?!(localhost|127[.]0[.]0[.]1|\[::1])(:|/|$))")
 
 
 def cautions(spec: PipelineSpec) -> Iterator[str]:
@@ -13,14 +13,9 @@ def cautions(spec: PipelineSpec) -> Iterator[str]:
     sink = spec.sink.opensearch
     if sink.credentials_from is None or sink.embedded:
         return
-    plain = [host for host in sink.hosts if _is_in_the_clear(host)]
+    plain = [host for host in sink.hosts if _IN_THE_CLEAR.match(host)]
     if plain:
         yield (
             f"spec.sink.opensearch.hosts: the credentials of {plain[0]} are sent unencrypted, and "
             "whoever is on the way can read them; use https"
         )
-
-
-def _is_in_the_clear(host: str) -> bool:
-    parts = urlsplit(host)
-    return parts.scheme == "http" and parts.hostname not in _LOOPBACK

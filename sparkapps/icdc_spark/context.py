@@ -170,19 +170,20 @@ class TableContext:
         stored = self.store.load(self.alias)
         return stored is None or stored.document.owner != self.owner
 
-    def outwait_older_runs(self, state: StateDocument) -> None:
+    def outwait_older_runs(self, state: StateDocument | None) -> None:
         """Returns when no request of an older run can arrive any more; waits once per process.
 
         That the state document names this run is no proof that it has waited: the wait may have
-        failed after the claim was stored. Where a batch was under way, whoever wrote it may still
-        live and begin another request, until its tasks have asked who owns the index.
+        failed after the claim was stored. Where a batch was under way, or nobody knows because the
+        state document is lost, whoever wrote it may still live and begin another request, until
+        its tasks have asked who owns the index.
         """
         if not self.outwaited.is_set():
             wait_until_quiet(
                 self.client,
                 self.alias,
                 below_epoch=self.request.epoch,
-                at_least=OWNER_SECONDS if state.intent else 0.0,
+                at_least=OWNER_SECONDS if state is None or state.intent else 0.0,
             )
             self.outwaited.set()
 

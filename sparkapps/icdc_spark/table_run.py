@@ -186,7 +186,7 @@ class TableRun:
         aliases.check_free(context.client, context.ownership)
         if indices.owned_indices(context.client, context.alias):
             # The state document was lost, and the run that had it may have a request under way.
-            context.outwait_older_runs()
+            context.outwait_older_runs(None)
         return context.store.create(self._first_document(look))
 
     def _first_document(self, look: Look) -> StateDocument:

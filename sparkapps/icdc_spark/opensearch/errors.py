@@ -65,6 +65,7 @@ def refuses_writes(status: int, kind: str) -> bool:
     """
     return kind in _BLOCK_TYPES and status < 500
 
+
 _PERMISSIONS = re.compile(
     r"no permissions for \[((?:(?:, )?(?:cluster|indices):[\w/*]+(?:\[\w+])?)+)]"
 )

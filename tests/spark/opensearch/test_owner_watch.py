@@ -1,6 +1,7 @@
 """A task whose run was replaced while it was cut off, stopped or thought dead."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ def rows(first: int) -> Iterator[pa.RecordBatch]:
     return sink.batches([sink.upsert(f"k{n}", {"v": n}) for n in range(first, first + 10)])
 
 
-def write(batches: Iterator[pa.RecordBatch], url: str, **changes: object) -> PartitionResult:
+def write(batches: Iterator[pa.RecordBatch], url: str, **changes: Any) -> PartitionResult:
     return write_batches(batches, sink.target(url, max_bytes=500, max_in_flight=1, **changes))
 
 

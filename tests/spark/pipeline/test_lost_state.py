@@ -147,7 +147,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     assert {table.reason for table in pipeline.run().tables} == {None}
     lose_index(clean_indices)
     proxy.clear()
-    aliases = [entry["index"] for entry in entries]
+    aliases = [str(entry["index"]) for entry in entries]
     # Every table that has its turn comes to here, and waits; the others have begun nothing.
     holds = [proxy.hold("_bulk") for _ in range(MAX_TABLES_AT_ONCE)]
     with ThreadPoolExecutor(1) as pool:

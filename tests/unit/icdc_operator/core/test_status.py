@@ -18,7 +18,7 @@ from icdc_api.status import (
     TableState,
     TableStatus,
 )
-from icdc_operator.core import events, status
+from icdc_operator.core import status
 from icdc_operator.core.observed import Observed, RunPhase
 from support_pipelines import (
     NOW,
@@ -140,40 +140,6 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
         assert condition is not None
         assert condition.message == "spec.tables: missing"
     assert kstatus(1, value) == "Failed"
-
-
-SECRET = {"secretRef": {"name": "search"}}
-
-
-@pytest.mark.parametrize(
-    ("hosts", "credentials", "told_of"),
-    [
-        (["http://search:9200"], SECRET, "http://search:9200"),
-        (["https://search:9200", "http://search-2:9200"], SECRET, "http://search-2:9200"),
-        (["https://search:9200"], SECRET, None),
-        (["http://search:9200"], None, None),
-        (["http://localhost:9200", "http://127.0.0.1:9200"], SECRET, None),
-        ("embedded", SECRET, None),
-    ],
-)
-def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
-    hosts: Any, credentials: Any, told_of: str | None
-) -> None:
-    sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
-    value = told(observed(make_spec(sink=sink)))
-    valid = value.condition(ConditionType.SPEC_VALID)
-    assert valid is not None
-    assert value.holds(ConditionType.SPEC_VALID)
-    assert valid.message == (
-        f"spec.sink.opensearch.hosts: the credentials of {told_of} are sent unencrypted, and "
-        "whoever is on the way can read them; use https"
-        if told_of
-        else ""
-    )
-    (event,) = (
-        each for each in events.between(PipelineStatus(), value) if each.reason == "SpecAccepted"
-    )
-    assert event.warning == (told_of is not None)
 
 
 def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:

@@ -1,0 +1,48 @@
+"""What the status says of a spec that is valid and still unwise."""
+
+from typing import Any
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.status import PipelineStatus
+from icdc_operator.core import events, status
+from support_pipelines import NOW, make_spec, observed
+
+pytestmark = pytest.mark.unit
+
+SECRET = {"secretRef": {"name": "search"}}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "credentials", "told_of"),
+    [
+        (["http://search:9200"], SECRET, "http://search:9200"),
+        (["https://search:9200", "http://search-2:9200"], SECRET, "http://search-2:9200"),
+        (["https://search:9200"], SECRET, None),
+        (["http://search:9200"], None, None),
+        (["http://localhost:9200", "http://127.0.0.1:9200"], SECRET, None),
+        ("embedded", SECRET, None),
+    ],
+)
+def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
+    hosts: Any, credentials: Any, told_of: str | None
+) -> None:
+    sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
+    world = observed(make_spec(sink=sink))
+    conditions = status.conditions(world.status, world, now=NOW)
+    known = {"observed_generation": world.generation, "conditions": conditions}
+    value = status.summarised(world.status.model_copy(update=known))
+    valid = value.condition(ConditionType.SPEC_VALID)
+    assert valid is not None
+    assert value.holds(ConditionType.SPEC_VALID)
+    assert valid.message == (
+        f"spec.sink.opensearch.hosts: the credentials of {told_of} are sent unencrypted, and "
+        "whoever is on the way can read them; use https"
+        if told_of
+        else ""
+    )
+    (event,) = (
+        each for each in events.between(PipelineStatus(), value) if each.reason == "SpecAccepted"
+    )
+    assert event.warning == (told_of is not None)
