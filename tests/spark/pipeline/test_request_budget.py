@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 ALIAS = "budget"
 START = Counter(
     {
-        "HEAD /icdc-state": 1,
+        "GET /icdc-state/_settings/index.uuid": 1,
         f"GET /icdc-state/_doc/{ALIAS}": 1,
         f"PUT /icdc-state/_doc/{ALIAS}": 1,
     }
