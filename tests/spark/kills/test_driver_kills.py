@@ -106,7 +106,7 @@ class Chain:
         followed = (export, self.copy_on_write, self.merge_on_read)
         tables = [*followed, *([self.recovering[0]] if self.recovering else [])]
         self._ask(tables, export)
-        gates = [self.proxy.hold("^/icdc-state$", method="HEAD") for _ in tables]
+        gates = [self.proxy.hold("^/icdc-state/_settings", method="GET") for _ in tables]
         run = self.runs.start(self.harness.request())
         batches = self._change(number, now, export)
         held = [
