@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from icdc_api.spec import PipelineSpec
 
-_IN_THE_CLEAR = re.compile(r"http://(?!(localhost|127[.]0[.]0[.]1|\[::1])(:|/|$))")
+_IN_THE_CLEAR = re.compile(r"http://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|$))")
+"""Not encrypted, and not on loopback."""
 
 
 def cautions(spec: PipelineSpec) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 One driver JVM serves all tables of a pipeline. Each table gets a session of its own, because a
 catalog's properties (credentials among them) belong to the session's SQL configuration: they are
-then seen neither by another table nor by the application's environment page.
+then seen neither by another table nor by the application's environment page. Spark publishes what
+a session has of its own with each execution, so their values are redacted.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,12 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.time_outs import with_time_outs
+
+REDACTED = (
+    r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
+    r"|api[.-]?key|connection[.-]string|authorization|credential"
+)
+"""Spark's own expression, and what it misses."""
 
 APPLICATION_CONF: Mapping[str, str] = {
     # MERGE, CALL and branches in SQL; also what the row-lineage columns need on older writers.
@@ -34,6 +41,10 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Python workers that start with their modules loaded: see there.
     "spark.python.daemon.module": "icdc_spark.worker_daemon",
+    # Pages, event log and logs show neither the properties of catalogs, whatever they are called
+    # (header.Authorization, s3.access-key-id, …), nor what further names of credentials are for.
+    "spark.redaction.regex": REDACTED,
+    "spark.sql.redaction.options.regex": f"(?i)url|{REDACTED}",
     # A speculative twin of a sink task could still write after its batch was advanced.
     "spark.speculation": "false",
 }
@@ -64,16 +75,18 @@ def table_session(
         PySparkLogger.getLogger(name).disabled = True
     session = application.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
+    # Names without values, of earlier sessions: see _redact_in_event_log.
+    for key in session.conf.getAll:
+        if key.startswith(f"{prefix}."):
+            session.conf.unset(key)
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
     for key, value in {**with_time_outs(properties), "cache-enabled": "false"}.items():
+        _redact_in_event_log(application, f"{prefix}.{key}")
         session.conf.set(f"{prefix}.{key}", value)
     return session
 
-
-def tell_names_by_case(session: SparkSession) -> None:
-    """Makes `a` and `A` two names in the session. Only for a table that has both: elsewhere a
-    filter may name a column in any case, as everywhere in Spark."""
-    session.conf.set("spark.sql.caseSensitive", "true")
+    for key, value in {**with_time_outs(properties), "cache-enabled": "false"}.items():
+        _redact_in_event_log(application, f"{prefix}.{key}")
 
 
 def use_pool(session: SparkSession, table: str) -> None:
