@@ -85,8 +85,14 @@ def table_session(
         session.conf.set(f"{prefix}.{key}", value)
     return session
 
-    for key, value in {**with_time_outs(properties), "cache-enabled": "false"}.items():
-        _redact_in_event_log(application, f"{prefix}.{key}")
+
+def _redact_in_event_log(application: SparkSession, key: str) -> None:
+    """Let the event log know the name of a property, with a value that stands for nothing.
+
+    Each job is logged with all settings of its session, of which Spark redacts only those whose
+    names its application knows. Later sessions begin with the name, and lose it at once.
+    """
+    application.sparkContext._jsc.sc().conf().set(key, "")
 
 
 def use_pool(session: SparkSession, table: str) -> None:
