@@ -95,6 +95,12 @@ def _redact_in_event_log(application: SparkSession, key: str) -> None:
     application.sparkContext._jsc.sc().conf().set(key, "")
 
 
+def tell_names_by_case(session: SparkSession) -> None:
+    """Makes `a` and `A` two names in the session. Only for a table that has both: elsewhere a
+    filter may name a column in any case, as everywhere in Spark."""
+    session.conf.set("spark.sql.caseSensitive", "true")
+
+
 def use_pool(session: SparkSession, table: str) -> None:
     """Puts the calling thread's jobs into the table's own fair-scheduler pool."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", table)
