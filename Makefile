@@ -31,7 +31,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock pod-template \
         images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
-        bench-latency bench-memory demo cluster-demo clean
+        bench-encryption bench-latency bench-memory demo cluster-demo clean
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -141,6 +141,9 @@ bench-memory: setup ## what a batch takes of memory, 2 M and 8 M rows: nine minu
 
 bench-latency: setup ## from a small commit to the index, 1 M rows: ten minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_latency.py $(ARGS)
+
+bench-encryption: setup ## a shuffle between executors, with encryption and without: three minutes
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_encryption.py $(ARGS)
 
 ##@ Images
 images: setup ## build both images as OCI archives; ARGS='--builder buildkit --tag T --archive FOLDER'
