@@ -38,6 +38,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import Reader
 from icdc_spark.slots import slots
 from icdc_spark.state import Intent, IntentKind, StateDocument, Totals, base_version
+from icdc_spark.steps import StepKind
 from icdc_spark.table_run import TableRun
 
 SAMPLES = 20
@@ -72,11 +73,14 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     if stored is None or stored.document.applied is None or stored.document.index is None:
         raise Gap(f"Table {context.table.name} was never exported: there is nothing to verify.")
     look = run.look(stored)
+    anew = look.step.reason if look.step.kind is StepKind.EXPORT else None
+    if repair and anew:
+        raise Gap(
+            f"{context.table.name}: nothing is repaired: the next run exports it ({anew})."
+        )
     applied = stored.document.applied.snapshot_id
-    recorded = stored.document
-    identity.check_identity(
-        context.client, stored.document.index, recorded.index_uuid or "", recorded.shards
-    )
+    recorded, uuid = stored.document, stored.document.index_uuid or ""
+    identity.check_identity(context.client, recorded.index or "", uuid, recorded.shards)
     _check_target(context, recorded, repair=repair)
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
@@ -85,6 +89,8 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
         # It is part of the difference, and is repeated before anything else may be written.
         entry["underWay"] = True
         entry["message"] = "a batch is under way; run the pipeline to finish it"
+    elif anew:
+        entry["message"] = f"the next run exports the table anew ({anew})"
     elif _is_streamed_only(context):
         entry["message"] = STREAMED_ONLY
     if applied is None:

@@ -4,6 +4,7 @@ Built once per table and run; holds no progress, which lives in the state docume
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -157,6 +158,7 @@ class TableContext:
             ordinal=intent.ordinal,
             version=version,
             epoch=self.request.epoch,
+            owned_at=time.time(),
             table=self.table.name,
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,

@@ -18,6 +18,7 @@ from icdc_spark.iceberg.errors import source_errors
 from icdc_spark.iceberg.tables import IcebergTable
 from icdc_spark.opensearch import dead_letters, indices
 from icdc_spark.opensearch.state_store import Stored
+from icdc_spark.opensearch.target import OWNER_SECONDS
 from icdc_spark.opensearch.tasks import wait_until_quiet
 
 LOG = logging.getLogger(__name__)
@@ -38,7 +39,13 @@ def delete(context: TableContext) -> Entry:
     if stored is not None:
         stored = _claim(context, stored)
     # A request that is still under way could make an index anew that is deleted below.
-    wait_until_quiet(context.client, context.alias, below_epoch=context.request.epoch)
+    # So could one that a task begins before it asks who owns the index.
+    wait_until_quiet(
+        context.client,
+        context.alias,
+        below_epoch=context.request.epoch,
+        at_least=OWNER_SECONDS,
+    )
     deleted, left = _delete_indices(context, stored)
     tags = None
     if stored is not None:

@@ -125,8 +125,14 @@ def _record_intent(
         state = state.with_resync(*asked, now=instant())
     stored = context.store.replace(stored, state)
     if abandoned is not None and abandoned.index not in (state.index, *state.previous_indices):
-        indices.delete(client, abandoned.index)
+        _delete_ours(context, abandoned.index)
     return stored
+
+
+def _delete_ours(context: TableContext, index: str) -> None:
+    """Delete an index, unless one of that name has come to be somebody else's."""
+    if indices.owned_indices(context.client, context.alias).get(index) == context.ownership:
+        indices.delete(context.client, index)
 
 
 def _next_ordinal(work: ExportWork, state: StateDocument) -> int:

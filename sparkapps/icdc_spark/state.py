@@ -53,7 +53,7 @@ __all__ = [
     "base_version",
 ]
 
-CONTRACT_VERSION: Literal[1] = 1
+CONTRACT_VERSION: Literal[2] = 2
 MAX_BYTES = 32 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table."""
 MAX_PREVIOUS_INDICES = 10
@@ -62,7 +62,7 @@ MAX_PREVIOUS_INDICES = 10
 class StateDocument(Part):
     """The whole document; `checksum` is only known to `to_source` and `parse`."""
 
-    contract_version: Literal[1] = CONTRACT_VERSION
+    contract_version: Literal[1, 2] = CONTRACT_VERSION
     alias: Text
     index: Text | None = None
     index_uuid: Text | None = None
@@ -277,7 +277,8 @@ class StateDocument(Part):
 
     def _with(self, now: str, **changes: Any) -> Self:
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self).model_validate(fields | changes | {"updated_at": now})
+        written = {"contract_version": CONTRACT_VERSION, "updated_at": now}
+        return type(self).model_validate(fields | changes | written)
 
 
 def _checksum(content: dict[str, Any]) -> str:

@@ -104,6 +104,8 @@ def find_loss(
     numbers = now.shards.max_seq_nos
     if len(numbers) < len(recorded.max_seq_nos):
         raise _unavailable(index)
+    if len(numbers) > len(recorded.max_seq_nos):
+        return None  # Recorded while the last shards had no copy that answered.
     if now.shards.histories != recorded.histories:
         return f"the index {index} was restored, or shards of it were allocated by force"
     for shard, (before, after) in enumerate(zip(recorded.max_seq_nos, numbers, strict=True)):

@@ -24,8 +24,9 @@ class OwnerWatch:
 
     def __init__(self, target: BulkTarget) -> None:
         self._target = target
-        # The driver has just changed the state document: the first seconds are its own.
-        self._asked = time.monotonic()
+        # The driver has changed the state document: the first seconds after that are its own.
+        owned_at = target.owned_at if target.owned_at is not None else time.time()
+        self._asked = time.monotonic() - max(0.0, time.time() - owned_at)
         self._lock = Lock()
         self._client: Client | None = None
 
@@ -55,8 +56,13 @@ class OwnerWatch:
                 found = self._client.get(
                     index=STATE_INDEX, id=target.alias, params={"_source_includes": "owner"}
                 )
-            except NotFoundError:
-                return  # who owns it is not known; the next change of the document will fail
+            except NotFoundError as error:
+                if isinstance(error.info, dict) and error.info.get("found") is False:
+                    raise Fenced(
+                        f"The state document {target.alias!r} was deleted meanwhile."
+                    ) from error
+                # No index, or a node that has not recovered: the next change of the document fails.
+                return
         owner = found["_source"]["owner"]
         if owner["pipeline"] != target.pipeline or owner["epoch"] > target.epoch:
             raise Fenced(

@@ -18,7 +18,8 @@ class BulkTarget:
     `version` is that of every operation in the lines. `retry_seconds` bounds the time without
     progress after a failure. `known_dead_letter_ids` are resolved when their key is written.
     `outranked_is_foreign`: no newer run exists, so a higher version is somebody else's write.
-    `owner_seconds`: see OWNER_SECONDS.
+    `owner_seconds`: see OWNER_SECONDS. `owned_at`: when the driver knew last that its run owns the
+    index, in seconds since 1970; now unless given.
     """
 
     connection: Connection
@@ -38,3 +39,4 @@ class BulkTarget:
     known_dead_letter_ids: frozenset[str] = frozenset()
     outranked_is_foreign: bool = False
     owner_seconds: float = OWNER_SECONDS
+    owned_at: float | None = None

@@ -99,14 +99,20 @@ def _target_invalid(answer: ItemAnswer) -> TargetInvalid:
 def judge_conflict(current: int, version: int, *, outranked_is_foreign: bool = False) -> Verdict:
     """The verdict on a conflict of our `version` with the document's `current` one.
 
-    A version beyond our ordinal is a newer run's, unless the caller knows that there is none.
+    A version beyond our ordinal is a newer run's, unless the caller knows that there is none and it
+    is none that our batches have: then the state document is older than the index.
     """
     base = version - version % VERSIONS_PER_ORDINAL
     if current in (version, base + FIXUP_OFFSET) and current >= version:
         return Verdict.ALREADY_APPLIED
-    if current >= base + VERSIONS_PER_ORDINAL and not outranked_is_foreign:
+    if current >= base + VERSIONS_PER_ORDINAL and (_is_ours(current) or not outranked_is_foreign):
         raise Fenced("A document was written by a newer batch: another run feeds this index now.")
     return Verdict.FOREIGN_EDIT
+
+
+def _is_ours(version: int) -> bool:
+    """Whether a batch writes documents, settles them, or removes them with such a version."""
+    return version % VERSIONS_PER_ORDINAL in (0, FIXUP_OFFSET, VERSIONS_PER_ORDINAL - 1)
 
 
 def current_version(reason: str) -> int:

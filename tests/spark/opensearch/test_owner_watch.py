@@ -1,5 +1,6 @@
 """A task whose run was replaced while it was cut off, stopped or thought dead."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,3 +89,19 @@ def test_a_short_task_asks_nobody(proxy: FaultProxy, stored: Stored) -> None:
     assert OWNER_SECONDS > 1
     assert write(rows(0), proxy.url).upserted == 10
     assert proxy.requests(STATE) == []
+
+
+def test_a_short_task_that_began_late_in_its_batch_asks_once(
+    proxy: FaultProxy, stored: Stored
+) -> None:
+    late = time.time() - 2 * OWNER_SECONDS
+    assert write(rows(0), proxy.url, owned_at=late).upserted == 10
+    assert len(proxy.requests(STATE)) == 1
+
+
+def test_a_task_ends_when_the_state_document_is_gone(
+    proxy: FaultProxy, store: StateStore, stored: Stored
+) -> None:
+    store.delete(stored.document.alias)
+    result = write(rows(0), proxy.url, owner_seconds=0.0)
+    assert (result.upserted, result.error and result.error[0]) == (0, "Fenced")

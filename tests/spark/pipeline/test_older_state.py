@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_oracle as oracle
+from icdc_api.job import RunMode
 from icdc_api.naming import STATE_INDEX
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.application import Application
@@ -167,6 +168,27 @@ def test_a_state_document_from_before_stops_the_table_where_that_is_asked_for(
     assert behind(clean_indices) == [INDEX]
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
+    check(spark, clean_indices, table)
+
+
+def test_a_repair_by_a_state_document_from_before_writes_nothing(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+) -> None:
+    copies = Copies(opensearch)
+    pipeline.sync()
+    copies.take()
+    change(spark, table, 11)
+    pipeline.sync()
+    copies.put_back()
+    verified = pipeline.inspect(RunMode.VERIFY)
+    assert "the next run exports the table anew (gap: the state document" in verified["message"]
+    repaired = pipeline.inspect(RunMode.REPAIR)
+    assert repaired["reason"] == "Gap"
+    assert "nothing is repaired" in repaired["message"]
     check(spark, clean_indices, table)
 
 

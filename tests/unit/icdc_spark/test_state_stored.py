@@ -25,7 +25,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
     source = exported().with_intent(changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
-        "contractVersion": 1,
+        "contractVersion": 2,
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",

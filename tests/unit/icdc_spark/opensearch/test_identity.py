@@ -20,6 +20,11 @@ CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
     "nothing was written": (seen(17, 12), RECORDED, None),
     "somebody wrote": (seen(20, 12), RECORDED, None),
     "an older version recorded no shards": (seen(0, 0, histories="xy"), None, None),
+    "the last shard had no copy when it was recorded": (
+        seen(17, 12, 5, histories="abc"),
+        RECORDED,
+        None,
+    ),
     "it is gone": (None, RECORDED, f"the index {INDEX} is gone"),
     "it is another one": (
         seen(17, 12, uuid="v"),
