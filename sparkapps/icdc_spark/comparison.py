@@ -75,9 +75,7 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     look = run.look(stored)
     anew = look.step.reason if look.step.kind is StepKind.EXPORT else None
     if repair and anew:
-        raise Gap(
-            f"{context.table.name}: nothing is repaired: the next run exports it ({anew})."
-        )
+        raise Gap(f"{context.table.name}: nothing is repaired: the next run exports it ({anew}).")
     applied = stored.document.applied.snapshot_id
     recorded, uuid = stored.document, stored.document.index_uuid or ""
     identity.check_identity(context.client, recorded.index or "", uuid, recorded.shards)
