@@ -53,8 +53,9 @@ def forget_shards(url: str) -> None:
     """Makes the state document what the version before wrote, which knew nothing of shards."""
     here = f"{url}/icdc-state/_doc/{ALIAS}"
     content = oracle.request(here)["_source"]
-    for field in ("checksum", "shards"):
+    for field in ("checksum", "shards", "revision", "storeHistory"):
         del content[field]
+    content["contractVersion"] = 1
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(text.encode()).hexdigest()
     oracle.request(here, "PUT", content | {"checksum": checksum})

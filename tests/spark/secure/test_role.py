@@ -44,6 +44,7 @@ NEEDED: dict[str, dict[str, str]] = {
         "indices:data/write/delete": "delete",
         "indices:data/write/index": "export",
         "indices:monitor/settings/get": "export",
+        "indices:monitor/stats": "export",
     },
     "orders": {
         "indices:admin/aliases": "export",
