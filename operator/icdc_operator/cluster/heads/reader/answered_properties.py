@@ -4,6 +4,7 @@ A catalog answers `GET /v1/config` with properties. Java's client lets them choo
 and servers; a pipeline's author may run that catalog, so here they choose none of these.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,29 +16,17 @@ _KNOWN = ("prefix", "namespace-separator", "uri")
 _PORTS = {"http": 80, "https": 443}
 
 
-def filtered(answer: object, uri: str) -> dict[str, Any]:
-    """Return the part of a configuration that is safe to use, of the catalog at `uri`.
+def filtered(answered: Mapping[str, Any], uri: str) -> dict[str, str]:
+    """Return the answered properties that are safe to use, of the catalog at `uri`.
 
-    Raises ValueError where it has another form, and OutOfSight where it names another server.
+    Raises ValueError where one is no text, and OutOfSight where they name another server.
     """
-    if not isinstance(answer, dict):
-        raise ValueError("the catalog answers with a configuration that is no map")
-    overrides = _known(answer.get("overrides"))
-    if "uri" in overrides and _origin(overrides["uri"]) != _origin(uri):
-        raise OutOfSight("the catalog names another server for itself, which only a run follows")
-    endpoints = {"endpoints": answer["endpoints"]} if answer.get("endpoints") else {}
-    return {"defaults": _known(answer.get("defaults")), "overrides": overrides, **endpoints}
-
-
-def _known(answered: object) -> dict[str, str]:
-    if answered is None:
-        return {}
-    if not isinstance(answered, dict):
-        raise ValueError("the catalog answers with properties that are no map")
     found = {key: answered[key] for key in _KNOWN if key in answered}
     for key, value in found.items():
         if not isinstance(value, str):
             raise ValueError(f"the catalog answers with a {key} that is no text")
+    if "uri" in found and _origin(found["uri"]) != _origin(uri):
+        raise OutOfSight("the catalog names another server for itself, which only a run follows")
     return found
 
 

@@ -2,9 +2,8 @@
 
 import functools
 import hashlib
-import json
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from pyiceberg.catalog.rest import RestCatalog
 from requests import Response, Session
@@ -46,14 +45,13 @@ class Rest(RestCatalog):
         session.stream = True  # or the whole body would be read, however long it is
         times = (CONNECT_SECONDS, ANSWER_SECONDS)
         session.request = functools.partial(session.request, timeout=times)  # type: ignore[method-assign]
-        session.hooks["response"].extend((_refuse_elsewhere, _take, self._filter, self._stop))
+        session.hooks["response"].extend((_refuse_elsewhere, _take, self._stop))
 
-    def _filter(self, response: Response, *_: Any, **__: Any) -> None:
-        """Keep from pyiceberg what a configuration must not choose: it would take over all."""
-        path = urlsplit(response.url).path
-        if response.status_code == 200 and path == urlsplit(self.url("config", False)).path:
-            answer = filtered(json.loads(response.content), self.properties["uri"])
-            response._content, response.encoding = json.dumps(answer).encode(), "utf-8"
+    def _fetch_config(self) -> None:
+        """Keep what a configuration must not choose from all sessions that are made after it."""
+        given = dict(self.properties)
+        super()._fetch_config()  # its own session is made before the answer
+        self.properties = {**given, **filtered(self.properties, given["uri"])}
 
     def _stop(self, response: Response, *_: Any, **__: Any) -> None:
         if "/tables/" not in (response.request.path_url or ""):

@@ -36,10 +36,10 @@ class Site:
     def elsewhere(self) -> str:
         return f"http://127.0.0.1:{self.other.port}"
 
-    def answers(self, what: str, properties: Any) -> None:
+    def answers(self, what: str, properties: Any, status: int = 200) -> None:
         """To GET /v1/config."""
         both = {"defaults": {}, "overrides": {}, what: properties}
-        self.catalog.answers["/v1/config"] = (200, both)
+        self.catalog.answers["/v1/config"] = (status, both)
 
     def heads(self, **own: str) -> object:
         """Of `shop.orders`, or the error; asserts that nothing else was touched."""
@@ -117,6 +117,37 @@ CASES = (
 def test_an_answer_chooses_no_code_no_file_and_no_server(site: Site, what: str, case: str) -> None:
     assert sorted(CASES) == sorted(hostile(site))
     site.answers(what, hostile(site)[case])
+    assert site.heads() == {"main": 7}
+
+
+@pytest.mark.parametrize("what", ["defaults", "overrides"])
+@pytest.mark.parametrize("case", ["a process", "a file as certificate"])
+@pytest.mark.parametrize(
+    ("status", "below", "asked"),
+    [
+        (201, "", ""),
+        (203, "", ""),
+        (200, "/a b", "/a%20b"),
+        (200, "/%7ea", "/~a"),
+        (200, "/a/../b", "/b"),
+    ],
+)
+def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
+    site: Site, what: str, case: str, status: int, below: str, asked: str
+) -> None:
+    site.answers(what, hostile(site)[case], status)
+    site.catalog.answers = {asked + path: each for path, each in site.catalog.answers.items()}
+    assert site.heads(uri=site.catalog.properties["uri"] + below) == {"main": 7}
+
+
+@pytest.mark.parametrize("what", ["defaults", "overrides"])
+@pytest.mark.parametrize("case", ["a process", "a file as certificate"])
+def test_an_answer_chooses_nothing_after_a_redirect_within_the_catalog(
+    site: Site, what: str, case: str
+) -> None:
+    site.answers(what, hostile(site)[case])
+    site.catalog.answers["/v1/moved"] = site.catalog.answers.pop("/v1/config")
+    site.catalog.redirects["/v1/config"] = "/v1/moved"
     assert site.heads() == {"main": 7}
 
 
