@@ -42,6 +42,8 @@ _STARTS = frozenset(
     {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 )
 _SENDS = frozenset({"socket.bind", "socket.sendto", "socket.sendmsg"})
+_CALLS_C = frozenset({"ctypes.dlopen", "ctypes.dlsym", "ctypes.call_function"})
+_NEVER = _STARTS | _SENDS | _CALLS_C
 
 WHY = (
     "the operator does not connect to the address of this catalog or of its files "
@@ -109,7 +111,7 @@ class Guard:
             target = str(address[0]) if isinstance(address, tuple) else ""
             if target not in self._permitted and not self._addresses.allows(target, target):
                 raise Refused(WHY)
-        elif event in _SENDS or event in _STARTS:
+        elif event in _NEVER:
             raise Refused(f"a reader of catalogs does not do {event}")
 
 

@@ -17,10 +17,10 @@ _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _NEWEST = max(_RIGHTS)
 
 _O_PATH = 0o10000000
-
-
 _SCOPED = 0b11
 """Neither signals to, nor abstract sockets of, processes that gave up less."""
+SCOPES_SINCE = 6
+"""The version that knows `_SCOPED`."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -54,10 +54,10 @@ def restrict(readable: Iterable[Path]) -> bool:
     if version < 1:
         return False
     rights = (1 << _RIGHTS[min(version, _NEWEST)]) - 1
-    wanted = _Ruleset(rights)
-    ruleset = _checked(
-        libc.syscall(_CREATE_RULESET, ctypes.byref(wanted), ctypes.sizeof(wanted), 0)
-    )
+    # Older kernels take a longer struct, too, as long as what they do not know is zero.
+    wanted = _Ruleset(rights, 0, _SCOPED if version >= SCOPES_SINCE else 0)
+    size = ctypes.c_size_t(ctypes.sizeof(wanted))
+    ruleset = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(wanted), size, 0))
     for path in readable:
         allowed = _READ_FILE | (_READ_DIR if path.is_dir() else 0)
         try:

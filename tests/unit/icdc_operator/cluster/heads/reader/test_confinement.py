@@ -21,6 +21,8 @@ FILES = (
 ALWAYS = (
     "start a process",
     "call a shell",
+    "load a library",
+    "find a function of C",
     "connect to loopback",
     "connect to localhost",
     "connect to a number",
@@ -44,6 +46,14 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
     if landlock.version() > 0:
         assert {found[name] for name in FILES} == {"PermissionError"}
     assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.skipif(
+    landlock.version() < landlock.SCOPES_SINCE, reason="the kernel's Landlock knows no scopes"
+)
+def test_a_reader_sends_no_signal_to_the_process_that_started_it(tmp_path: Path) -> None:
+    names = ("signal its parent", "signal its parent by C")
+    assert set(support_confined.tried(tmp_path, *names).values()) == {"PermissionError"}
 
 
 def test_a_reader_has_its_code_its_authorities_and_some_memory_but_not_all(tmp_path: Path) -> None:
