@@ -94,6 +94,7 @@ _POSTGRES_PARAMETERS = frozenset(
     {"sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert", "gssencmode"}
 )
 """Parameters of PostgreSQL's JDBC driver that libpq knows by the same name."""
+_POSTGRES_FILES = ("sslcert", "sslkey", "sslrootcert")
 
 
 def translated(name: str, properties: Mapping[str, str]) -> PyCatalog:
@@ -192,6 +193,10 @@ def _postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     user, password = parameters.get("user", ""), parameters.get("password", "")
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     query = {key: value for key, value in parameters.items() if key in _POSTGRES_PARAMETERS}
+    for name in _POSTGRES_FILES:
+        # To libpq `engine:key` names a library to load.
+        if name in query and (not query[name].startswith("/") or ":" in query[name]):
+            raise OutOfSight(f"{name} of the catalog is no absolute path without a colon")
     if parameters.get("ssl", "false").lower() in ("true", "") and "sslmode" not in query:
         query["sslmode"] = "verify-full"
     if parameters.get("currentSchema"):

@@ -145,6 +145,21 @@ def test_a_jdbc_address_becomes_that_of_sqlalchemy(given: dict[str, str], uri: s
     assert found.properties == {"uri": uri, **FILES}
 
 
+@pytest.mark.parametrize("name", ["sslcert", "sslkey", "sslrootcert"])
+@pytest.mark.parametrize("value", ["/x/e.so:key", "pkcs11:key", "e.pem", "../e.pem", ""])
+def test_a_file_of_postgresql_is_an_absolute_path_and_never_a_library(
+    name: str, value: str
+) -> None:
+    address = "jdbc:postgresql://db/x"
+    of_driver = {"type": "jdbc", "uri": address, f"jdbc.{name}": value}
+    of_address = {"type": "jdbc", "uri": f"{address}?{name}={value or 'e'}"}
+    for given in (of_driver, of_address):
+        with pytest.raises(OutOfSight, match=name):
+            translated("lake", given)
+    allowed = translated("lake", {**of_driver, f"jdbc.{name}": "/pki/e.pem"})
+    assert f"{name}=%2Fpki%2Fe.pem" in allowed.properties["uri"]
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
