@@ -7,6 +7,7 @@ addresses that were checked before.
 
 import fnmatch
 import ipaddress
+import re
 import socket
 import sys
 from collections.abc import Iterable, Sequence
@@ -27,8 +28,9 @@ REFUSED = tuple(
         "192.0.0.192/32",  # metadata of Oracle
         "224.0.0.0/4",  # multicast
         "255.255.255.255/32",
-        "::/128",
-        "::1/128",
+        "::/96",  # this host, loopback, and what once wrapped IPv4
+        "::ffff:0:0:0/96",  # IPv4 in the words of a translator
+        "64:ff9b:1::/48",  # IPv4 behind a translator of this network
         "fd00:ec2::/32",  # metadata and credentials of AWS
         "fd20:ce::254/128",  # metadata of Google
         "fe80::/10",
@@ -36,6 +38,9 @@ REFUSED = tuple(
     )
 )
 """Networks that no catalog is in, and where an answer may be worth something."""
+
+_OF_ADDRESSES = re.compile(r"[0-9.*?]+|[0-9a-f.:*?]*:[0-9a-f.:*?]*")
+"""Patterns that never mean a name: whoever owns `evil.example` owns `10.evil.example` too."""
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 _STARTS = frozenset(
@@ -68,10 +73,10 @@ class Addresses:
             plain = _plain(address)
         except ValueError:
             return False
-        names = (host.lower().rstrip("."), str(plain))
-        if any(_matches(pattern, names, plain) for pattern in self._settings.allow_hosts):
+        name = host.lower().rstrip(".")
+        if any(_matches(pattern, name, plain) for pattern in self._settings.allow_hosts):
             return True
-        if any(_matches(pattern, names, plain) for pattern in self._settings.deny_hosts):
+        if any(_matches(pattern, name, plain) for pattern in self._settings.deny_hosts):
             return False
         known = any(plain in network for network in REFUSED)
         return not known and str(plain) not in self._api_server
@@ -125,8 +130,10 @@ def _plain(address: str) -> IpAddress:
     return found
 
 
-def _matches(pattern: str, names: Iterable[str], address: IpAddress) -> bool:
+def _matches(pattern: str, name: str, address: IpAddress) -> bool:
     try:
         return address in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
-        return any(fnmatch.fnmatchcase(name, pattern.lower()) for name in names)
+        wanted = pattern.lower()
+        found = str(address) if _OF_ADDRESSES.fullmatch(wanted) else name
+        return fnmatch.fnmatchcase(found, wanted)

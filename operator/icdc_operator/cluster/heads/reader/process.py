@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until asked to end, or until the operator that started it has ended."""
     given = arguments(argv)
     settings = flags.of_arguments(given)
-    api_server = _addresses_of_the_api_server(os.environ)
+    api_server = addresses_of_the_api_server(os.environ)
     kept = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
     os.environ.clear()
     os.environ.update(kept)
@@ -148,14 +148,15 @@ def _listening(path: Path) -> socket.socket:
     return listener
 
 
-def _addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
+def addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
     """Of the pod that this process runs in; none elsewhere."""
     host = environ.get("KUBERNETES_SERVICE_HOST")
     if not host:
         return frozenset()
     found = {host}
-    with contextlib.suppress(OSError):
-        found.update(str(each[4][0]) for each in socket.getaddrinfo(_API_SERVER, 443))
+    for name in (host, _API_SERVER):
+        with contextlib.suppress(OSError):
+            found.update(str(each[4][0]) for each in socket.getaddrinfo(name, 443))
     return frozenset(found)
 
 

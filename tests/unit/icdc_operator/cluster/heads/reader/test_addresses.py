@@ -5,6 +5,7 @@ from sqlalchemy import make_url
 
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard, Refused
 from icdc_operator.cluster.heads.reader.jdbc import pinned
+from icdc_operator.cluster.heads.reader.process import addresses_of_the_api_server
 from icdc_operator.cluster.heads.settings import Settings
 
 pytestmark = pytest.mark.unit
@@ -24,6 +25,11 @@ API_SERVER = "10.96.0.1"
         "::ffff:169.254.169.254",
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
+        "64:ff9b:1::7f00:1",
+        "64:ff9b:1:fffe::a9fe:a9fe",
+        "::127.0.0.1",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
         "169.254.169.254",
         "169.254.170.2",
         "169.254.170.23",
@@ -45,7 +51,10 @@ def test_this_host_cloud_metadata_and_the_api_server_are_refused(address: str) -
     assert not Addresses(Settings(), [API_SERVER]).allows("catalog.example.com", address)
 
 
-@pytest.mark.parametrize("address", ["10.96.0.2", "10.0.0.1", "192.168.1.1", "8.8.8.8", "fd12::1"])
+@pytest.mark.parametrize(
+    "address",
+    ["10.96.0.2", "10.0.0.1", "192.168.1.1", "8.8.8.8", "fd12::1", "64:ff9b::8.8.8.8"],
+)
 def test_catalogs_inside_the_cluster_and_outside_are_allowed(address: str) -> None:
     assert Addresses(Settings(), [API_SERVER]).allows("rest.lake.svc.cluster.local", address)
 
@@ -64,6 +73,15 @@ def test_catalogs_inside_the_cluster_and_outside_are_allowed(address: str) -> No
         ((), ("10.0.0.0/8",), "lake.corp.example", "11.1.1.1", True),
         ((), ("lake.*",), "lake.corp.example", "11.1.1.1", False),
         ((API_SERVER,), (), "kubernetes.default", API_SERVER, True),
+        (("127.*",), (), "anything", "127.0.0.1", True),
+        (("10.*",), (), "10.evil.example", "169.254.169.254", False),
+        (("10.?.*",), (), "10.1.evil.example", "169.254.169.254", False),
+        (("10.*.example",), (), "10.lake.example", "127.0.0.1", True),
+        (("::*",), (), "x", "::1", True),
+        (("fe80:*",), (), "x", "fe80::1%eth0", True),
+        ((), ("*",), "lake.corp.example", "11.1.1.1", False),
+        ((), ("*.de",), "lake.face.de", "11.1.1.1", False),
+        ((), ("11.*",), "lake.corp.example", "11.1.1.1", False),
     ],
 )
 def test_what_is_allowed_goes_before_what_is_denied_and_both_before_the_rule(
@@ -71,6 +89,12 @@ def test_what_is_allowed_goes_before_what_is_denied_and_both_before_the_rule(
 ) -> None:
     addresses = Addresses(Settings(allow_hosts=allow, deny_hosts=deny), [API_SERVER])
     assert addresses.allows(host, address) is expected
+
+
+def test_the_api_server_is_known_by_its_address_where_its_host_is_a_name() -> None:
+    found = addresses_of_the_api_server({"KUBERNETES_SERVICE_HOST": "localhost"})
+    assert "127.0.0.1" in found
+    assert addresses_of_the_api_server({}) == frozenset()
 
 
 def test_libpq_gets_the_addresses_that_were_checked() -> None:
