@@ -27,6 +27,9 @@ MAX_CATALOGS = 64
 """Catalogs that stay connected, each with a process; pipelines of a namespace with the same
 properties share one."""
 
+CATALOGS_OF_NAMESPACE = 8
+"""Of these, so that one namespace does not fill the memory of all."""
+
 
 @dataclass(frozen=True)
 class Head:
@@ -170,13 +173,16 @@ class HeadReader:
             held = _Held(namespace, catalog, self._readers, self._places)
             self._held[key] = held
         self._held.move_to_end(key)
+        own = [each for each in self._held if each[0] == namespace]
+        if len(own) > CATALOGS_OF_NAMESPACE:
+            self._let_one_go(own, beside=key)
         if len(self._held) > self._max_catalogs:
-            self._let_one_go(beside=key)
+            self._let_one_go(list(self._held), beside=key)
         return held
 
-    def _let_one_go(self, *, beside: tuple[str, str]) -> None:
+    def _let_one_go(self, among: list[tuple[str, str]], *, beside: tuple[str, str]) -> None:
         """Of the namespace that has most, so that it cannot push out the catalogs of others."""
-        idle = [k for k, held in self._held.items() if k != beside and not held.lane.busy]
+        idle = [each for each in among if each != beside and not self._held[each].lane.busy]
         if idle:
             counts = Counter(held.namespace for held in self._held.values())
             # The one that has not been asked for longest stands first.

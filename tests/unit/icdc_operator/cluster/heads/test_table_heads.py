@@ -194,20 +194,22 @@ def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None
     assert used == ["x", "y", "z", "y"]
 
 
-def test_a_namespace_with_many_catalogs_pushes_out_its_own() -> None:
+@pytest.mark.parametrize(("most", "kept"), [(4, 3), (64, heads.CATALOGS_OF_NAMESPACE)])
+def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int) -> None:
     readers = FakeReaders(seven)
 
     async def story() -> None:
-        reader = World(readers, max_catalogs=4).reader()
+        reader = World(readers, max_catalogs=most).reader()
         await reader.read("small", heads.wanted(spec_of("a.b", warehouse="small")))
-        for name in "abcdefgh":
+        for name in "abcdefghij":
             await reader.read("large", heads.wanted(spec_of("a.b", warehouse=name)))
         await reader.read("small", heads.wanted(spec_of("a.b", warehouse="small")))
+        assert len(readers.connections) - readers.closed == 1 + kept
         reader.close()
 
     asyncio.run(story())
     used = [each.properties["warehouse"] for each in readers.connections]
-    assert used == ["small", *"abcdefgh"]
+    assert used == ["small", *"abcdefghij"]
 
 
 def test_a_connection_that_failed_is_made_anew() -> None:
