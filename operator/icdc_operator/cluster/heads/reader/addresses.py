@@ -81,6 +81,15 @@ class Addresses:
         known = any(plain in network for network in REFUSED)
         return not known and str(plain) not in self._api_server
 
+    def names(self, host: str) -> bool:
+        """Tell whether `host` is allowed by its name, whatever it leads to."""
+        name = host.lower().rstrip(".")
+        return any(
+            fnmatch.fnmatchcase(name, pattern.lower())
+            for pattern in self._settings.allow_hosts
+            if pattern == "*" or not _OF_ADDRESSES.fullmatch(pattern.lower())
+        )
+
 
 class Guard:
     """Holds this process to `addresses` from `install` on; nothing takes that back."""
@@ -99,6 +108,17 @@ class Guard:
         """Return the allowed addresses of a name; raises Refused for none, OSError likewise."""
         found = self._getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+    def check_beyond_proxy(self, host: str, port: int) -> None:
+        """Raise Refused where a proxy would be asked for an address that is none to connect to.
+
+        A name that only the proxy can look up has to be allowed as such.
+        """
+        try:
+            self.resolve(host, port)
+        except OSError as error:
+            if not self._addresses.names(host):
+                raise Refused(WHY) from error
 
     def _getaddrinfo(self, host: Any, *args: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else str(host or "")

@@ -36,13 +36,14 @@ def opened(catalog: PyCatalog, settings: Settings, guard: Guard) -> OpenCatalog:
         _require_own_keys(catalog, settings)
         if catalog.kind is Kind.SQL:
             return Jdbc(catalog, settings, guard)
+        if catalog.kind is Kind.REST:
+            return Loaded(Rest(catalog.name, guard, catalog.properties))
         loading = _LOADING[catalog.kind](catalog.name, **catalog.properties)
         loading.settings = settings
         return Loaded(loading)
 
 
 _LOADING: dict[Kind, Any] = {
-    Kind.REST: Rest,
     Kind.HIVE: Hive,
     Kind.GLUE: Glue,
     Kind.DYNAMODB: DynamoDb,

@@ -201,6 +201,21 @@ def test_a_redirect_within_the_catalog_is_followed(site: Site) -> None:
     assert site.heads() == {"main": 7}
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "lake.invalid"])
+def test_a_proxy_is_not_asked_for_what_is_not_connected_to(
+    site: Site, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", site.catalog.properties["uri"])
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
+        opened({"type": "rest", "uri": f"http://{host}/"})
+    assert site.catalog.requests == []
+    allowing = Settings(allow_hosts=("127.0.0.1", "*.invalid", "169.254.169.254"))
+    site.catalog.answers = {f"http://{host}/v1/config": site.catalog.answers["/v1/config"]}
+    opened({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
+    assert len(site.catalog.requests) == 1
+
+
 def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> None:
     path = "/v1/namespaces/shop/tables/orders"
     status, answer = site.catalog.answers[path]
