@@ -11,6 +11,7 @@ import support_audit
 import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
+from icdc_operator.cluster.heads.reader.addresses import Refused
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import Settings
 from support_heads import opened
@@ -214,6 +215,24 @@ def test_a_proxy_is_not_asked_for_what_is_not_connected_to(
     site.catalog.answers = {f"http://{host}/v1/config": site.catalog.answers["/v1/config"]}
     opened({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
     assert len(site.catalog.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("location", "properties"),
+    [
+        ("s3://b/m", {"s3.endpoint": "http://169.254.169.254", "s3.anonymous": "true"}),
+        ("s3://169/m", {"s3.endpoint": "http://lake.invalid", "s3.anonymous": "true"}),
+        ("gs://b/m", {"gcs.service.host": "http://169.254.169.254", "gcs.oauth2.token": "t"}),
+    ],
+)
+def test_a_proxy_is_not_asked_for_files_where_nothing_is_connected_to(
+    site: Site, location: str, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", site.catalog.properties["uri"])
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pytest.raises(Refused):
+        read({**properties, "s3.region": "r"}, location, Settings())
+    assert site.catalog.requests == []
 
 
 def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> None:
