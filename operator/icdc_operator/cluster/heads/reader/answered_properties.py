@@ -41,5 +41,7 @@ def may_lead_to(source: str, target: str) -> bool:
 
 
 def _origin(uri: str) -> tuple[str, str | None, int | None]:
+    if "\\" in uri:  # where a server's name ends before it is a matter of taste
+        raise ValueError("an address of the catalog has a backslash")
     address = urlsplit(uri)
     return address.scheme, address.hostname, address.port or _PORTS.get(address.scheme)

@@ -161,6 +161,12 @@ def test_a_catalog_does_not_move_its_readers_to_another_server(site: Site, what:
     assert isinstance(found, expected)
 
 
+def test_an_address_that_libraries_read_differently_moves_no_reader(site: Site) -> None:
+    own = site.catalog.properties["uri"].removeprefix("http://")
+    site.answers("overrides", {"uri": f"{site.elsewhere}\\@{own}"})
+    assert isinstance(site.heads(), SourceUnavailable)
+
+
 @pytest.mark.parametrize("key", ["prefix", "namespace-separator", "uri"])
 @pytest.mark.parametrize("value", [7, None, {"a": "b"}, ["a"], {"a": {"b": "c"}}])
 def test_values_that_are_no_text_end_as_unreadable(site: Site, key: str, value: object) -> None:
