@@ -15,7 +15,8 @@ from icdc_spark.iceberg.time_outs import with_time_outs
 
 REDACTED = (
     r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
-    r"|api[.-]?key|connection[.-]string|authorization|credential"
+    r"|api[.-]?key|private[.-]?key|encryption[.-]?key|[.]sas[.]|connection[.-]string"
+    r"|authorization|credential"
 )
 """Spark's own expression, and what it misses."""
 

@@ -119,7 +119,8 @@ def _tell(
     text: Callable[[Mapping[str, Any]], str],
 ) -> int:
     if isinstance(answer, Failure):
-        sys.stderr.write(f"icdc: {answer.failure_class.value}: {answer.message}\n")
+        said = tables.printable(answer.message)
+        sys.stderr.write(f"icdc: {answer.failure_class.value}: {said}\n")
         return exits.of_failure(answer)
     if arguments.output == Output.TEXT:
         sys.stdout.write(text(answer) + "\n")

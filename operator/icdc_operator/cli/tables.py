@@ -1,5 +1,6 @@
 """Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ _VERIFY_HEAD = (
 _LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
 _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def status_table(tables: Iterable[TableStatus]) -> str:
@@ -96,6 +98,11 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def printable(text: str) -> str:
+    """The text without what a terminal would act on: whoever runs a driver chooses what it says."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def duration(seconds: int) -> str:
     """As kubectl writes ages: the two greatest units."""
     if seconds < 2 * _MINUTE:
@@ -140,11 +147,11 @@ def _verify_row(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _message(table: Mapping[str, Any]) -> str:
     reason, message = table.get("reason"), table.get("message")
-    return ": ".join(str(part) for part in (reason, message) if part)
+    return printable(": ".join(str(part) for part in (reason, message) if part))
 
 
 def _cell(value: object) -> str:
-    return NONE if value is None or value == "" else str(value)
+    return NONE if value is None or value == "" else printable(str(value))
 
 
 def _bytes(value: object) -> str:

@@ -148,8 +148,10 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     lose_index(clean_indices)
     proxy.clear()
     aliases = [str(entry["index"]) for entry in entries]
-    # Every table that has its turn comes to here, and waits; the others have begun nothing.
-    holds = [proxy.hold("_bulk") for _ in range(MAX_TABLES_AT_ONCE)]
+    # Every table that has its turn comes to here, where it records its export, and waits; the
+    # others have begun nothing.
+    recorded = r"^/icdc-state/_doc/many\d+\?if_seq_no"
+    holds = [proxy.hold(recorded, method="PUT") for _ in range(MAX_TABLES_AT_ONCE)]
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.run)
         for held in holds:

@@ -117,9 +117,9 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         proxy.credentials = (USER, "second")
         secrets.put("search", password="second")
         held.release()
+        until(lambda: 401 in {each.status for each in proxy.requests()}, "it is refused")
         until(indexed(clean_indices, 2), "the batch is written", seconds=SOON)
         until(lambda: status().snapshots_behind == 0, "it is applied", seconds=SOON)
-        assert 401 in {each.status for each in proxy.requests()}
         assert status().reason is None
 
 

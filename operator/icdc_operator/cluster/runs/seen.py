@@ -23,6 +23,8 @@ from icdc_operator.core import deletion
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
 
+_EPOCH_DIGITS = 18
+
 
 @dataclass(frozen=True)
 class Found:
@@ -184,7 +186,8 @@ def _run_name(pod: Resource) -> str:
 
 def _epoch(resource: Resource) -> int | None:
     text = _annotations(resource).get(ANNOTATION_EPOCH, "")
-    return int(text) if text.isdecimal() else None
+    # Anybody who may make pods may write it: no number is that long.
+    return int(text) if text.isdecimal() and len(text) <= _EPOCH_DIGITS else None
 
 
 def _run_id(resource: Resource) -> str:

@@ -135,6 +135,12 @@ def test_attempts_of_one_name_are_told_apart_by_their_epoch() -> None:
     assert {(run.epoch, run.writer_alive) for run in runs} == {(EPOCH, False), (999, True)}
 
 
+def test_a_pod_with_an_epoch_that_is_no_number_of_ours_stops_nobody() -> None:
+    strange = driver_pod("Running", state=running())
+    strange["metadata"]["annotations"]["icebergcdc.dev/epoch"] = "9" * 5000
+    assert only_run(spark_application("RUNNING"), strange).writer_alive
+
+
 def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
     pod = driver_pod("Running", state=running())
     pod["metadata"]["annotations"] = {}
