@@ -250,8 +250,7 @@ def _closed(
         key=f"{observed.namespace}/{observed.name}",
     )
     # A deletion is never given up before its time-out.
-    delay = float(observed.spec.retry.max_seconds) if deletes else None
-    delay = delay if verdict.delay is None else verdict.delay
+    delay = deletion.delay(verdict.delay, observed.spec) if deletes else verdict.delay
     wait = None if delay is None else now + timedelta(seconds=delay)
     failures = known.consecutive_failures + (1 if verdict.counted else 0)
     return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
