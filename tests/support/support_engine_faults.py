@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +124,8 @@ def main(folder: str, names: Sequence[str]) -> None:
         "spark.local.dir": folder,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        # The last of several attempts may meet an executor that the first has already ended.
+        "spark.task.maxFailures": "1",
     }
     builder: Any = SparkSession.builder.master(master).appName("losses")
     for key, value in conf.items():
@@ -136,7 +139,21 @@ def main(folder: str, names: Sequence[str]) -> None:
             found = translated("shop.orders", error)
             told = Told(name, type(found).__name__, found.retryable, found.message)
             sys.stdout.write(json.dumps(told) + "\n")
+        _await_executor(spark)
     spark.stop()
+
+
+def _await_executor(spark: SparkSession) -> None:
+    # The executor that the loss has ended may still be offered tasks, and refuses them.
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            spark.range(1).collect()
+        except FOREIGN_ERRORS:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 if __name__ == "__main__":

@@ -76,6 +76,8 @@ _SIGNS = (
             r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed|BlockFetchException"
             r"|has failed the maximum allowable number of times|Failed to get broadcast_"
             r"|Max number of executor failures|Could not execute broadcast in"
+            # An executor that is ending refuses the task, and all of its attempts within moments.
+            r"|RejectedExecutionException"
         ),
         NodeLost,
         "executors, or the shuffle data that they held, were lost; it is retried",

@@ -95,6 +95,12 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
     ),
     (f"{LOST}java.nio.file.NoSuchFileException: {BLOCKS}/11/temp_local_9f2b", NodeLost),
     (
+        f"{LOST}java.util.concurrent.RejectedExecutionException: Task org.apache.spark.executor."
+        "Executor$TaskRunner@5f1a7c rejected from java.util.concurrent.ThreadPoolExecutor@3b1e "
+        "[Shutting down, pool size = 1, active threads = 1]",
+        NodeLost,
+    ),
+    (
         "[BROADCAST] Could not execute broadcast in 300 secs. java.util.concurrent."
         "TimeoutException: Futures timed out after [300 seconds]",
         NodeLost,
