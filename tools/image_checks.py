@@ -35,8 +35,8 @@ _MODULES = {
     "spark": (
         "botocore.session",
         "icdc_spark.container.commands",
-        "icdc_spark.main",
-        "icdc_spark.worker_daemon",
+        "icdc_spark.process.main",
+        "icdc_spark.process.worker_daemon",
     ),
 }
 _EMPTY = {

@@ -3,7 +3,7 @@
 import sys
 
 from icdc_spark.container import ending
-from icdc_spark.main import main
+from icdc_spark.process.main import main
 
 if __name__ == "__main__":
     code = main()

@@ -20,8 +20,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icdc_spark.diff.changes import Strategy, choose
-from icdc_spark.diff.plan import ChangePlan
+from icdc_spark.diff.change_plan import ChangePlan
+from icdc_spark.diff.strategies import Strategy, choose
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
 from support_changelog_ranges import compaction, ten_commits, two_commits, upserts

@@ -21,7 +21,7 @@ from typing import Any
 
 import support_oracle as oracle
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, session
 from support_harness import Harness

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, Range, Ways, session
 from support_changelog_ranges import two_commits

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
-from icdc_spark.iceberg.changed_files import Sides
-from icdc_spark.iceberg.planning import list_files
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg.changes.changed_files import Sides
+from icdc_spark.iceberg.scan.planning import list_files
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_bench_machine import machine
 from support_bench_spark import bench_session
 from support_planning_tables import Case, ManyFiles

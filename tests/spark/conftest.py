@@ -19,7 +19,7 @@ from icdc_operator.embedded.jars import jar_set
 from icdc_operator.embedded.jdk import find_spark_jdk
 from icdc_operator.embedded.lake import QUICK_START
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.session import APPLICATION_CONF
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from support_faultproxy import FaultProxy
 from support_lake import CATALOG, Lake
 from support_spark_conf import UNCOMPILED

@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
 from icdc_operator.embedded import jars, jdk, lake
-from icdc_spark import lakeshell
-from icdc_spark import session as sessions
-from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm import session as sessions
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.process import lakeshell
 from support_kube_process import with_parent
 
 _SECONDS = 180.0

@@ -18,16 +18,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import defaults
-from icdc_spark.diff.changes import Strategy, changes
-from icdc_spark.diff.lineage import LAST_UPDATED
-from icdc_spark.diff.plan import ChangePlan, planner
+from icdc_spark.diff.change_plan import ChangePlan, planner
+from icdc_spark.diff.lineage_changes import LAST_UPDATED
+from icdc_spark.diff.row_sets import read_sides
 from icdc_spark.diff.rows import print_of, values, whole
-from icdc_spark.diff.sides import read_sides
+from icdc_spark.diff.strategies import Strategy, changes
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
-from icdc_spark.iceberg.planning import FileGroup
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
+from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.session import APPLICATION_CONF
 from support_bench_spark import bench_session, stages
 from support_native_floor import changed_lines
 from support_process_cpu import cpu_seconds

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_changelog_bench import CATALOG, Range
 from support_java_files import described, int_array
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ

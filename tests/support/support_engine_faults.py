@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icdc_operator.embedded.jdk import find_spark_jdk
 from icdc_operator.embedded.lake import QUICK_START
-from icdc_spark.iceberg.errors import FOREIGN_ERRORS, translated
+from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
 from support_spark_conf import UNCOMPILED
 
 SECONDS = 240

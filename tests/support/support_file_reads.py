@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.bridge import Bridge
+from icdc_spark.iceberg.jvm.bridge import Bridge
 
 
 def bytes_read(session: SparkSession) -> int:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_java_files import constant, int_array
 
 Row = Mapping[str, Any]

@@ -15,7 +15,7 @@ from icdc_api.job import RunMode, RunReport, RunRequest
 from icdc_api.spec import Pipeline
 from icdc_api.status import PipelineStatus, TableStatus
 from icdc_operator.core import resyncs
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_lake import CATALOG
 
 _EPOCHS = itertools.count(1)

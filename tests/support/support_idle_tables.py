@@ -17,13 +17,13 @@ from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import OfOwnProcess
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader
 from icdc_operator.cluster.metrics import Metrics
-from icdc_spark import session as sessions
-from icdc_spark.context import TableContext
-from icdc_spark.opensearch.connection import from_spec
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.progress import Reporter
-from icdc_spark.steps import StepKind
-from icdc_spark.table_run import TableRun
+from icdc_spark.iceberg.jvm import session as sessions
+from icdc_spark.opensearch.client.connection import from_spec
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.replication.context import TableContext
+from icdc_spark.replication.table_run import TableRun
+from icdc_spark.reporting.reporter import Reporter
 from support_fake_api import FakeServer
 from support_head_lake import NAME, HeadLake
 from support_heads import ON_LOOPBACK

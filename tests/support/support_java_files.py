@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.table.tables import IcebergTable
 
 
 def int_array(bridge: Bridge, values: Sequence[int]) -> Any:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_spark.diff.changes import Strategy, changes, choose, export_lines
-from icdc_spark.diff.lines import LineCounts, Lines
-from icdc_spark.diff.plan import ChangePlan, plan_export, planner
+from icdc_spark.diff.change_plan import ChangePlan, plan_export, planner
+from icdc_spark.diff.operation_lines import LineCounts, Lines
+from icdc_spark.diff.strategies import Strategy, changes, choose, export_lines
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
-from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import Reader
 

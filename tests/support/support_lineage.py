@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from icdc_spark.diff.changes import Strategy
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.diff.strategies import Strategy
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_lake import Batch, Lake
 
 TOLD, LEFT, NOT_TRIED = [True], [False], list[bool]()

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_spark.session import APPLICATION_CONF
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from support_bench_spark import stages
 from support_process_cpu import tree
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from icdc_spark.iceberg.planning import list_files
+from icdc_spark.iceberg.scan.planning import list_files
 from support_metadata_table import MetadataTable
 
 BRANCH = "side"

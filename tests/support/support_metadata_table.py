@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_java_files import int_array
 
 _ICEBERG = "org.apache.iceberg."

@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from icdc_spark import changelog
-from icdc_spark.context import TableContext
-from icdc_spark.iceberg import tags
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.table_run import TableRun
+from icdc_spark.iceberg.table import tags
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.replication import changelog
+from icdc_spark.replication.context import TableContext
+from icdc_spark.replication.table_run import TableRun
 
 _PHASES = (
     (TableRun, "look", "look"),

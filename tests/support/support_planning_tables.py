@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_metadata_table import MetadataTable
 
 _ICEBERG = "org.apache.iceberg."

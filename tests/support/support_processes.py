@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from icdc_spark.session import APPLICATION_CONF
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 
 PROC = Path("/proc")
 

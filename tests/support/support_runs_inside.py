@@ -20,7 +20,7 @@ from icdc_operator.local.application import Application as Launched
 from icdc_operator.local.runner import LocalRunner, Update
 from icdc_operator.local.runs import LocalRuns
 from icdc_operator.local.state_dir import StateDir
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_harness import Harness
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.bridge import Bridge
+from icdc_spark.iceberg.jvm.bridge import Bridge
 from support_lake import Lake
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from icdc_api.errors import IcdcError
-from icdc_spark.opensearch.bulk import BulkTarget, write_batches
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.indices import Ownership
-from icdc_spark.opensearch.refusals import finish_refused
-from icdc_spark.opensearch.result import PartitionResult
-from icdc_spark.state import base_version
+from icdc_spark.opensearch.bulk.partition_writer import BulkTarget, write_batches
+from icdc_spark.opensearch.bulk.refusals import finish_refused
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.indices import Ownership
+from icdc_spark.protocol.state_document import base_version
 
 OWNER = Ownership(pipeline="default/shop", alias="orders")
 MAPPING: dict[str, object] = {

@@ -1,6 +1,6 @@
 """State documents at every point of their life, for tests."""
 
-from icdc_spark.state import (
+from icdc_spark.protocol.state_document import (
     Applied,
     Intent,
     IntentKind,

@@ -3,8 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from icdc_spark.state import Applied, Intent, IntentKind, Owner, Source, StateDocument
-from icdc_spark.steps import Policies, Step, StepKind, View
+from icdc_spark.protocol.next_step import Policies, Step, StepKind, View
+from icdc_spark.protocol.state_document import (
+    Applied,
+    Intent,
+    IntentKind,
+    Owner,
+    Source,
+    StateDocument,
+)
 
 NOW = "2026-03-01T10:00:00Z"
 REBUILDING = Policies(

@@ -87,7 +87,7 @@ class Lake:
             "spark.sql.shuffle.partitions": "2",
             "spark.local.dir": str(self._folder / "spark"),
         }
-        command = [sys.executable, "-m", "icdc_spark.lakeshell", "--catalog", self.catalog]
+        command = [sys.executable, "-m", "icdc_spark.process.lakeshell", "--catalog", self.catalog]
         for key, value in self.properties.items():
             command += ["--property", f"{key}={value}"]
         for key, value in conf.items():

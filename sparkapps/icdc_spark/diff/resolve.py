@@ -7,11 +7,11 @@ to have such keys, and for keys whose first write met something unexpected, the 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.lines import DELETED, UPDATED, Lines, to_lines, with_expect
+from icdc_spark.diff.operation_lines import DELETED, UPDATED, Lines, to_lines, with_expect
+from icdc_spark.diff.row_sets import winners
 from icdc_spark.diff.rows import ID, metadata_of, whole
-from icdc_spark.diff.sides import winners
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.errors import source_errors
+from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.readers.reader import Reader
 
 _WANTED = "wanted_id"

@@ -13,8 +13,8 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.fingerprint import fingerprint
 from icdc_spark.documents.ids import cell, document_id, joined
 from icdc_spark.documents.serialise import Cells, document, non_finite
-from icdc_spark.iceberg.errors import filter_errors
-from icdc_spark.iceberg.row_conditions import check_condition
+from icdc_spark.iceberg.jvm.errors import filter_errors
+from icdc_spark.iceberg.jvm.row_conditions import check_condition
 from icdc_spark.readers.reader import Reader
 
 ID, FINGERPRINT = "id", "fingerprint"

@@ -15,12 +15,12 @@ from pyspark.sql import types as T  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.schema import parse_schema
-from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.iceberg.file_tasks import FileTask, file_tasks
-from icdc_spark.iceberg.planning import FileGroup
-from icdc_spark.iceberg.shapes import shape_of
-from icdc_spark.iceberg.staging import METADATA_TYPES
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.scan.file_tasks import FileTask, file_tasks
+from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.snapshot_schema import shape_of
+from icdc_spark.iceberg.table.staging import METADATA_TYPES
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
 from icdc_spark.readers.parquet_files import Columns, read_file
 from icdc_spark.readers.reader import SnapshotReader

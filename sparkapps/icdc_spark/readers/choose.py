@@ -9,7 +9,7 @@ from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.forms import READ_AS_TEXT, holds
 from icdc_spark.documents.schema import Field, Primitive, Schema
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.reader import Reader
 from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
 

@@ -20,7 +20,7 @@ from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.types import IcebergType, StructType
 
-from icdc_spark.iceberg.file_tasks import DeleteFile, FileTask
+from icdc_spark.iceberg.scan.file_tasks import DeleteFile, FileTask
 from icdc_spark.readers.cells import project_rows
 
 FORMATS = frozenset({"parquet", "puffin"})

@@ -16,7 +16,7 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 
-from icdc_spark.iceberg.file_tasks import DeleteFile, FileTask
+from icdc_spark.iceberg.scan.file_tasks import DeleteFile, FileTask
 from icdc_spark.readers.cells import project_rows
 from icdc_spark.readers.deletions import STREAM_BYTES, Decoded, Deletions, Marks
 
@@ -31,7 +31,7 @@ _FORMAT_VERSION: Literal[3] = 3
 
 
 class NoFieldIdsError(Exception):
-    """A file's columns cannot be known; the name is what `iceberg.file_words` looks for."""
+    """A file's columns cannot be known; the name is what `iceberg.jvm.file_errors` looks for."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
-from icdc_spark.iceberg.bounds import spread
-from icdc_spark.iceberg.damaged_files import damage, suspects
-from icdc_spark.iceberg.errors import FOREIGN_ERRORS, translated
-from icdc_spark.iceberg.planning import FileGroup, list_files
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
+from icdc_spark.iceberg.scan.column_bounds import spread
+from icdc_spark.iceberg.scan.damaged_files import damage, suspects
+from icdc_spark.iceberg.scan.planning import FileGroup, list_files
+from icdc_spark.iceberg.table.tables import IcebergTable
 
 
 class Reader(Protocol):

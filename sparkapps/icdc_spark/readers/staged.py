@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.iceberg.errors import source_errors
-from icdc_spark.iceberg.file_tasks import equality_ids
-from icdc_spark.iceberg.planning import FileGroup
-from icdc_spark.iceberg.staging import Staging
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.scan.file_tasks import equality_ids
+from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.staging import Staging
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.reader import SnapshotReader
 
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})

@@ -10,7 +10,7 @@ from kubernetes.config import load_kube_config
 
 import support_rules
 from icdc_api import report_text
-from icdc_spark.pod_api import OwnPod
+from icdc_spark.reporting.pod_api import OwnPod
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines
 

@@ -18,7 +18,7 @@ NEEDED = "spark.sql.constraintPropagation.enabled"
 """What the application sets, whatever a pipeline says."""
 ASK = f"""
 import json
-from icdc_spark.session import application_session
+from icdc_spark.iceberg.jvm.session import application_session
 session = application_session("properties")
 beans = session._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 collectors = [str(each.getName()) for each in beans]

@@ -32,7 +32,7 @@ OF_THE_APPLICATION = {
 # Prints the pages, the answers of the API and the event log, one JSON string for each.
 ASK = """
 import json, pathlib, sys, urllib.request
-from icdc_spark.session import application_session, table_session
+from icdc_spark.iceberg.jvm.session import application_session, table_session
 warehouse, events, properties = sys.argv[1], pathlib.Path(sys.argv[2]), json.loads(sys.argv[3])
 application = application_session("redaction")
 properties = {**properties, "type": "hadoop", "warehouse": warehouse}

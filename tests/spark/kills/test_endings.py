@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.status import TableState
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_kills import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot

@@ -12,7 +12,7 @@ import support_oracle as oracle
 from icdc_api.errors import FailureClass, Fenced
 from icdc_api.job import RunReport
 from icdc_api.status import TableReason
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_faults import Hold
 from support_harness import Harness

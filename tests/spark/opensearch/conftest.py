@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 import support_sink
-from icdc_spark.opensearch import indices
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.stores import indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import AliasTaken, Fenced, TargetInvalid, TargetUnavailable
-from icdc_spark.opensearch import aliases, indices
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.stores import aliases, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from support_faultproxy import FaultProxy
 from support_opensearch import call
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 import support_sink as sink
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.result import PartitionResult
-from icdc_spark.state import base_version
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.protocol.state_document import base_version
 from support_faultproxy import FaultProxy
 from support_faults import (
     Action,

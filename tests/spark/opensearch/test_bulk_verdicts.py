@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 import support_sink as sink
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Client
-from icdc_spark.opensearch.indices import PhysicalIndex
-from icdc_spark.opensearch.result import PartitionResult
-from icdc_spark.state import FIXUP_OFFSET, base_version
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
+from icdc_spark.protocol.state_document import FIXUP_OFFSET, base_version
 from support_opensearch import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]

@@ -7,9 +7,9 @@ import pytest
 
 import support_sink as sink
 from icdc_api.sink import DeadLetterPolicy
-from icdc_spark.opensearch import dead_letters, indices
-from icdc_spark.opensearch.connection import Client
-from icdc_spark.state import base_version
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.protocol.state_document import base_version
 from support_faultproxy import FaultProxy
 from support_faults import Status
 from support_opensearch import documents

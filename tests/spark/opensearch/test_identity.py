@@ -10,9 +10,9 @@ import pytest
 import support_sink as sink
 from icdc_api.errors import Gap, TargetReadOnly, TargetUnavailable
 from icdc_operator.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.opensearch import identity, indices
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.opensearch.indices import PhysicalIndex
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from support_opensearch import call
 from support_restoring import empty_shard, restore, take_snapshot, wait_until_green
 

@@ -6,10 +6,10 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import AliasTaken, MappingInvalid, TargetReadOnly, TargetUnavailable
-from icdc_spark.opensearch import aliases, identity, indices
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.opensearch.indices import Ownership, PhysicalIndex
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.stores import aliases, identity, indices
+from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex
 from support_faultproxy import FaultProxy
 from support_faults import Action, HalfAnswer, Reset, Status
 from support_opensearch import call

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import support_sink as sink
-from icdc_spark.opensearch.connection import Client
+from icdc_spark.opensearch.client.connection import Client
 from support_faultproxy import FaultProxy
 from support_faults import Rewrite
 from support_opensearch import call, documents

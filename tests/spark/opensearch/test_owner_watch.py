@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import support_sink as sink
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.result import PartitionResult
-from icdc_spark.opensearch.state_store import StateStore, Stored
-from icdc_spark.opensearch.target import OWNER_SECONDS
-from icdc_spark.state import Owner, Source, StateDocument
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.state_store import StateStore, Stored
+from icdc_spark.protocol.state_document import Owner, Source, StateDocument
 from support_faultproxy import FaultProxy
 from support_faults import Status
 from support_opensearch import documents

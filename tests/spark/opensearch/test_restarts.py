@@ -4,11 +4,11 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch import identity, indices
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Connection, client
-from icdc_spark.opensearch.indices import PhysicalIndex
-from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
+from icdc_spark.opensearch.stores.state_store import StateStore
 from support_faultproxy import FaultProxy
 from support_faults import ItemErrors, Status
 from support_opensearch import documents

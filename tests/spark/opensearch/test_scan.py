@@ -7,10 +7,11 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch import dead_letters, indices, scan
-from icdc_spark.opensearch.bulk import write_batches
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.state import base_version
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
+from icdc_spark.opensearch.client import scan
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.protocol.state_document import base_version
 from support_faultproxy import FaultProxy
 from support_faults import Rewrite
 from support_opensearch import call

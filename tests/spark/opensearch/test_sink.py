@@ -5,13 +5,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import support_sink as sink
 from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
-from icdc_spark.opensearch import indices, scan
-from icdc_spark.opensearch import sink as spark_sink
-from icdc_spark.opensearch.connection import Client
-from icdc_spark.opensearch.indices import PhysicalIndex
-from icdc_spark.opensearch.sink import BatchResult
-from icdc_spark.opensearch.target import BulkTarget
-from icdc_spark.state import base_version
+from icdc_spark.opensearch.bulk import sink as spark_sink
+from icdc_spark.opensearch.bulk.sink import BatchResult
+from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.client import scan
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.stores import indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
+from icdc_spark.protocol.state_document import base_version
 from support_opensearch import call, documents
 
 pytestmark = pytest.mark.spark

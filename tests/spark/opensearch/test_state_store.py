@@ -7,9 +7,9 @@ import pytest
 
 from icdc_api.errors import AliasTaken, Fenced, StateCorrupt
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.state import Intent, IntentKind, Owner, Source, StateDocument
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, Source, StateDocument
 from support_faultproxy import FaultProxy
 from support_faults import Reset, Rewrite, Status
 from support_opensearch import call

@@ -8,11 +8,11 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch import indices
-from icdc_spark.opensearch.connection import Client, Connection, client
-from icdc_spark.opensearch.http import GUARD
-from icdc_spark.opensearch.indices import PhysicalIndex
-from icdc_spark.opensearch.tasks import opaque_id, wait_until_quiet
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.http import GUARD
+from icdc_spark.opensearch.client.tasks import opaque_id, wait_until_quiet
+from icdc_spark.opensearch.stores import indices
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from support_faultproxy import FaultProxy
 from support_faults import Reset, Rewrite, Status
 

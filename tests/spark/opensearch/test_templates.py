@@ -8,10 +8,10 @@ import pytest
 import support_sink as sink
 from icdc_api.errors import TargetInvalid
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.opensearch import aliases, dead_letters, indices
-from icdc_spark.opensearch.connection import Client, Connection
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.state import Owner, Source, StateDocument
+from icdc_spark.opensearch.client.connection import Client, Connection
+from icdc_spark.opensearch.stores import aliases, dead_letters, indices
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.state_document import Owner, Source, StateDocument
 from support_opensearch import call, documents
 
 pytestmark = pytest.mark.spark

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunMode, RunReport
-from icdc_spark.application import Application
-from icdc_spark.opensearch import dead_letters, indices
-from icdc_spark.opensearch.connection import Connection, client
-from icdc_spark.opensearch.indices import Ownership
+from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.opensearch.stores.indices import Ownership
+from icdc_spark.process.application import Application
 from support_harness import Harness
 from support_lake import Lake
 from support_opensearch import call

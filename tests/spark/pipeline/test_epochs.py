@@ -17,9 +17,9 @@ from icdc_api.job import RunMode
 from icdc_operator.local import resource
 from icdc_operator.local.runner import LocalRunner
 from icdc_operator.local.state_dir import StateDir
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.state import Owner
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.state_document import Owner
 from support_harness import Harness
 from support_lake import Lake
 from support_runs_inside import Pipeline, RunsBeside

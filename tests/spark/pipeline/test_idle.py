@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import support_oracle as oracle
 from icdc_api.job import RunReport
 from icdc_api.status import TableState
-from icdc_spark.application import MAX_TABLES_AT_ONCE, Application
+from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
 from support_faultproxy import FaultProxy
 from support_file_reads import bytes_read
 from support_harness import Harness

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.application import MAX_TABLES_AT_ONCE
+from icdc_spark.process.application import MAX_TABLES_AT_ONCE
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

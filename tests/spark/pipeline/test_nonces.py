@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.conditions import ConditionType
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.state_store import StateStore
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.state_store import StateStore
 from support_harness import Harness
 from support_lake import Lake
 from support_runs_inside import Pipeline

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_events import FILL, FILLED, FOUR, INSERT_FOUR
 from support_schemas import fields_json
 from support_stories import Stage, Step, Story, put, rows

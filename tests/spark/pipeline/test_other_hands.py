@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import support_oracle as oracle
 from icdc_api.job import RunMode, RunReport
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_faults import Status
 from support_harness import Harness

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.job import RunMode
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.state import Intent, IntentKind
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.state_document import Intent, IntentKind
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

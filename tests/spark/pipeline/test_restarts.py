@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import support_oracle as oracle
 from icdc_api.job import RunReport
 from icdc_api.status import TableStatus
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

@@ -11,7 +11,7 @@ from icdc_api.job import RunMode
 from icdc_api.status import PipelineStatus
 from icdc_operator.cli import exits
 from icdc_operator.cli.exits import Exit
-from icdc_spark.application import Application
+from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

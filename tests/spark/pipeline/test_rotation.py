@@ -14,8 +14,8 @@ import support_catalog_service
 import support_oracle as oracle
 from icdc_api.job import RunReport
 from icdc_api.status import TableStatus
-from icdc_spark.application import Application
-from icdc_spark.following import STALLED_RECHECK_SECONDS
+from icdc_spark.process.application import Application
+from icdc_spark.process.following import STALLED_RECHECK_SECONDS
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 import support_oracle as oracle
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport
-from icdc_spark.application import MAX_TABLES_AT_ONCE, Application
-from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.session import table_session
+from icdc_spark.iceberg.jvm.session import table_session
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
 from support_harness import Harness
 from support_lake import Lake
 from support_silent_server import SilentServer

@@ -13,15 +13,15 @@ import support_oracle as oracle
 from icdc_api.errors import TargetUnavailable
 from icdc_api.spec import Pipeline
 from icdc_api.status import TableStatus
-from icdc_spark import session as sessions
-from icdc_spark.context import TableContext
-from icdc_spark.opensearch.connection import from_spec
-from icdc_spark.opensearch.state_store import StateStore
-from icdc_spark.opensearch.target import OWNER_SECONDS
-from icdc_spark.opensearch.tasks import opaque_id
-from icdc_spark.progress import Reporter
-from icdc_spark.steps import StepKind
-from icdc_spark.table_run import TableRun
+from icdc_spark.iceberg.jvm import session as sessions
+from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
+from icdc_spark.opensearch.client.connection import from_spec
+from icdc_spark.opensearch.client.tasks import opaque_id
+from icdc_spark.opensearch.stores.state_store import StateStore
+from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.replication.context import TableContext
+from icdc_spark.replication.table_run import TableRun
+from icdc_spark.reporting.reporter import Reporter
 from support_faultproxy import FaultProxy
 from support_faults import Status
 from support_harness import Harness

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_generics import JavaWriter
 from support_schemas import fields_json
 from support_stories import MOR2, MOR3, Document, Stage, Step, Story, gone, put

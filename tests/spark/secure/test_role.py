@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import Gap
 from icdc_api.job import RunMode, RunReport
-from icdc_spark.opensearch import answers
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.http import BulkEndpoint
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.http import BulkEndpoint
+from icdc_spark.opensearch.wire import responses
 from support_harness import Harness
 from support_lake import Lake
 from support_secure_opensearch import SecureNode
@@ -255,4 +255,4 @@ def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(s
     answer = endpoint.send("orders-000001", b'{"index":{"_id":"1"}}\n{}\n')
     endpoint.close()
     with pytest.raises(Gap, match="is an alias now"):
-        answers.read(answer.text, 1)
+        responses.read(answer.text, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_spark.diff import bitmaps
+from icdc_spark.diff import key_bitmaps
 from support_spark_conf import UNCOMPILED
 
 _INTERPRETED = {**UNCOMPILED, "spark.sql.shuffle.partitions": "1"}
@@ -46,12 +46,12 @@ def compiled(spark: SparkSession, interpreted: None) -> Iterator[None]:
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each batch in which bitmaps were tried whether they told what differs."""
-    compare, told = bitmaps.compare, list[bool]()
+    compare, told = key_bitmaps.compare, list[bool]()
 
-    def noted(*arguments: Any, **more: Any) -> bitmaps.Compared | None:
+    def noted(*arguments: Any, **more: Any) -> key_bitmaps.Compared | None:
         compared = compare(*arguments, **more)
         told.append(compared is not None)
         return compared
 
-    monkeypatch.setattr(bitmaps, "compare", noted)
+    monkeypatch.setattr(key_bitmaps, "compare", noted)
     return told

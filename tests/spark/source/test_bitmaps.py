@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.diff import bitmaps
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff import key_bitmaps
+from icdc_spark.diff.strategies import Strategy
 from support_lake import Batch, Lake
 from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled, put_back
 
@@ -19,7 +19,7 @@ FAR = 1 << 63
 def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
     """The same without bitmaps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bitmaps, "suits", lambda *_: False)
+        patch.setattr(key_bitmaps, "suits", lambda *_: False)
         return by_lineage(lake, name, since, **wishes)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.diff import bitmaps
-from icdc_spark.iceberg.bounds import spread
-from icdc_spark.iceberg.planning import list_files
+from icdc_spark.diff import key_bitmaps
+from icdc_spark.iceberg.scan.column_bounds import spread
+from icdc_spark.iceberg.scan.planning import list_files
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
 
@@ -81,12 +81,12 @@ def test_more_words_than_metadata_promised_are_left_to_others(
 ) -> None:
     name, since = filled(lake, "id int, v string", (f"({key}, 'a')" for key in range(0, 640, 10)))
     lake.sql(f"update lake.{name} set v = 'b' where id > 300")
-    monkeypatch.setattr(bitmaps, "suits", lambda *_: True)
-    monkeypatch.setattr(bitmaps, "MOST_WORDS", 9)
+    monkeypatch.setattr(key_bitmaps, "suits", lambda *_: True)
+    monkeypatch.setattr(key_bitmaps, "MOST_WORDS", 9)
 
     batch = by_lineage(lake, name, since)
     assert tried == LEFT
-    monkeypatch.setattr(bitmaps, "MOST_WORDS", 10)
+    monkeypatch.setattr(key_bitmaps, "MOST_WORDS", 10)
     assert by_lineage(lake, name, since) == batch
     assert tried == [*LEFT, *TOLD]
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import DataFileMissing, SourceUnavailable
-from icdc_spark.batches import check_plan
-from icdc_spark.diff.changes import changes
-from icdc_spark.diff.plan import ChangePlan, plan_changes
+from icdc_spark.diff.change_plan import ChangePlan, plan_changes
+from icdc_spark.diff.strategies import changes
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.replication.batches import check_plan
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parsed
 from support_metadata_table import MetadataTable
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import pytest
 
-from icdc_spark.diff import bitmaps
-from icdc_spark.diff.changes import Strategy
-from icdc_spark.diff.plan import plan_export
+from icdc_spark.diff import key_bitmaps
+from icdc_spark.diff.change_plan import plan_export
 from icdc_spark.diff.rows import FINGERPRINT, whole, written_of
+from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from support_lake import Lake, Op
 
@@ -112,7 +112,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
     chosen = cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
-    salted = hashes(bitmaps.mix(["k", "age"], salt=1234567))
+    salted = hashes(key_bitmaps.mix(["k", "age"], salt=1234567))
     assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
 
 

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyspark.sql import SparkSession
 
 import support_oracle
-from icdc_spark.iceberg.tables import SCHEMA_PARSER
+from icdc_spark.iceberg.table.tables import SCHEMA_PARSER
 from support_following import Follower
 from support_head_lake import end_threads
 from support_lake import CATALOG, Lake

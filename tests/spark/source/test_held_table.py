@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 import support_rest_catalog
 from icdc_api.errors import TableNotFound
-from icdc_spark.iceberg import tags
-from icdc_spark.iceberg.held_table import HeldTable
-from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.iceberg.tags import Tag
-from icdc_spark.session import table_session
+from icdc_spark.iceberg.jvm.session import table_session
+from icdc_spark.iceberg.table import tags
+from icdc_spark.iceberg.table.cached_table import HeldTable
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.iceberg.table.tags import Tag
 from support_file_reads import bytes_read
 from support_head_lake import HeadLake
 

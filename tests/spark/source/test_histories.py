@@ -9,7 +9,7 @@ import random
 import pytest
 from pyspark.errors import PySparkException
 
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, applied
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff import rows as diff_rows
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 
 pytestmark = pytest.mark.spark

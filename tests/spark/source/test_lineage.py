@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Bug
-from icdc_spark.diff.changes import Strategy
-from icdc_spark.diff.lineage import BROADCAST_IDS
-from icdc_spark.diff.plan import plan_changes
+from icdc_spark.diff.change_plan import plan_changes
+from icdc_spark.diff.lineage_changes import BROADCAST_IDS
+from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.choose import will_tell_lineage
 from support_generics import JavaWriter
 from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op

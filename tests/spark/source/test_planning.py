@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import DataFileMissing
-from icdc_spark.diff.plan import ChangePlan, compare, plan_changes
-from icdc_spark.iceberg import planning
-from icdc_spark.iceberg.changed_files import Sides, list_changed
-from icdc_spark.iceberg.manifest_index import ManifestIndex
-from icdc_spark.iceberg.manifests import data_entries, manifests_of
-from icdc_spark.iceberg.planning import FileGroup, list_files
-from icdc_spark.iceberg.tables import IcebergTable
+from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
+from icdc_spark.iceberg.changes.changed_files import Sides, list_changed
+from icdc_spark.iceberg.scan import planning
+from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
+from icdc_spark.iceberg.scan.manifests import data_entries, manifests_of
+from icdc_spark.iceberg.scan.planning import FileGroup, list_files
+from icdc_spark.iceberg.table.tables import IcebergTable
 from support_metadata_history import MetadataHistory
 from support_metadata_table import MetadataTable
 

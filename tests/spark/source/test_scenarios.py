@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.diff.changes import Strategy
-from icdc_spark.diff.plan import plan_changes
+from icdc_spark.diff.change_plan import plan_changes
+from icdc_spark.diff.strategies import Strategy
 from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op
 
 pytestmark = pytest.mark.spark

@@ -14,12 +14,12 @@ from icdc_api.errors import (
     NotAppendOnly,
     TableNotFound,
 )
-from icdc_spark.diff.changes import Strategy, changed_ids
-from icdc_spark.diff.plan import plan_changes, plan_export
+from icdc_spark.diff.change_plan import plan_changes, plan_export
 from icdc_spark.diff.resolve import resolve
-from icdc_spark.iceberg import tags
-from icdc_spark.iceberg.tables import IcebergTable
-from icdc_spark.iceberg.tags import Tag
+from icdc_spark.diff.strategies import Strategy, changed_ids
+from icdc_spark.iceberg.table import tags
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.iceberg.table.tags import Tag
 from icdc_spark.readers.choose import open_reader
 from support_lake import (
     COPY_ON_WRITE,

@@ -18,7 +18,7 @@ from histories.history import History
 from histories.playing import STREAM, UPSERTS, play
 from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
 from histories.twins import Chosen, check_twins
-from icdc_spark.iceberg import key_deletes
+from icdc_spark.iceberg.changes import key_deletes
 from support_lake import Lake
 
 pytestmark = pytest.mark.spark

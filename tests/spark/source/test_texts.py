@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import DataFileMissing, FileUnreadable, UnsupportedType
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.staged import StagedReader

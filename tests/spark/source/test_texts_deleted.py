@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from support_generics import JavaWriter, Row
 from support_lake import Lake, Op
 from support_schemas import with_time

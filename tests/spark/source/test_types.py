@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_api.errors import UnsupportedType
 from icdc_operator.cluster.heads.reader.branches import in_file
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from icdc_spark.diff.changes import Strategy
+from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.ids import joined
 from icdc_spark.documents.schema import Field, parse_schema
 from support_heads import ON_LOOPBACK

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from icdc_spark.diff.plan import plan_changes
-from icdc_spark.iceberg import key_deletes
-from icdc_spark.iceberg.bridge import Bridge
+from icdc_spark.diff.change_plan import plan_changes
+from icdc_spark.iceberg.changes import key_deletes
+from icdc_spark.iceberg.jvm.bridge import Bridge
 from support_generics import JavaWriter
 from support_lake import Lake, Op
 from support_schemas import create_from_json, fields_json

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_spark.diff.plan import ChangePlan, plan_changes
-from icdc_spark.iceberg import key_deletes
-from icdc_spark.iceberg.planning import list_files
+from icdc_spark.diff.change_plan import ChangePlan, plan_changes
+from icdc_spark.iceberg.changes import key_deletes
+from icdc_spark.iceberg.scan.planning import list_files
 from support_metadata_table import ROWS, MetadataTable
 
 pytestmark = pytest.mark.spark

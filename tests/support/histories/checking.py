@@ -17,11 +17,11 @@ from pyspark.sql.types import VariantVal
 import support_oracle
 from histories.columns import HISTORY, KEY, Cells, Column, from_json, shown
 from histories.history import History
-from icdc_spark.diff.changes import Strategy, changes, choose
-from icdc_spark.diff.plan import ChangePlan, planner
+from icdc_spark.diff.change_plan import ChangePlan, planner
+from icdc_spark.diff.strategies import Strategy, changes, choose
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
-from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.planning import FileGroup, merged
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.scan.planning import FileGroup, merged
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import SnapshotReader
 from support_lake import VERSION, Batch, Op, other_strategies, parsed

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from histories.columns import HISTORY, KEY, Cells, Column, columns, random_value, since_version
 from histories.files import Files, Lineage, Stored
-from icdc_spark.iceberg.bridge import Bridge
-from icdc_spark.iceberg.tables import MAIN, SCHEMA_PARSER, IcebergTable
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
 from support_lake import CATALOG, MERGE_ON_READ
 from support_schemas import fields_json
 

@@ -13,9 +13,9 @@ import support_oracle
 from histories.checking import KEYS, canonical
 from histories.columns import Cells, Column, shown
 from histories.history import History
-from icdc_spark.diff.changes import changed_ids
-from icdc_spark.diff.plan import planner
+from icdc_spark.diff.change_plan import planner
 from icdc_spark.diff.resolve import resolve
+from icdc_spark.diff.strategies import changed_ids
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
 from support_lake import VERSION, parsed

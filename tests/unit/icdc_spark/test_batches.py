@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.batches import last_that_fits
+from icdc_spark.replication.batches import last_that_fits
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from icdc_spark.diff.changes import FEW_ROWS, ONE_READ_BYTES, Strategy, choose
-from icdc_spark.diff.plan import ChangePlan
-from icdc_spark.iceberg.planning import FileGroup
+from icdc_spark.diff.change_plan import ChangePlan
+from icdc_spark.diff.strategies import FEW_ROWS, ONE_READ_BYTES, Strategy, choose
+from icdc_spark.iceberg.scan.planning import FileGroup
 
 pytestmark = pytest.mark.unit
 

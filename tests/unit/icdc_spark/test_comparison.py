@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.comparison import digest
+from icdc_spark.verification.digests import digest
 
 pytestmark = pytest.mark.unit
 

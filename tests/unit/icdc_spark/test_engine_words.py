@@ -13,8 +13,8 @@ from icdc_api.errors import (
     OutOfMemory,
     SourceUnavailable,
 )
-from icdc_spark.iceberg import engine_words
-from icdc_spark.iceberg.errors import translated
+from icdc_spark.iceberg.jvm import engine_errors
+from icdc_spark.iceberg.jvm.errors import translated
 
 pytestmark = pytest.mark.unit
 
@@ -140,7 +140,7 @@ def test_a_cause_below_others_counts() -> None:
         "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
         "java.io.IOException: No space left on device",
     )
-    found = engine_words.meaning({"SparkException", "IOException"}, "\n".join(chain))
+    found = engine_errors.meaning({"SparkException", "IOException"}, "\n".join(chain))
     assert found is not None
     assert found[0] is DiskFull
 

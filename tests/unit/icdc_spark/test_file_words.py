@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
-from icdc_spark.iceberg.file_words import meaning, told
+from icdc_spark.iceberg.jvm.file_errors import meaning, told
 
 LIST = "s3://lake/t/metadata/snap-1.avro"
 AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file: {LIST}\n"

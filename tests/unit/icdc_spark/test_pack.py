@@ -2,8 +2,8 @@
 
 import pytest
 
-from icdc_spark.diff.plan import pack
-from icdc_spark.iceberg.planning import PlannedFile
+from icdc_spark.diff.change_plan import pack
+from icdc_spark.iceberg.scan.planning import PlannedFile
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ import pytest
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException
 
-from icdc_spark import pod_api
-from icdc_spark.pod_api import OwnPod
+from icdc_spark.reporting import pod_api
+from icdc_spark.reporting.pod_api import OwnPod
 
 pytestmark = pytest.mark.unit
 

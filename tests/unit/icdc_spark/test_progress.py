@@ -7,7 +7,7 @@ import pytest
 from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.status import TableReason, TableState, TableStatus
-from icdc_spark.progress import Reporter, sink_of
+from icdc_spark.reporting.reporter import Reporter, sink_of
 
 pytestmark = pytest.mark.unit
 
@@ -52,7 +52,7 @@ def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
     reporter: Reporter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reporter.table("a.b").set(rows_upserted=7)
-    monkeypatch.setattr("icdc_spark.progress.MIN_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
     reporter.table("a.b").set(rows_upserted=7)
     assert table(path).rows_upserted == 7
 
@@ -105,7 +105,7 @@ def test_a_sink_is_handed_every_report_that_is_written(
     assert sink.offered == [(RunReport.read(path), True)]
     reporter.table("a.b").set(rows_upserted=1)
     assert len(sink.offered) == 1
-    monkeypatch.setattr("icdc_spark.progress.MIN_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("icdc_spark.reporting.reporter.MIN_INTERVAL_SECONDS", 0.0)
     reporter.table("a.b").set(rows_upserted=2)
     assert sink.offered[1:] == [(RunReport.read(path), False)]
     reporter.flush()
@@ -134,7 +134,7 @@ def test_a_run_that_ends_with_its_starter_does_not_speak_for_the_pod_it_is_in(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = Sink()
-    monkeypatch.setattr("icdc_spark.pod.own_sink", lambda: sink)
+    monkeypatch.setattr("icdc_spark.reporting.pod_report.own_sink", lambda: sink)
     request = RunRequest(run_id="r", pipeline={}, owner="default/p", epoch=1, report_path=str(path))
     assert sink_of(request) is sink
     assert sink_of(request.model_copy(update={"end_with_stdin": True})) is None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from icdc_spark.state import Owner, Source, StateDocument
-from icdc_spark.steps import Policies
+from icdc_spark.protocol.next_step import Policies
+from icdc_spark.protocol.state_document import Owner, Source, StateDocument
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.slots import tasks
+from icdc_spark.diff.parallelism import tasks
 
 pytestmark = pytest.mark.unit
 

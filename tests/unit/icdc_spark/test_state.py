@@ -5,7 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from icdc_api.errors import AliasTaken, Bug, Fenced
-from icdc_spark.state import Applied, Owner, Phase, Shards, Source, StateDocument, Totals
+from icdc_spark.protocol.state_document import (
+    Applied,
+    Owner,
+    Phase,
+    Shards,
+    Source,
+    StateDocument,
+    Totals,
+)
 from support_state import (
     LATER,
     NOW,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icdc_api.errors import StateCorrupt
-from icdc_spark.state import Shards, StateDocument, base_version
+from icdc_spark.protocol.state_document import Shards, StateDocument, base_version
 from support_state import NOW, SHARDS, applied, changelog, empty, exported, exporting, swapping
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
-from icdc_spark.state import IntentKind, Phase, StateDocument
-from icdc_spark.steps import Step, StepKind, next_step
+from icdc_spark.protocol.next_step import Step, StepKind, next_step
+from icdc_spark.protocol.state_document import IntentKind, Phase, StateDocument
 from support_steps import (
     CHANGED,
     COMPLETE,

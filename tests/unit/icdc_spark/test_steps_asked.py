@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_spark.state import Phase
-from icdc_spark.steps import next_step
+from icdc_spark.protocol.next_step import next_step
+from icdc_spark.protocol.state_document import Phase
 from support_steps import (
     IDLE,
     INDEX_GONE,

@@ -1,6 +1,6 @@
 import pytest
 
-from icdc_spark.iceberg.time_outs import with_time_outs
+from icdc_spark.iceberg.jvm.time_outs import with_time_outs
 
 pytestmark = pytest.mark.unit
 

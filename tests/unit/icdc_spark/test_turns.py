@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icdc_spark.turns import Turns
+from icdc_spark.process.fair_semaphore import Turns
 from support_wait import until
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from icdc_spark.iceberg.widening import widest
+from icdc_spark.iceberg.table.type_promotion import widest
 from support_schemas import fields_json
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_spark.worker_daemon import without_archives
+from icdc_spark.process.worker_daemon import without_archives
 
 pytestmark = pytest.mark.unit
 

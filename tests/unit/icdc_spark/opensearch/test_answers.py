@@ -15,13 +15,13 @@ from icdc_api.errors import (
     Throttled,
     Unauthorized,
 )
-from icdc_spark.opensearch.answers import UnreadableAnswerError, read
-from icdc_spark.opensearch.connection import Connection
-from icdc_spark.opensearch.errors import error_type, from_status
-from icdc_spark.opensearch.gate import Gate
-from icdc_spark.opensearch.result import PartitionResult, Samples
-from icdc_spark.opensearch.retry import Backoff, retrying
-from icdc_spark.opensearch.verdict import ItemAnswer, Verdict, current_version, judge
+from icdc_spark.opensearch.bulk.concurrency import Gate
+from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.errors import error_type, from_status
+from icdc_spark.opensearch.client.retry import Backoff, retrying
+from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, Verdict, current_version, judge
+from icdc_spark.opensearch.wire.responses import UnreadableAnswerError, read
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.opensearch.dead_letters import without_values
+from icdc_spark.opensearch.stores.dead_letters import without_values
 
 pytestmark = pytest.mark.unit
 

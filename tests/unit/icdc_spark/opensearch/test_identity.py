@@ -3,8 +3,8 @@
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.identity import Identity, find_loss
-from icdc_spark.state import Shards
+from icdc_spark.opensearch.stores.identity import Identity, find_loss
+from icdc_spark.protocol.state_document import Shards
 
 pytestmark = pytest.mark.unit
 

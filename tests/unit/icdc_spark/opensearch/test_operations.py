@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icdc_spark.opensearch.operations import (
+from icdc_spark.opensearch.wire.operations import (
     Assembler,
     Operations,
     delete_entry,

@@ -1,0 +1,88 @@
+"""Reads a chosen list of files through Spark's own Iceberg reader, by Iceberg's staging registries.
+
+These registries serve Iceberg's compaction: public classes, but an internal contract of the
+release. Whatever is staged is found by a random name, and stays in the JVM until it is removed.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812
+
+from icdc_spark.iceberg.jvm.bridge import Bridge
+
+METADATA_TYPES: Mapping[str, T.DataType] = {
+    "_file": T.StringType(),
+    "_pos": T.LongType(),
+    "_deleted": T.BooleanType(),
+    "_last_updated_sequence_number": T.LongType(),
+}
+"""The metadata columns a read may ask for, with their Spark types; the last in format 3 only."""
+
+_CACHE = "org.apache.iceberg.spark.SparkTableCache"
+_SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
+
+
+class Staging:
+    """The staged groups of one reader. `table` is the Java table whose schema the reads show;
+    `by_columns` lets Iceberg read many values of a column at once where it can."""
+
+    def __init__(self, bridge: Bridge, table: Any, *, by_columns: bool = True) -> None:
+        self._bridge = bridge
+        self._table = table
+        self._by_columns = by_columns
+        self._names: list[str] = []
+
+    def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
+        """The rows of these tasks; with `_deleted` also the rows that are deleted."""
+        if tasks.isEmpty():
+            return self._empty(metadata)
+        name = str(uuid.uuid4())
+        self._names.append(name)
+        self._manager().stageTasks(self._table, name, tasks)
+        self._cache().add(name, self._table)
+        source = self._bridge.session.read.format("iceberg")
+        if not self._by_columns:
+            source = source.option("vectorization-enabled", "false")
+        frame = source.load(name)
+        return self._with_metadata(frame, metadata) if metadata else frame
+
+    def close(self) -> None:
+        """Takes everything staged out of both registries."""
+        while self._names:
+            name = self._names.pop()
+            self._cache().remove(name)
+            self._manager().removeTasks(self._table, name)
+
+    def _empty(self, metadata: Sequence[str]) -> DataFrame:
+        converted = self._bridge.statics(_SCHEMAS).convert(self._table.schema())
+        schema = T.StructType.fromJson(json.loads(converted.json()))
+        for column in metadata:
+            schema = schema.add(column, METADATA_TYPES[column])
+        return self._bridge.session.createDataFrame([], schema)
+
+    def _with_metadata(self, frame: DataFrame, metadata: Sequence[str]) -> DataFrame:
+        # Of a staged v3 table Spark is told a schema in which metadata columns do not resolve, so
+        # the relation is built anew with an output that names them.
+        java: Any = frame._jdf
+        relation = java.queryExecution().analyzed()
+        schema = relation.table().schema()
+        for column in metadata:
+            if schema.getFieldIndex(column).isEmpty():
+                schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
+        types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+        output = types.toAttributes(schema)
+        rest = [relation.productElement(index) for index in range(2, relation.productArity())]
+        rebuilt = relation.copy(relation.table(), output, *rest)
+        datasets = self._bridge.statics("org.apache.spark.sql.classic.Dataset")
+        rows = datasets.ofRows(self._bridge.java_session, rebuilt)
+        return DataFrame(rows, self._bridge.session)
+
+    def _manager(self) -> Any:
+        return self._bridge.statics("org.apache.iceberg.spark.ScanTaskSetManager").get()
+
+    def _cache(self) -> Any:
+        return self._bridge.statics(_CACHE).get()

@@ -1,0 +1,71 @@
+"""Ends the requests of a run that was replaced while it was cut off, stopped or thought dead.
+
+A run learns at its next change of the state document that another one has taken over, which may be
+hours away in a long batch. So a task asks before a request who owns the index, if it has not asked
+in the last seconds. A run that takes over a batch which was under way waits as long before it
+writes (`tasks.wait_until_quiet`), so that no older request can begin after its first. It must not
+judge what the state document says beyond its owner.
+"""
+
+import time
+from threading import Lock
+
+from opensearchpy.exceptions import NotFoundError
+
+from icdc_api.errors import Fenced
+from icdc_api.naming import STATE_INDEX
+from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.client.connection import Client, client
+from icdc_spark.opensearch.client.errors import mapped_errors
+
+
+class OwnerWatch:
+    """Used by all threads of a task."""
+
+    def __init__(self, target: BulkTarget) -> None:
+        self._target = target
+        # The driver has changed the state document: the first seconds after that are its own.
+        owned_at = target.owned_at if target.owned_at is not None else time.time()
+        self._asked = time.monotonic() - max(0.0, time.time() - owned_at)
+        self._lock = Lock()
+        self._client: Client | None = None
+
+    def check(self) -> None:
+        """Fenced if a newer run owns the index; a PassingError if nobody can tell.
+
+        Costs nothing for as long as the last answer holds.
+        """
+        with self._lock:
+            if time.monotonic() - self._asked < self._target.owner_seconds:
+                return
+            asked = time.monotonic()
+            self._ask()
+            self._asked = asked
+
+    def close(self) -> None:
+        """Closes the socket."""
+        if self._client is not None:
+            self._client.close()
+
+    def _ask(self) -> None:
+        target = self._target
+        if self._client is None:
+            self._client = client(target.connection, pool=1)
+        with mapped_errors(target.connection):
+            try:
+                found = self._client.get(
+                    index=STATE_INDEX, id=target.alias, params={"_source_includes": "owner"}
+                )
+            except NotFoundError as error:
+                if isinstance(error.info, dict) and error.info.get("found") is False:
+                    raise Fenced(
+                        f"The state document {target.alias!r} was deleted meanwhile."
+                    ) from error
+                # No index, or a node that has not recovered: the next change of the document fails.
+                return
+        owner = found["_source"]["owner"]
+        if owner["pipeline"] != target.pipeline or owner["epoch"] > target.epoch:
+            raise Fenced(
+                f"Alias {target.alias!r} is now owned by run {owner['runId']!r} with epoch "
+                f"{owner['epoch']}; this run has stopped writing."
+            )

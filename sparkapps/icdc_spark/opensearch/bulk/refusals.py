@@ -1,0 +1,48 @@
+"""Judges what a whole batch had refused, before anything is removed for it.
+
+A refused row is a dead letter, and the older document under its id is removed. Where most of a
+batch is refused for one reason the fault is hardly in the rows: an index that was emptied so would
+be lost to its readers, so the batch stops with everything in place. It must not know Spark.
+"""
+
+from icdc_api.errors import DeadLetterLimit, TargetInvalid
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.bulk.sender import Sender
+from icdc_spark.opensearch.bulk.target import BulkTarget
+
+MANY_ROWS = 100
+"""So many rows may be refused for one reason whatever the size of the batch."""
+MANY_SHARE = 0.5
+"""Beyond them, this share of the batch's rows is taken for a fault of the target."""
+
+
+def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
+    """Removes older documents under the ids of the refused rows, once the batch is through.
+
+    `total` is what all partitions did; traffic is added to it. Raises its error, or TargetInvalid
+    when too many rows were refused for one reason; then nothing is removed.
+    """
+    if total.error is None or total.error_is(DeadLetterLimit):
+        _check_share(total, target)
+    total.raise_error()
+    ids = [each for refused in total.refused.values() for each in refused]
+    if not ids:
+        return
+    sender = Sender(target)
+    try:
+        total.merge(sender.remove_older(ids))
+    finally:
+        sender.close()
+
+
+def _check_share(total: PartitionResult, target: BulkTarget) -> None:
+    refused = sum(map(len, total.refused.values()))
+    rows = total.upserted + total.already_applied + total.foreign_edits.count + refused
+    for kind, ids in total.refused.items():
+        if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:
+            raise TargetInvalid(
+                f"Index {target.index!r} refused {len(ids)} of {rows} rows of a batch for one "
+                f"reason ({kind}), so the fault is hardly in the rows. Nothing was removed. Look "
+                "at the reasons in its dead letters and mend the index's mapping or settings, or "
+                "raise spec.resync.nonce for a new index."
+            )

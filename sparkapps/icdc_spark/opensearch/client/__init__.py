@@ -1,0 +1,1 @@
+"""The connection to OpenSearch: requests, retries, errors, tasks and scans."""

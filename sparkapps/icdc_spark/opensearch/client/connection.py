@@ -1,0 +1,144 @@
+"""How to reach OpenSearch: addresses, credentials, trust; and the client made from them.
+
+A `Connection` is plain data, so that it travels to executors, which may lack the driver's mounted
+Secrets. It must not know indices or documents.
+"""
+
+import base64
+import importlib
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import urllib3
+from opensearchpy import OpenSearch
+from opensearchpy.helpers.signer import AWSV4Signer
+
+from icdc_api import sink
+from icdc_api.errors import BadSpec, Unauthorized
+from icdc_api.secrets import read_secret
+from icdc_spark.opensearch.client.retry import DRIVER_SECONDS
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where OpenSearch is and how to be let in. Times in seconds."""
+
+    hosts: tuple[str, ...]
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    aws_region: str | None = None
+    aws_service: str = "es"
+    ca_pem: str | None = field(default=None, repr=False)
+    verify: bool = True
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    secret: str | None = None
+    """Name of the Secret that the credentials came from; only for messages."""
+
+    @property
+    def where(self) -> str:
+        """The addresses for messages."""
+        return ", ".join(self.hosts)
+
+
+def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
+    """The connection that `spec.sink.opensearch` describes, credentials read from its Secrets.
+
+    Raises Unauthorized naming the Secret and what it lacks.
+    """
+    secret = spec.credentials_from.secret_ref.name if spec.credentials_from else None
+    keys = read_secret(secrets_dir, secret) if secret else {}
+    if secret and "awsRegion" not in keys and not {"username", "password"} <= keys.keys():
+        raise Unauthorized(
+            f"Secret {secret!r} (sink.opensearch.credentialsFrom) has neither the keys "
+            "'username' and 'password' nor 'awsRegion'."
+        )
+    return Connection(
+        hosts=tuple(spec.hosts),
+        username=keys.get("username"),
+        password=keys.get("password"),
+        aws_region=keys.get("awsRegion"),
+        aws_service=keys.get("awsService", "es"),
+        ca_pem=_authority(spec.tls, secrets_dir),
+        verify=not spec.tls.insecure_skip_verify,
+        secret=secret,
+    )
+
+
+class Client(OpenSearch):
+    """An OpenSearch client that remembers its connection, for messages.
+
+    `patience`: seconds for which the driver's harmless requests are repeated.
+    """
+
+    connection: Connection
+    patience: float = DRIVER_SECONDS
+
+
+def client(connection: Connection, *, pool: int = 4) -> Client:
+    """A client that never retries by itself: what may be repeated is decided where it is known.
+
+    `pool` is the number of sockets kept per host.
+    """
+    # The library logs whole bodies at DEBUG and stack traces at WARNING; rows are not to be logged.
+    logging.getLogger("opensearch").setLevel(logging.ERROR)
+    made = Client(
+        hosts=list(connection.hosts),
+        http_auth=_signer(connection),
+        headers=_headers(connection),
+        ssl_context=_ssl_context(connection),
+        timeout=connection.timeout,
+        pool_maxsize=pool,
+        max_retries=0,
+        retry_on_timeout=False,
+    )
+    made.connection = connection
+    return made
+
+
+def _authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
+    if tls.ca_from is None or tls.insecure_skip_verify:
+        return None
+    name = tls.ca_from.secret_ref.name
+    authority = read_secret(secrets_dir, name).get("ca.crt")
+    if not authority:
+        raise Unauthorized(f"Secret {name!r} (sink.opensearch.tls.caFrom) has no key 'ca.crt'.")
+    return authority
+
+
+def _headers(connection: Connection) -> dict[str, str]:
+    # The header is made here because the library encodes credentials as Latin-1.
+    if connection.username is None or connection.password is None:
+        return {}
+    plain = f"{connection.username}:{connection.password}".encode()
+    return {"authorization": "Basic " + base64.b64encode(plain).decode("ascii")}
+
+
+def _ssl_context(connection: Connection) -> ssl.SSLContext | None:
+    if not any(host.startswith("https:") for host in connection.hosts):
+        return None
+    try:
+        context = ssl.create_default_context(cadata=connection.ca_pem)
+    except ssl.SSLError as error:
+        raise BadSpec("sink.opensearch.tls.caFrom: 'ca.crt' is not a PEM certificate.") from error
+    if not connection.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    return context
+
+
+def _signer(connection: Connection) -> Callable[..., dict[str, str]] | None:
+    """SigV4 for Amazon OpenSearch Service; credentials from the usual AWS chain."""
+    if connection.aws_region is None:
+        return None
+    # Loaded only where it is needed: every Python worker would have it otherwise.
+    session = importlib.import_module("botocore.session").Session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise Unauthorized("No AWS credentials were found for signing requests to OpenSearch.")
+    return AWSV4Signer(credentials, connection.aws_region, connection.aws_service).sign

@@ -1,0 +1,169 @@
+"""The border where OpenSearch's errors become ours; no other module interprets them.
+
+Messages carry types, never reasons: a server's reason may quote a row. Of a refusal they carry the
+permission that it names.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from opensearchpy.exceptions import (
+    ConnectionError as LostConnection,
+)
+from opensearchpy.exceptions import (
+    ConnectionTimeout,
+    OpenSearchException,
+    SSLError,
+    TransportError,
+)
+
+from icdc_api.errors import (
+    Bug,
+    Gap,
+    IcdcError,
+    TargetReadOnly,
+    TargetUnavailable,
+    Throttled,
+    Unauthorized,
+)
+from icdc_spark.opensearch.client.connection import Client, Connection
+from icdc_spark.opensearch.client.retry import retrying
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_BLOCK_TYPES = frozenset({"cluster_block_exception", "index_closed_exception"})
+SHARD_TYPES = frozenset(
+    {
+        "illegal_index_shard_state_exception",
+        "no_shard_available_action_exception",
+        "search_context_missing_exception",
+        "shard_not_found_exception",
+        "unavailable_shards_exception",
+    }
+)
+"""Error types of a shard that moves, starts or is lost, some of them answered with 404."""
+
+
+def refuses_writes(status: int, kind: str) -> bool:
+    """Whether an error of this status and type is a block that stays until a person removes it.
+
+    | block                                        | id    | status | stays |
+    |----------------------------------------------|-------|--------|-------|
+    | state not recovered (the node has started)   | 1     | 503    | no    |
+    | no cluster manager (an election, a cut)      | 2     | 503    | no    |
+    | index closed                                 | 4     | 400, 403 | yes |
+    | index or cluster read-only, index write      | 5-8   | 403    | yes   |
+    | index metadata, creation of indices          | 9, 10 | 403    | yes   |
+    | read-only because the disk is full           | 12, 13 | 429   | yes   |
+
+    An answer with several blocks has the greatest of their statuses, so that 503 always tells.
+    """
+    return kind in _BLOCK_TYPES and status < 500
+
+
+_PERMISSIONS = re.compile(
+    r"no permissions for \[((?:(?:, )?(?:cluster|indices):[\w/*]+(?:\[\w+])?)+)]"
+)
+"""In a reason of OpenSearch's security plugin. Such names only: what follows may quote a user."""
+
+
+@contextmanager
+def mapped_errors(connection: Connection) -> Iterator[None]:
+    """Turns what the client raises inside into an error of ours."""
+    try:
+        yield
+    except OpenSearchException as error:
+        raise translate(error, connection) from error
+
+
+def maps_errors(
+    function: Callable[Concatenate[Client, P], R],
+) -> Callable[Concatenate[Client, P], R]:
+    """Decorates a function whose first argument is the client that it speaks through."""
+
+    @wraps(function)
+    def mapped(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with mapped_errors(client.connection):
+            return function(client, *args, **kwargs)
+
+    return mapped
+
+
+def repeats(function: Callable[Concatenate[Client, P], R]) -> Callable[Concatenate[Client, P], R]:
+    """As `maps_errors`, and repeats what may be repeated without harm after a passing error."""
+    mapped = maps_errors(function)
+
+    @wraps(function)
+    def repeated(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return retrying(lambda: mapped(client, *args, **kwargs), seconds=client.patience)
+
+    return repeated
+
+
+def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
+    """Our error for one of the client's."""
+    if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.error):
+        return Unauthorized(
+            f"The TLS certificate of {connection.where} is not trusted: "
+            "check sink.opensearch.tls.caFrom."
+        )
+    if isinstance(error, ConnectionTimeout):
+        return TargetUnavailable(f"OpenSearch at {connection.where} did not answer in time.")
+    if isinstance(error, LostConnection):
+        return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached.")
+    if isinstance(error, TransportError) and isinstance(error.status_code, int):
+        kind = error_type(error.info)
+        return from_status(error.status_code, kind, connection, reason=str(error.info))
+    return Bug(f"Unforeseen error of the OpenSearch client: {type(error).__name__}.")
+
+
+def from_status(status: int, kind: str, connection: Connection, *, reason: str = "") -> IcdcError:
+    """Our error for an HTTP (or item) status and the server's error type.
+
+    `reason` is the text in which the server may name the missing permission.
+    """
+    if refuses_writes(status, kind):
+        return TargetReadOnly(
+            f"OpenSearch at {connection.where} refuses writes ({kind}): "
+            "remove the block, or free disk space."
+        )
+    if status in (401, 403):
+        who = f"the credentials in Secret {connection.secret!r}" if connection.secret else "we"
+        problem = "are not accepted" if status == 401 else "are not allowed to do this"
+        hint = "" if connection.secret else " (no credentialsFrom is set)"
+        return Unauthorized(
+            f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
+            f"{_remedy(reason) if status == 403 else ''}."
+        )
+    if status == 404 and kind == "index_not_found_exception":
+        return Gap("The index that the state document names does not exist any more.")
+    if status == 429:
+        return Throttled(f"OpenSearch at {connection.where} is overloaded ({kind}).")
+    if status >= 500 or kind in SHARD_TYPES:
+        return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+    return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def _remedy(reason: str) -> str:
+    """What a refused user's administrator has to do; an answer to HEAD gives no reason."""
+    named = _PERMISSIONS.search(reason)
+    if named:
+        return f"; give their role the permission {named[1]}"
+    return "; compare their role with docs/opensearch-role.json"
+
+
+def error_type(info: object) -> str:
+    """The type in an error answer (parsed, or its JSON text), `unknown` when it has none."""
+    if isinstance(info, bytes | str):
+        try:
+            info = json.loads(info)
+        except ValueError:
+            return "unknown"
+    error = info.get("error") if isinstance(info, dict) else None
+    kind = error.get("type") if isinstance(error, dict) else error
+    return kind[:100] if isinstance(kind, str) else "unknown"

@@ -1,0 +1,94 @@
+"""Sends one bulk request and gives back what came, whatever its status.
+
+It never repeats a request, and says when the fate of one is unknown. It must not know operations.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from opensearchpy.exceptions import ConnectionError as LostConnection
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+from icdc_api.errors import IcdcError
+from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.errors import translate
+
+PARAMS = {
+    "filter_path": "errors,items.*.status,items.*.error,items.*.result",
+    # Whatever default pipeline the index got since it was made: a document is its row.
+    "pipeline": "_none",
+}
+_EVERY_STATUS = range(100, 600)
+_LONGEST_RETRY_AFTER = 60.0
+
+GUARD = b'{"update":{"_id":"icdc-guard","require_alias":true}}\n{"doc":{}}\n'
+"""First entry of every bulk request, so that the request cannot create its index.
+
+An index operation, and also a delete with an external version, creates a missing index. Whether a
+bulk request may do so is decided once per index name: a single entry with `require_alias` forbids
+it for all. On a delete the server ignores that flag, and on a real operation it would refuse the
+physical index; so a harmless update carries it. It always fails alone with 404: nothing is
+written by it, and the entries behind it are not affected. (Tried on 2.19 and 3.8.)
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that arrived whole. `retry_after` in seconds, 0 if the server named none."""
+
+    status: int
+    text: str
+    retry_after: float = 0.0
+
+
+class NoAnswerError(Exception):
+    """No whole answer came. `ambiguous`: the request may still be applied, even later."""
+
+    def __init__(self, cause: IcdcError, *, ambiguous: bool) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.ambiguous = ambiguous
+
+
+class BulkEndpoint:
+    """The bulk API of one OpenSearch, for use by several threads."""
+
+    def __init__(self, connection: Connection, *, opaque_id: str, pool: int) -> None:
+        self._connection = connection
+        self._client = client(connection, pool=pool)
+        self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
+
+    def send(self, index: str, body: bytes) -> Answer:
+        """Sends the guard and `body`; raises NoAnswerError when the connection failed."""
+        transport = self._client.transport
+        node = transport.get_connection()
+        try:
+            # Below the transport, because it hides the headers of error answers (Retry-After).
+            status, headers, text = node.perform_request(
+                "POST",
+                f"/{quote(index, safe='')}/_bulk",
+                params=PARAMS,
+                body=GUARD + body,
+                headers=self._headers,
+                ignore=_EVERY_STATUS,
+            )
+        except LostConnection as error:
+            cause = translate(error, self._connection)
+            if not cause.retryable:
+                raise cause from error
+            transport.mark_dead(node)
+            never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)
+            raise NoAnswerError(cause, ambiguous=not never_sent) from error
+        transport.connection_pool.mark_live(node)
+        return Answer(status, text, _seconds(headers.get("retry-after")))
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._client.close()
+
+
+def _seconds(header: str | None) -> float:
+    # The other form of the header, a date, is not sent by OpenSearch.
+    if header is None or not header.strip().isdigit():
+        return 0.0
+    return min(float(header), _LONGEST_RETRY_AFTER)

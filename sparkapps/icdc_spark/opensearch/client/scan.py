@@ -1,0 +1,131 @@
+"""Reads a whole index in slices, for verify: as it is at one instant, in bounded memory.
+
+One point in time is shared by all slices, each of which may be read by a task of its own. It must
+not know what documents should look like.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from icdc_spark.opensearch.client.connection import Client, Connection, client
+from icdc_spark.opensearch.client.errors import error_type, from_status, mapped_errors, repeats
+from icdc_spark.opensearch.client.retry import retrying
+from icdc_spark.opensearch.client.shards import require_all_shards
+
+KEEP_ALIVE = "10m"
+"""Prolonged by every page, so it bounds the pause between two pages."""
+PAGE_DOCUMENTS = 500
+_HITS = '"hits":{'
+_SOURCE = '"_source":'
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True)
+class Scan:
+    """An open scan; plain data, so that tasks can read its slices 0 to `slices` - 1."""
+
+    connection: Connection
+    point_in_time: str
+    slices: int
+    shards: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """One document: `text` is `_source` exactly as stored, `source` the same parsed."""
+
+    id: str
+    version: int
+    text: str
+    source: dict[str, Any]
+
+
+@repeats
+def open_scan(client: Client, index: str, slices: int) -> Scan:
+    """Opens a scan of all documents that are visible now (refresh first), in about `slices` slices.
+
+    There are at least as many slices as shards: each slice then lies within one shard, where the
+    order of documents is total and paging by it misses none.
+    """
+    settings = client.indices.get_settings(index=index, name="index.number_of_shards")
+    shards = int(settings[index]["settings"]["index"]["number_of_shards"])
+    opened = client.create_pit(
+        index=index,
+        # By default a shard that is missing just now is left out of the point in time for good.
+        params={"keep_alive": KEEP_ALIVE, "allow_partial_pit_creation": "false"},
+    )
+    require_all_shards(opened, f"point in time of index {index!r}", shards=shards)
+    return Scan(client.connection, opened["pit_id"], max(slices, shards), shards)
+
+
+@repeats
+def close_scan(client: Client, scan: Scan) -> None:
+    """Frees what the scan holds in OpenSearch; harmless when it is gone already."""
+    client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
+
+
+def read_slice(scan: Scan, number: int) -> Iterator[Found]:
+    """The documents of one slice, in no particular order; holds one page at a time."""
+    speaker = client(scan.connection, pool=1)
+    query: dict[str, Any] = {
+        "pit": {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE},
+        "size": PAGE_DOCUMENTS,
+        "sort": ["_doc"],
+        "version": True,
+        "track_total_hits": False,
+    }
+    if scan.slices > 1:
+        query["slice"] = {"id": number, "max": scan.slices}
+    try:
+        while True:
+            text = retrying(lambda: _search(speaker, query, scan.shards))
+            position: int | None = None
+            for position, found in _hits(text):  # noqa: B007  the last one is needed below
+                yield found
+            if position is None:
+                return
+            query["search_after"] = [position]
+    finally:
+        speaker.close()
+
+
+def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
+    # Below the transport, which would parse the answer and so lose the text of numbers.
+    node = speaker.transport.get_connection()
+    with mapped_errors(speaker.connection):
+        status, _, text = node.perform_request(
+            "POST",
+            "/_search",
+            params={"allow_partial_search_results": "false"},
+            body=json.dumps(query).encode(),
+            ignore=range(100, 600),
+        )
+    if status != 200:
+        raise from_status(status, error_type(text), speaker.connection, reason=text)
+    require_all_shards(_head(text), "page of documents", shards=shards)
+    return str(text)
+
+
+def _head(text: str) -> object:
+    """What stands before the hits, parsed: `pit_id` (as long as there are shards), `_shards`, …"""
+    try:
+        return json.loads(text[: text.index(_HITS)].rstrip(", ") + "}")
+    except ValueError:
+        return None
+
+
+def _hits(text: str) -> Iterator[tuple[int, Found]]:
+    """Each hit with its place in the slice, cut out of the answer's text."""
+    # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
+    start = text.find('"hits":[', text.index(_HITS))
+    while (source_at := text.find(_SOURCE, start)) >= 0:
+        head = json.loads(text[text.index("{", start) : source_at].rstrip(", ") + "}")
+        body_at = source_at + len(_SOURCE)
+        source, body_end = _DECODER.raw_decode(text, body_at)
+        tail_end = text.index("}", body_end)
+        tail = json.loads("{" + text[body_end:tail_end].lstrip(", ") + "}")
+        found = Found(head["_id"], head["_version"], text[body_at:body_end], source)
+        yield tail["sort"][0], found
+        start = tail_end

@@ -1,0 +1,102 @@
+"""Waits until no bulk request of an older batch can still be applied.
+
+An abandoned request goes on inside OpenSearch, and could bring a deleted document back once the
+versions of deletions are forgotten. Each request is tagged with an opaque id, which the Tasks API
+shows. It must not know what a batch holds.
+"""
+
+import time
+from urllib.parse import quote
+
+from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.errors import repeats
+
+POLL_SECONDS = 0.25
+EMPTY_SECONDS = 1.0
+"""Two empty answers this far apart: a received body becomes a task with a small delay."""
+PATIENCE_SECONDS = 600.0
+NODE_SECONDS = 10
+"""How long OpenSearch waits for the tasks of one node before it answers without them."""
+
+
+def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
+    """The tag of every bulk request; ASCII, because it travels in a header."""
+    return f"{_prefix(alias)}{epoch}/{ordinal}"
+
+
+def wait_until_quiet(
+    client: Client,
+    alias: str,
+    *,
+    below_epoch: int | None = None,
+    below_ordinal: int | None = None,
+    at_least: float = 0.0,
+    patience: float = PATIENCE_SECONDS,
+) -> None:
+    """Returns when no bulk task of `alias` older than the given epoch or ordinal is left.
+
+    Without bounds: when none at all is left. `at_least`: seconds during which an older request may
+    still begin, so that nothing seen before their end counts. An answer in which a node is missing
+    counts as busy: the node that does not answer is the one whose writes are late. `patience` in
+    seconds, then TargetUnavailable; the same after the client's own patience when nothing answers.
+    """
+    begun = time.monotonic()
+    deadline = begun + at_least + patience
+    quiet_since: float | None = None
+    while True:
+        now = time.monotonic()
+        busy = _older_tasks(client, alias, below_epoch, below_ordinal)
+        if busy or now - begun < at_least:
+            quiet_since = None
+        elif quiet_since is None:
+            quiet_since = now
+        elif now - quiet_since >= EMPTY_SECONDS:
+            return
+        if now > deadline:
+            raise TargetUnavailable(
+                f"OpenSearch is still busy with an abandoned bulk request for {alias!r} "
+                f"after {patience:.0f} s, or one of its nodes does not say what it is doing."
+            )
+        time.sleep(POLL_SECONDS)
+
+
+@repeats
+def _older_tasks(
+    client: Client, alias: str, below_epoch: int | None, below_ordinal: int | None
+) -> bool:
+    """Whether a node runs such a task, or did not say what it runs."""
+    answer = client.tasks.list(
+        params={
+            "actions": "indices:data/write/bulk*",
+            "detailed": "true",
+            "timeout": f"{NODE_SECONDS}s",
+            # Without it the library takes the server's `timeout` for its own.
+            "request_timeout": NODE_SECONDS + 30,
+        }
+    )
+    nodes = answer.get("nodes")
+    if not isinstance(nodes, dict) or answer.get("node_failures") or answer.get("task_failures"):
+        return True
+    tags = (
+        task.get("headers", {}).get("X-Opaque-Id", "")
+        for node in nodes.values()
+        for task in node["tasks"].values()
+    )
+    return any(_is_older(tag, alias, below_epoch, below_ordinal) for tag in tags)
+
+
+def _is_older(tag: str, alias: str, below_epoch: int | None, below_ordinal: int | None) -> bool:
+    prefix = _prefix(alias)
+    epoch, _, ordinal = tag.removeprefix(prefix).partition("/")
+    if not (tag.startswith(prefix) and epoch.isdigit() and ordinal.isdigit()):
+        return False
+    if below_epoch is None and below_ordinal is None:
+        return True
+    older_epoch = below_epoch is not None and int(epoch) < below_epoch
+    older_ordinal = below_ordinal is not None and int(ordinal) < below_ordinal
+    return older_epoch or older_ordinal
+
+
+def _prefix(alias: str) -> str:
+    return f"icdc/{quote(alias, safe='')}/"

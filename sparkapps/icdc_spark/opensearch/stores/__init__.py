@@ -1,0 +1,1 @@
+"""What is kept in OpenSearch: indices, aliases, state documents and dead letters."""

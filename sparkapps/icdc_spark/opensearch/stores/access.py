@@ -1,0 +1,62 @@
+"""Access to OpenSearch with the credentials that the mounted Secrets hold now.
+
+Passwords and certificates are rotated while a continuous run goes on. Kubernetes then replaces the
+files of a Secret; a look at their stamps, which reads nothing, tells when. It must not know
+tables: whoever holds an `Access` asks for the newest one before it begins something.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api import sink
+from icdc_api.errors import IcdcError
+from icdc_api.secrets import stamp
+from icdc_spark.opensearch.client.connection import Connection, from_spec
+from icdc_spark.opensearch.stores.state_store import StateStore
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """What was read from the Secrets at one time. Another object: some Secret has changed."""
+
+    connection: Connection
+    store: StateStore
+
+
+class Rotation:
+    """The newest access of one run, for the threads of all tables."""
+
+    def __init__(self, spec: sink.OpenSearch, secrets_dir: Path | None) -> None:
+        """Raises Unauthorized or BadSpec where the Secrets do not hold what they should."""
+        self._spec = spec
+        self._secrets_dir = secrets_dir
+        self._lock = threading.Lock()
+        self._stamp = stamp(secrets_dir)
+        self._given = [self._open()]
+
+    def newest(self) -> Access:
+        """The access to use from now on: the one before unless a Secret, of OpenSearch or of a
+        catalog, has changed since."""
+        with self._lock:
+            found = stamp(self._secrets_dir)
+            if found != self._stamp:
+                self._stamp = found
+                try:
+                    self._given.append(self._open())
+                except IcdcError as error:
+                    # Such as a Secret without a password: what is known may still be accepted.
+                    LOG.warning("the changed Secrets are of no use: %s", error)
+            return self._given[-1]
+
+    def close(self) -> None:
+        """Closes the sockets of every access."""
+        for each in self._given:
+            each.store.close()
+
+    def _open(self) -> Access:
+        connection = from_spec(self._spec, self._secrets_dir)
+        return Access(connection, StateStore(connection))

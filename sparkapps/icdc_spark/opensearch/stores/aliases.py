@@ -1,0 +1,171 @@
+"""The alias that readers use: who owns its name, where it points, and how it moves.
+
+It moves in one `_aliases` call and nothing is ever written through it. It must not know exports.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.errors import error_type, repeats
+from icdc_spark.opensearch.stores.indices import Ownership, ownership
+
+Pointing = Mapping[str, Mapping[str, Any]]
+"""By the name of the index: how an alias points to it (filter, routing, hidden or not)."""
+_CARRIED = ("filter", "index_routing", "search_routing", "is_hidden")
+
+
+@repeats
+def current_indices(client: Client, alias: str) -> list[str]:
+    """The indices that the alias points to; none if there is no such alias."""
+    return sorted(_pointing(client, alias))
+
+
+def _pointing(client: Client, alias: str) -> Pointing:
+    try:
+        found = client.indices.get_alias(name=alias, params={"expand_wildcards": "all"})
+    except NotFoundError:
+        return {}
+    return {index: body["aliases"][alias] for index, body in found.items()}
+
+
+@repeats
+def check_free(client: Client, owner: Ownership) -> list[str]:
+    """The indices behind the alias, all of them ours; AliasTaken if the name is somebody else's."""
+    pointing = _pointing(client, owner.alias)
+    _require_ours(client, owner, pointing)
+    return sorted(pointing)
+
+
+def _require_ours(client: Client, owner: Ownership, pointing: Pointing) -> None:
+    alias = owner.alias
+    if not pointing and client.indices.exists(index=alias, params={"expand_wildcards": "all"}):
+        raise AliasTaken(
+            f"An index named {alias!r} exists and was not made by a pipeline: "
+            "choose another `index`, or remove it."
+        )
+    for index in sorted(pointing):
+        whose = ownership(client.indices.get_mapping(index=index)[index]["mappings"])
+        if whose is None:
+            raise AliasTaken(
+                f"Alias {alias!r} points to index {index!r}, which was not made by a pipeline: "
+                "choose another `index`, or remove the alias."
+            )
+        if whose != owner:
+            raise AliasTaken(
+                f"Alias {alias!r} points to index {index!r} of pipeline {whose.pipeline!r}: "
+                "choose another `index`."
+            )
+
+
+@repeats
+def misplaced(client: Client, alias: str, index: str) -> str | None:
+    """What is wrong if the alias does not point to `index` alone; None where nothing is."""
+    return _misplaced(alias, index, _pointing(client, alias))
+
+
+def _misplaced(alias: str, index: str, pointing: Pointing) -> str | None:
+    if set(pointing) == {index}:
+        return None
+    where = ", ".join(sorted(pointing))
+    return f"Alias {alias!r} pointed to {where}" if pointing else f"Alias {alias!r} was missing"
+
+
+@repeats
+def keep(
+    client: Client, owner: Ownership, index: str, *, require_owner: Callable[[], None]
+) -> str | None:
+    """Puts the alias back where it does not point to `index` alone; returns what was wrong.
+
+    One request where nothing is. AliasTaken where one of the indices is not ours. `require_owner`
+    raises Fenced if another run has taken over, which may have moved the alias by right.
+    """
+    pointing = _pointing(client, owner.alias)
+    problem = _misplaced(owner.alias, index, pointing)
+    if problem is not None:
+        _require_ours(client, owner, pointing)
+        require_owner()
+        _move(client, owner.alias, pointing, index, [])
+        require_owner()
+    return problem
+
+
+@repeats
+def move_alias(
+    client: Client,
+    owner: Ownership,
+    to_index: str,
+    *,
+    require_owner: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """Points the alias to `to_index` alone, in one step; returns the indices it left.
+
+    Its filter, routing and visibility go with it, and so do other aliases of the indices that it
+    leaves: their readers would stay on a copy that nobody writes any more. Repeating a move that
+    was made changes nothing. `require_owner` as for `keep`.
+    """
+    pointing = _pointing(client, owner.alias)
+    _require_ours(client, owner, pointing)
+    left = sorted(set(pointing) - {to_index})
+    if set(pointing) == {to_index}:
+        return []
+    require_owner()
+    _move(client, owner.alias, pointing, to_index, _others(client, owner.alias, left, to_index))
+    require_owner()
+    return left
+
+
+def _move(
+    client: Client,
+    alias: str,
+    pointing: Pointing,
+    to_index: str,
+    others: list[dict[str, Any]],
+) -> None:
+    """Moves the alias from exactly the indices in `pointing`, or raises TargetUnavailable."""
+    left = sorted(set(pointing) - {to_index})
+    # `must_exist`: the whole request fails if somebody moved the alias since it was looked at.
+    actions: list[dict[str, Any]] = [_remove(index, alias) for index in left]
+    if to_index not in pointing:
+        carried = _carried(alias, [pointing[index] for index in left])
+        actions.append(_add(to_index, alias, {**carried, "is_write_index": False}))
+    try:
+        client.indices.update_aliases(body={"actions": [*actions, *others]})
+    except (NotFoundError, RequestError) as error:
+        if error_type(error.info) == "index_not_found_exception":
+            raise
+        raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error
+    if set(_pointing(client, alias)) != {to_index}:
+        raise TargetUnavailable(f"Alias {alias!r} does not stay on index {to_index!r}.")
+
+
+def _carried(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:
+    kept = [{key: each[key] for key in _CARRIED if key in each} for each in left]
+    if any(each != kept[0] for each in kept):
+        raise TargetInvalid(
+            f"Alias {alias!r} points to several indices with different filters or routing, so it "
+            "is not known which of them readers shall have. Remove all but one."
+        )
+    return kept[0] if kept else {}
+
+
+def _others(client: Client, alias: str, left: list[str], to_index: str) -> list[dict[str, Any]]:
+    """The actions that take other aliases of the indices in `left` along."""
+    actions: list[dict[str, Any]] = []
+    found = client.indices.get_alias(index=",".join(left)) if left else {}
+    for index, body in found.items():
+        for name, pointing in body["aliases"].items():
+            if name != alias:
+                actions += [_remove(index, name), _add(to_index, name, pointing)]
+    return actions
+
+
+def _remove(index: str, alias: str) -> dict[str, Any]:
+    return {"remove": {"index": index, "alias": alias, "must_exist": True}}
+
+
+def _add(index: str, alias: str, pointing: Mapping[str, Any]) -> dict[str, Any]:
+    return {"add": {"index": index, "alias": alias, **pointing}}

@@ -1,0 +1,112 @@
+"""Compares an index with what was asked for when it was made: index templates merge into it.
+
+Only what changes documents, hides them or voids the protocol is compared; how an index is
+searched, stored and placed is its owner's business. It must not know why an index is made.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icdc_api.errors import TargetInvalid
+from icdc_api.index_settings import GC_DELETES, harmful
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.errors import repeats
+
+FIXED_SETTINGS = {
+    "index.default_pipeline": "_none",
+    "index.final_pipeline": "_none",
+    "index.translog.durability": "request",
+    "index.gc_deletes": GC_DELETES,
+}
+"""Asked for in every index, so that no template can set them otherwise."""
+_ROOT = ("dynamic", "_source", "_routing")
+"""What a mapping says about whole documents; an absent one is the server's default."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An index as the server has it; `settings` by their flat names."""
+
+    name: str
+    uuid: str
+    settings: Mapping[str, Any]
+    mapping: Mapping[str, Any]
+    aliases: Mapping[str, Any]
+
+
+def read_made(client: Client, name: str) -> Made:
+    """The index `name` as it is; raises NotFoundError where there is none."""
+    found = client.indices.get(index=name, params={"flat_settings": "true"})[name]
+    settings = found["settings"]
+    return Made(name, settings["index.uuid"], settings, found["mappings"], found["aliases"])
+
+
+def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | None = None) -> Made:
+    """Makes an index with `settings` and `mappings` of `body`, and returns it as it came to be.
+
+    Raises TargetInvalid, with the index removed again, if it is not what was asked for.
+    """
+    settings = {**body["settings"], **FIXED_SETTINGS}
+    client.indices.create(index=name, body={**body, "settings": settings})
+    made = read_made(client, name)
+    try:
+        check_made(made, body["mappings"], alias=alias)
+    except TargetInvalid:
+        client.indices.delete(index=name, params={"ignore": 404})
+        raise
+    return made
+
+
+@repeats
+def check_settings(client: Client, name: str) -> None:
+    """Raises TargetInvalid where settings that somebody changed later break the index's promise."""
+    found = [
+        f"{key} is {value} ({why})" for key, value, why in harmful(read_made(client, name).settings)
+    ]
+    if found:
+        raise TargetInvalid(
+            f"The settings of index {name!r} were changed: {'; '.join(found[:5])}. Change them "
+            "back, then raise spec.resync.nonce if documents were written meanwhile."
+        )
+
+
+def check_made(made: Made, mapping: Mapping[str, Any], *, alias: str | None = None) -> None:
+    """Raises TargetInvalid where `made` is not what was asked for with `mapping`.
+
+    `alias`, the one that readers use, must not point to an index that is still to be filled.
+    """
+    problems = [f"{name} is {value} ({why})" for name, value, why in harmful(made.settings)]
+    problems += _differences(mapping, made.mapping)
+    if alias is not None and alias in made.aliases:
+        problems.append(f"alias {alias!r} points to it already")
+    if problems:
+        raise TargetInvalid(
+            f"Index {made.name!r} is not what was asked for: {'; '.join(problems[:5])}. Change "
+            "the index template that matches this name, or give it another pattern."
+        )
+
+
+def _differences(asked: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[str]:
+    for key in _ROOT:
+        if _plain(asked.get(key)) != _plain(made.get(key)):
+            yield f"its mapping has {key} {made.get(key)!r} instead of {asked.get(key)!r}"
+    yield from _other_types(asked, made, "")
+
+
+def _plain(value: object) -> object:
+    """`dynamic` may be true or its text; an empty or enabled `_source` is the default."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value in ({}, {"enabled": True}, {"required": False}) else value
+
+
+def _other_types(asked: Mapping[str, Any], made: Mapping[str, Any], path: str) -> Iterator[str]:
+    """The fields that have another type than asked for, or none."""
+    for name, field in asked.get("properties", {}).items():
+        there = made.get("properties", {}).get(name, {})
+        wanted, found = field.get("type", "object"), there.get("type", "object" if there else None)
+        if wanted != found:
+            yield f"field {path}{name} is mapped as {found} instead of {wanted}"
+        else:
+            yield from _other_types(field, there, f"{path}{name}.")

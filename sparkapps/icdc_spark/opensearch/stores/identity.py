@@ -1,0 +1,159 @@
+"""Whether an index is still the one that was written, with every write that it acknowledged.
+
+The UUID alone does not tell: an index that is closed and restored in place keeps it, and so does
+one whose shard was emptied or lost its newest writes. Each primary has a history, which is new
+after a restore or a forced allocation, and a highest sequence number, which only grows: promoted
+replicas, restarts, merges and edits by somebody else leave both in order.
+
+Example, two shards: (a, 17) and (b, 12) were recorded at the last advance.
+    (a, 20) (b, 12)   the same index, with more writes
+    (a, 17) (c, 12)   the second shard was restored, or emptied and filled again
+    (a, 16) (b, 12)   the first shard lost a write
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy.exceptions import NotFoundError
+
+from icdc_api.errors import Gap, TargetUnavailable
+from icdc_api.naming import STATE_INDEX
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.errors import repeats
+from icdc_spark.opensearch.stores.indices import confirm_missing
+from icdc_spark.protocol.state_parts import Shards
+
+_SHARD = "indices.*.shards.*"
+_FILTER = ",".join(
+    [
+        "_shards.total",
+        "indices.*.uuid",
+        f"{_SHARD}.routing.primary",
+        f"{_SHARD}.routing.state",
+        f"{_SHARD}.commit.user_data.history_uuid",
+        f"{_SHARD}.seq_no.max_seq_no",
+    ]
+)
+_ACTIVE = frozenset({"STARTED", "RELOCATING"})
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An index as it is now."""
+
+    uuid: str
+    shards: Shards
+    store_history: str
+    """Which icdc-state there is: its UUID and history; empty when there is none."""
+
+
+@repeats
+def identify(client: Client, index: str) -> Identity | None:
+    """Read UUID, histories and sequence numbers in one request; None if no index has that name.
+
+    TargetUnavailable while a primary is not started.
+    """
+    found = _stats(client, index, STATE_INDEX)
+    if found is None:
+        found = _stats(client, index)
+    if found is None:
+        confirm_missing(client, index)
+        return None
+    store = _history(found) if STATE_INDEX in found else ""
+    body = found.get(index)
+    if body is None:
+        if found.keys() - {STATE_INDEX}:
+            return None  # It is the name of an alias now.
+        raise _unavailable(index)
+    return Identity(str(body["uuid"]), _shards(index, body.get("shards", {})), store)
+
+
+@repeats
+def read_store_history(client: Client) -> str:
+    """Which icdc-state there is, as in `Identity`."""
+    found = _stats(client, STATE_INDEX)
+    return _history(found) if found is not None else ""
+
+
+def check_identity(
+    client: Client, index: str, expected_uuid: str, recorded: Shards | None = None
+) -> Identity:
+    """Return the index as it is now; Gap unless it is the one that was recorded."""
+    now = identify(client, index)
+    loss = find_loss(index, now, expected_uuid, recorded)
+    if now is None or loss is not None:
+        raise Gap(f"It cannot be known what {index!r} holds: {loss}.")
+    return now
+
+
+def find_loss(
+    index: str, now: Identity | None, expected_uuid: str, recorded: Shards | None
+) -> str | None:
+    """Say what became of the index, as a clause; None if it is the one that was recorded.
+
+    Without `recorded`, in state documents of older versions, only the UUID is compared.
+    """
+    if now is None:
+        return f"the index {index} is gone"
+    if now.uuid != expected_uuid:
+        return f"the index {index} was re-created (its UUID changed)"
+    if recorded is None:
+        return None
+    numbers = now.shards.max_seq_nos
+    if len(numbers) < len(recorded.max_seq_nos):
+        raise _unavailable(index)
+    if len(numbers) > len(recorded.max_seq_nos):
+        return None  # Recorded while the last shards had no copy that answered.
+    if now.shards.histories != recorded.histories:
+        return f"the index {index} was restored, or shards of it were allocated by force"
+    for shard, (before, after) in enumerate(zip(recorded.max_seq_nos, numbers, strict=True)):
+        if after < before:
+            return f"shard {shard} of the index {index} lost writes that it had acknowledged"
+    return None
+
+
+def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
+    """The statistics by index; None if one of the indices is gone."""
+    try:
+        answer = client.indices.stats(
+            index=",".join(indices),
+            metric="docs",
+            params={"level": "shards", "filter_path": _FILTER},
+        )
+    except NotFoundError:
+        return None
+    found: dict[str, Any] = answer.get("indices", {})
+    return found
+
+
+def _history(found: Mapping[str, Any]) -> str:
+    if STATE_INDEX not in found:
+        raise _unavailable(STATE_INDEX)
+    body = found[STATE_INDEX]
+    shards = _shards(STATE_INDEX, body.get("shards", {}))
+    return hashlib.sha256(f"{body['uuid']} {shards.histories}".encode()).hexdigest()[:32]
+
+
+def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
+    histories: list[str] = []
+    numbers: list[int] = []
+    for shard in range(len(copies)):
+        primaries = [
+            each
+            for each in copies.get(str(shard), [])
+            if each["routing"]["primary"] and each["routing"]["state"] in _ACTIVE
+        ]
+        if not primaries:
+            raise _unavailable(index)
+        histories.append(primaries[0]["commit"]["user_data"]["history_uuid"])
+        numbers.append(max(int(each["seq_no"]["max_seq_no"]) for each in primaries))
+    if not numbers:
+        raise _unavailable(index)
+    digest = hashlib.sha256("\n".join(histories).encode()).hexdigest()[:32]
+    return Shards(histories=digest, max_seq_nos=numbers)
+
+
+def _unavailable(index: str) -> TargetUnavailable:
+    return TargetUnavailable(f"Index {index!r} has primary shards that are not started.")

@@ -1,0 +1,261 @@
+"""Physical indices: made, restored to the user's settings, removed.
+
+A physical index is known by its name `<alias>-00000N`, its UUID and what its mapping's `_meta`
+says about its owner. It must not know documents; the alias itself is `aliases`' business.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy.exceptions import NotFoundError, RequestError
+
+from icdc_api import naming
+from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
+from icdc_api.index_settings import GC_DELETES, qualified
+from icdc_spark.opensearch.client.connection import Client
+from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
+from icdc_spark.opensearch.client.shards import require_all_shards
+from icdc_spark.opensearch.stores.creation import make
+
+META_KEY = "icdc"
+HEALTH_SECONDS = 60
+SHOWN_FIELDS = 5
+"""Fields that a message names at most."""
+_EXPORT_SETTINGS = {
+    "index.refresh_interval": "-1",
+    "index.number_of_replicas": 0,
+}
+
+
+@dataclass(frozen=True)
+class PhysicalIndex:
+    """An index by name and UUID: the same name with another UUID is another index."""
+
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Whose index it is; `pipeline` is namespace/name."""
+
+    pipeline: str
+    alias: str
+
+
+def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, Any]:
+    """The mapping with the owner merged into its `_meta`, whose other entries are kept."""
+    merged = deepcopy(dict(mapping))
+    meta = merged.setdefault("_meta", {})
+    mine = {"pipeline": owner.pipeline, "alias": owner.alias}
+    meta[META_KEY] = {**meta.get(META_KEY, {}), **mine}
+    return merged
+
+
+def ownership(mapping: Mapping[str, Any]) -> Ownership | None:
+    """Who made an index, by its mapping; None if it was not us."""
+    mine = mapping.get("_meta", {}).get(META_KEY)
+    if not isinstance(mine, dict) or not {"pipeline", "alias"} <= mine.keys():
+        return None
+    return Ownership(pipeline=str(mine["pipeline"]), alias=str(mine["alias"]))
+
+
+@maps_errors
+def owned_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
+    """Every index that is named like a physical index of `alias`, with its owner."""
+    found = client.indices.get_mapping(
+        index=f"{alias}-*", params={"expand_wildcards": "all", "ignore_unavailable": "true"}
+    )
+    pattern = re.compile(re.escape(alias) + r"-\d{6,}")
+    return {
+        name: ownership(body["mappings"]) for name, body in found.items() if pattern.fullmatch(name)
+    }
+
+
+@maps_errors
+def create(
+    client: Client,
+    owner: Ownership,
+    mapping: Mapping[str, Any],
+    index_settings: Mapping[str, Any],
+    *,
+    above: int = 0,
+) -> PhysicalIndex:
+    """Create an empty physical index, set up for an export, under a number never used before.
+
+    The number is one more than the greatest that exists (whoever made it) and than `above`, the
+    greatest that the state document remembers: a late write of an abandoned export must find no
+    index under its name. `index_settings` are the user's; refresh and replicas come into force by
+    `finish_export`.
+    """
+    numbers = [_number(name) for name in owned_indices(client, owner.alias)]
+    name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
+    settings = {**qualified(index_settings), **_EXPORT_SETTINGS}
+    body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
+    try:
+        made = make(client, name, body, alias=owner.alias)
+    except RequestError as error:
+        raise _not_created(name, error) from error
+    return PhysicalIndex(name, made.uuid)
+
+
+@repeats
+def uuid(client: Client, index: str) -> str:
+    """The UUID of an index; Gap if there is none of that name (an alias is not an index)."""
+    return _uuid(client, index)
+
+
+def _uuid(client: Client, index: str) -> str:
+    try:
+        found = client.indices.get_settings(index=index, name="index.uuid")
+    except NotFoundError as error:
+        confirm_missing(client, index)
+        raise Gap(f"Index {index!r} does not exist any more.") from error
+    if index not in found:
+        raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
+    return str(found[index]["settings"]["index"]["uuid"])
+
+
+def confirm_missing(client: Client, index: str) -> None:
+    """Returns if a 404 is to be believed; raises TransportError or TargetUnavailable otherwise.
+
+    A node that has started and not yet recovered its state knows no index, and answers 404 to
+    questions about one. It refuses to read documents, which this tries.
+    """
+    try:
+        client.get(index=index, id="icdc-guard")
+    except NotFoundError as error:
+        if error_type(error.info) == "index_not_found_exception":
+            return
+    raise TargetUnavailable(f"OpenSearch did not know index {index!r} for a moment.")
+
+
+@repeats
+def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
+    """Puts the user's refresh and replicas in force, refreshes, and counts the documents.
+
+    Without a setting of the user: the server's refresh, one replica. On a single node that leaves
+    the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
+    """
+    wanted = qualified(index_settings)
+    settings: dict[str, Any] = {
+        "index.refresh_interval": wanted.get("index.refresh_interval"),
+        "index.gc_deletes": GC_DELETES,
+    }
+    if "index.auto_expand_replicas" not in wanted:
+        settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
+    client.indices.put_settings(index=index, body=settings)
+    health = client.cluster.health(
+        index=index,
+        params={
+            "wait_for_status": "yellow",
+            "timeout": f"{HEALTH_SECONDS}s",
+            # Without it the library takes the server's `timeout` for its own.
+            "request_timeout": HEALTH_SECONDS + 30,
+            "ignore": 408,
+        },
+    )
+    if health.get("timed_out") or health.get("status") == "red":
+        raise TargetUnavailable(f"Index {index!r} has shards that are not assigned.")
+    return _refresh_and_count(client, index)
+
+
+@repeats
+def refresh_and_count(client: Client, index: str) -> int:
+    """Documents in the index, after making all of them visible."""
+    return _refresh_and_count(client, index)
+
+
+def _refresh_and_count(client: Client, index: str) -> int:
+    answer = client.indices.refresh(index=index)
+    if answer["_shards"]["failed"]:
+        raise TargetUnavailable(f"Index {index!r} could not be refreshed on every shard.")
+    # A shard that had no copy when it was to be refreshed is counted nowhere in that answer. Once
+    # it has one, everything in it is visible, and it is part of this count.
+    counted = client.count(index=index)
+    require_all_shards(counted, f"count of index {index!r}")
+    return int(counted["count"])
+
+
+@repeats
+def read_mapping(client: Client, index: str) -> dict[str, Any]:
+    """The mapping as the server has it; Gap if the index is gone."""
+    try:
+        found = client.indices.get_mapping(index=index)
+    except NotFoundError as error:
+        confirm_missing(client, index)
+        raise Gap(f"Index {index!r} does not exist any more.") from error
+    return dict(found[index]["mappings"])
+
+
+@repeats
+def extend_mapping(
+    client: Client,
+    index: str,
+    mapping: Mapping[str, Any],
+    owner: Ownership,
+    *,
+    added: Sequence[str] = (),
+) -> None:
+    """Adds new fields. `mapping` is the whole new mapping: `_meta` is replaced as one.
+
+    Raises MappingInvalid, which names `added`, where the server refuses it.
+    """
+    try:
+        client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+    except RequestError as error:
+        names = ", ".join(f"`{name}`" for name in added[:SHOWN_FIELDS])
+        more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""
+        raise MappingInvalid(
+            f"OpenSearch refused the fields {names}{more} for index {index!r}: {_refusal(error)}; "
+            "see the settings of the index, such as index.mapping.total_fields.limit, and "
+            "tables[].mapping"
+        ) from error
+
+
+@repeats
+def delete(client: Client, index: str) -> None:
+    """Removes an index; one that is gone already is fine."""
+    client.indices.delete(index=index, params={"ignore": 404})
+
+
+@maps_errors
+def drop_orphans(
+    client: Client, owner: Ownership, *, keep: frozenset[str], below: int
+) -> list[str]:
+    """Delete physical indices of ours that are neither in `keep` nor as new as number `below`.
+
+    Nobody reads them: a crash after `create`, an abandoned export, or a lost state document left
+    them. One with a higher number may be what a newer run has just made.
+    """
+    orphans = [
+        name
+        for name, whose in owned_indices(client, owner.alias).items()
+        if whose == owner and name not in keep and _number(name) < below
+    ]
+    for name in orphans:
+        delete(client, name)
+    return orphans
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def _not_created(name: str, error: RequestError) -> IcdcError:
+    if error_type(error.info) == "resource_already_exists_exception":
+        return TargetUnavailable(f"Somebody else has just made the index {name!r}: looked at anew.")
+    return MappingInvalid(
+        f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
+        f"tables[].mapping: {_refusal(error)}"
+    )
+
+
+def _refusal(error: RequestError) -> str:
+    """Why the server refused settings or a mapping: its reason quotes these, not rows."""
+    told = error.info.get("error", {}) if isinstance(error.info, dict) else {}
+    reason = told.get("reason") if isinstance(told, dict) else None
+    return str(reason or error_type(error.info))[:300]

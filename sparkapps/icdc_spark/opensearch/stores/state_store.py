@@ -1,0 +1,211 @@
+"""Keeps state documents in the hidden index `icdc-state`, changed by compare-and-set only.
+
+It must not judge what a change means: `icdc_spark.protocol.state_document` does. A lost
+compare-and-set is another run's win and ends this one as Fenced.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy.exceptions import ConflictError, NotFoundError, RequestError
+
+from icdc_api.base import MAX_COUNT
+from icdc_api.errors import Fenced, Gap, TargetUnavailable
+from icdc_api.naming import STATE_INDEX
+from icdc_spark.opensearch.client.connection import Connection, client
+from icdc_spark.opensearch.client.errors import error_type, mapped_errors
+from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Answer, retrying
+from icdc_spark.opensearch.stores.creation import make
+from icdc_spark.protocol.state_document import StateDocument
+
+LOG = logging.getLogger(__name__)
+
+_BODY: dict[str, dict[str, Any]] = {
+    "settings": {
+        "index.hidden": True,
+        "index.number_of_shards": 1,
+        "index.auto_expand_replicas": "0-1",
+    },
+    "mappings": {"dynamic": False},
+}
+
+_FIXED = frozenset({"index.number_of_shards"})
+"""What cannot be set any more when an index is there."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A state document together with what the next compare-and-set must name."""
+
+    document: StateDocument
+    seq_no: int
+    primary_term: int
+    version: int
+    """How often OpenSearch has stored a document under this alias."""
+
+    @property
+    def is_original(self) -> bool:
+        """False when it was put back from a copy, which may be older than the index."""
+        return self.document.revision in (None, self.version)
+
+
+class StateStore:
+    """The state documents of one OpenSearch. Requests are repeated for `patience` seconds."""
+
+    def __init__(self, connection: Connection, *, patience: float = DRIVER_SECONDS) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._client = client(connection)
+        self._uuid: str | None = None
+        self._replaced: dict[str, StateDocument] = {}
+        """By alias: what this process replaced last, and so what is there if that was lost."""
+
+    @property
+    def uuid(self) -> str:
+        """The UUID of the index, as `ensure_index` found it, or else as it is now; Gap if there is
+        no such index."""
+        if self._uuid is None:
+            self._uuid = self._patiently(self._read_uuid)
+        if self._uuid is None:
+            raise Gap(f"Index {STATE_INDEX!r}, which holds the progress, does not exist any more.")
+        return self._uuid
+
+    def ensure_index(self) -> None:
+        """Makes the index if it is missing."""
+        self._patiently(self._ensure_index)
+
+    def load(self, alias: str) -> Stored | None:
+        """The document of `alias`, None if there is none; StateCorrupt if it is not ours."""
+        return self._patiently(lambda: self._load(alias))
+
+    def create(self, document: StateDocument) -> Stored:
+        """Stores the first document of an alias; Fenced if another run was faster."""
+        return self._patiently(lambda: self._write(document, {"op_type": "create"}))
+
+    def replace(self, stored: Stored, document: StateDocument) -> Stored:
+        """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
+        before = stored.version if document.revision is None else document.revision
+        counted = document.model_copy(update={"revision": before + 1})
+        replaced = self._patiently(lambda: self._write(counted, _unchanged(stored)))
+        self._replaced[document.alias] = stored.document
+        return replaced
+
+    def delete(self, alias: str) -> None:
+        """Removes the document, so that the alias can be exported anew or by somebody else."""
+        self._patiently(lambda: self._delete(alias))
+
+    def delete_unchanged(self, stored: Stored) -> None:
+        """Removes the document if nobody changed `stored` meanwhile, Fenced otherwise; one that
+        is gone already is fine."""
+        self._patiently(lambda: self._delete_unchanged(stored))
+
+    def close(self) -> None:
+        """Closes the sockets."""
+        self._client.close()
+
+    def _patiently(self, call: Callable[[], Answer]) -> Answer:
+        return retrying(call, seconds=self._patience)
+
+    def _ensure_index(self) -> None:
+        with mapped_errors(self._connection):
+            # One request tells both whether it is there and which it is.
+            self._uuid = self._read_uuid()
+            if self._uuid is not None:
+                return
+            try:
+                make(self._client, STATE_INDEX, _BODY)
+            except RequestError as error:
+                # Two first runs at once: the index of the other one serves as well.
+                if error_type(error.info) != "resource_already_exists_exception":
+                    raise
+
+    def _read_uuid(self) -> str | None:
+        with mapped_errors(self._connection):
+            try:
+                found = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
+            except NotFoundError:
+                return None
+        # Somebody may have put an alias of that name in front of a copy.
+        (only,) = found.values()
+        return str(only["settings"]["index"]["uuid"])
+
+    def _mend_index(self) -> None:
+        """Makes ours what OpenSearch made by itself for a write into an index that was gone."""
+        settings = {key: value for key, value in _BODY["settings"].items() if key not in _FIXED}
+        self._client.indices.put_settings(index=STATE_INDEX, body=settings)
+        self._client.indices.put_mapping(index=STATE_INDEX, body=_BODY["mappings"])
+
+    def _load(self, alias: str) -> Stored | None:
+        with mapped_errors(self._connection):
+            try:
+                found = self._client.get(index=STATE_INDEX, id=alias)
+            except NotFoundError:
+                return None
+        document = StateDocument.parse(alias, found["_source"])
+        return Stored(document, found["_seq_no"], found["_primary_term"], found["_version"])
+
+    def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
+        with mapped_errors(self._connection):
+            try:
+                answer = self._client.index(
+                    index=STATE_INDEX,
+                    id=document.alias,
+                    body=document.to_source(),
+                    params={**condition, "pipeline": "_none"},
+                )
+            except ConflictError as error:
+                return self._after_conflict(document, error)
+        fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
+        if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
+            raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
+        return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
+
+    def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
+        # An answer that got lost makes our own earlier attempt look like another run's.
+        now = self._load(document.alias)
+        if now is not None and now.document == document:
+            return now
+        if now is None:
+            self._mend_index()
+            raise Fenced(f"The state document {document.alias!r} was deleted meanwhile.") from error
+        replaced = self._replaced.pop(document.alias, None)
+        ours = replaced is not None and replaced.owner == document.owner
+        if ours and now.document == replaced:
+            # The change before this one was acknowledged and is not there. Nobody else changed
+            # the document since, so what we know of the index is true and is stored now; the next
+            # run would not know that a batch was begun.
+            LOG.warning("%s: a change of its state document was lost; it is stored", document.alias)
+            again = document.model_copy(update={"revision": now.version + 1})
+            return self._write(again if now.is_original else document, _unchanged(now))
+        owner = now.document.owner
+        raise Fenced(
+            f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
+            f"{owner.pipeline!r} with epoch {owner.epoch}; this run has stopped writing.",
+            epoch=min(owner.epoch, MAX_COUNT),
+            run_id=owner.run_id,
+        ) from error
+
+    def _delete(self, alias: str) -> None:
+        with mapped_errors(self._connection):
+            self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
+
+    def _delete_unchanged(self, stored: Stored) -> None:
+        alias, condition = stored.document.alias, _unchanged(stored)
+        with mapped_errors(self._connection):
+            try:
+                self._client.delete(
+                    index=STATE_INDEX, id=alias, params={**condition, "ignore": 404}
+                )
+            except ConflictError as error:
+                # Also the answer for a document that is gone, such as by an attempt of our own.
+                if self._load(alias) is not None:
+                    raise Fenced(
+                        f"The state document {alias!r} was changed by another run meanwhile."
+                    ) from error
+
+
+def _unchanged(stored: Stored) -> dict[str, Any]:
+    """The condition that nobody has changed the document since."""
+    return {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}

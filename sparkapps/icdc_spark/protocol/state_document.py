@@ -1,0 +1,293 @@
+"""The state document: all that a run must know to go on, and the only changes it may go through.
+
+One small document per alias. Every method returns a new document or refuses the step, so the
+protocol cannot be broken by a caller's slip: an intent is never replaced before it is advanced or
+abandoned, ordinals only grow, an older epoch never takes over from a newer one. This module
+knows neither where documents are stored nor how batches are written.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from icdc_api import naming
+from icdc_api.base import MAX_COUNT
+from icdc_api.errors import AliasTaken, Bug, Fenced, StateCorrupt
+from icdc_spark.protocol.state_parts import (
+    FIXUP_OFFSET,
+    MAX_SAMPLES,
+    SAMPLE_CHARACTERS,
+    VERSIONS_PER_ORDINAL,
+    Applied,
+    Count,
+    Duplicates,
+    Instant,
+    Intent,
+    IntentKind,
+    Owner,
+    Part,
+    Phase,
+    Shards,
+    Source,
+    Text,
+    Totals,
+    base_version,
+)
+
+__all__ = [
+    "FIXUP_OFFSET",
+    "VERSIONS_PER_ORDINAL",
+    "Applied",
+    "Duplicates",
+    "Intent",
+    "IntentKind",
+    "Owner",
+    "Phase",
+    "Shards",
+    "Source",
+    "StateDocument",
+    "Totals",
+    "base_version",
+]
+
+CONTRACT_VERSION: Literal[2] = 2
+MAX_BYTES = 32 * 1024
+"""A document that grows beyond this is a bug: recovery reads one small document per table."""
+MAX_PREVIOUS_INDICES = 10
+
+
+class StateDocument(Part):
+    """The whole document; `checksum` is only known to `to_source` and `parse`."""
+
+    contract_version: Literal[1, 2] = CONTRACT_VERSION
+    alias: Text
+    index: Text | None = None
+    index_uuid: Text | None = None
+    shards: Shards | None = None
+    """`index` at the last advance. None in documents of older versions, and during an export."""
+    owner: Owner
+    source: Source
+    document_spec: Text
+    applied: Applied | None = None
+    intent: Intent | None = None
+    last_ordinal: Count = 0
+    resync_nonce: Count = 0
+    resync_id: Count | None = None
+    duplicates: Duplicates | None = None
+    totals: Totals = Totals()
+    previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
+    revision: Count | None = None
+    """How often the document was stored: its `_version`, unless it was put back from a copy."""
+    store_history: Text | None = None
+    """Which icdc-state the document was written into; another one since that was restored."""
+    updated_at: Instant
+
+    def to_source(self) -> dict[str, Any]:
+        """The stored form, with its checksum."""
+        content = self.model_dump(mode="json", by_alias=True)
+        source = content | {"checksum": _checksum(content)}
+        size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
+        if size > MAX_BYTES:
+            raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
+        return source
+
+    @property
+    def last_number(self) -> int:
+        """The greatest number of a physical index that this document remembers; 0 for none."""
+        names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
+        return max(self._number(name) for name in names)
+
+    @classmethod
+    def parse(cls, alias: str, source: dict[str, Any]) -> Self:
+        """The document of `alias`; StateCorrupt if it is not exactly one that we wrote."""
+        content = {key: value for key, value in source.items() if key != "checksum"}
+        version = content.get("contractVersion")
+        if isinstance(version, int) and version > CONTRACT_VERSION:
+            raise _corrupt(alias, f"it was written by a newer version (contract {version})")
+        if source.get("checksum") != _checksum(content):
+            raise _corrupt(alias, "its checksum does not match its content")
+        try:
+            document = cls.model_validate(content)
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise _corrupt(alias, f"field {where!r} is not valid") from error
+        if document.alias != alias:
+            raise _corrupt(alias, f"it belongs to alias {document.alias!r}")
+        return document
+
+    def claimed(self, owner: Owner, *, now: str) -> Self:
+        """Taken over by a run of the same pipeline with a higher epoch (or the same run again)."""
+        if owner.pipeline != self.owner.pipeline:
+            raise AliasTaken(
+                f"Alias {self.alias!r} is fed by pipeline {self.owner.pipeline!r}; "
+                "choose another `index` or delete that pipeline's state first."
+            )
+        same_run = (owner.epoch, owner.run_id) == (self.owner.epoch, self.owner.run_id)
+        if owner.epoch <= self.owner.epoch and not same_run:
+            self._check_epoch()
+            raise Fenced(
+                f"Alias {self.alias!r} is owned by run {self.owner.run_id!r} with epoch "
+                f"{self.owner.epoch}; this run has epoch {owner.epoch}.",
+                epoch=self.owner.epoch,
+                run_id=self.owner.run_id,
+            )
+        return self._with(now, owner=owner)
+
+    def with_intent(self, intent: Intent, *, now: str) -> Self:
+        """Records what is about to be written. The same work again is a replay and changes nothing.
+
+        A changelog or repair starts at the applied snapshot and writes the current index.
+        """
+        if self.intent is not None:
+            self._require(self.intent.same_work(intent), "another intent is still open")
+            return self
+        fresh = intent.phase is Phase.WRITING and intent.chunks_done == 0
+        self._require(fresh, "a new intent has progress already")
+        self._require(intent.ordinal > self.last_ordinal, f"ordinal {intent.ordinal} was used")
+        if intent.kind is not IntentKind.EXPORT:
+            self._require(self.applied is not None, "nothing was exported yet")
+            here = (self.index, self.index_uuid) == (intent.index, intent.index_uuid)
+            self._require(here, "the intent names another index")
+            applied = self.applied.snapshot_id if self.applied else None
+            self._require(intent.from_ == applied, "the intent does not start at the applied state")
+        # What follows an export is always another index, complete: the old one is only served.
+        shards = None if intent.kind is IntentKind.EXPORT else self.shards
+        return self._with(now, intent=intent, last_ordinal=intent.ordinal, shards=shards)
+
+    def chunk_done(self, number: int, *, rows: int, now: str) -> Self:
+        """Chunk `number` (counted from 0, in order) is written whole, with `rows` documents."""
+        intent = self._open()
+        self._require(intent.phase is Phase.WRITING, "the intent is past writing")
+        in_order = number == intent.chunks_done < intent.chunks_total
+        self._require(in_order, f"chunk {number} is not the next one")
+        done = {"chunks_done": number + 1, "rows": intent.rows + rows}
+        return self._with(now, intent=intent.model_copy(update=done))
+
+    def miscounted(self, *, now: str) -> Self:
+        """All chunks are written, and yet the index does not hold what they wrote."""
+        intent = self._open()
+        more = intent.model_copy(update={"miscounts": intent.miscounts + 1})
+        return self._with(now, intent=more)
+
+    def swapping(self, *, shards: Shards | None = None, now: str) -> Self:
+        """All chunks are written and checked: from here on the alias may move.
+
+        `shards` is the new index as it was before it was counted.
+        """
+        intent = self._open()
+        self._require(intent.kind is IntentKind.EXPORT, "only an export moves the alias")
+        self._require(intent.chunks_done == intent.chunks_total, "chunks are missing")
+        done = {"phase": Phase.SWAPPING, "shards": shards}
+        return self._with(now, intent=intent.model_copy(update=done))
+
+    def advanced(
+        self,
+        applied: Applied,
+        *,
+        now: str,
+        batch: Totals | None = None,
+        source: Source | None = None,
+        document_spec: str | None = None,
+        shards: Shards | None = None,
+        store_history: str | None = None,
+    ) -> Self:
+        """The open intent is written whole: the index equals `applied`.
+
+        `batch` counts this batch; `source` and `document_spec` replace the stored ones (export).
+        `shards` is the index now; without it, what was recorded before still holds.
+        `store_history` is recorded where a document of an older version has none.
+        """
+        intent = self._open()
+        fits = (applied.ordinal, applied.snapshot_id) == (intent.ordinal, intent.to)
+        self._require(fits, "the applied state is not the intent's")
+        changes: dict[str, Any] = {"applied": applied, "intent": None}
+        if intent.kind is IntentKind.EXPORT:
+            self._require(intent.phase is Phase.SWAPPING, "the alias was not moved")
+            older = {*self.previous_indices, self.index} - {None, intent.index}
+            changes |= {
+                "index": intent.index,
+                "index_uuid": intent.index_uuid,
+                "shards": intent.shards,
+                "previous_indices": self._newest(map(str, older)),
+            }
+        if shards is not None:
+            changes["shards"] = shards
+        if batch is not None:
+            changes["totals"] = self.totals.plus(batch)
+        changes |= {"source": source or self.source}
+        changes |= {"store_history": self.store_history or store_history}
+        return self._with(now, document_spec=document_spec or self.document_spec, **changes)
+
+    def abandoned(self, *, now: str) -> Self:
+        """Gives up the open intent, whose target can no longer be read; its ordinal stays used."""
+        self._open()
+        return self._with(now, intent=None)
+
+    def with_duplicates(self, count: int, samples: list[str], *, now: str) -> Self:
+        """Marks the table as having duplicate keys; a count of 0 takes the mark away."""
+        cut = [sample[:SAMPLE_CHARACTERS] for sample in samples[:MAX_SAMPLES]]
+        return self._with(now, duplicates=Duplicates(count=count, samples=cut) if count else None)
+
+    def with_resync(self, nonce: int, request: int | None, *, now: str) -> Self:
+        """Records which re-export was honoured last: its nonce, and the id of the request. A
+        pipeline that is made again counts its nonces anew, so one may be lower than before."""
+        return self._with(now, resync_nonce=nonce, resync_id=request)
+
+    def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
+        """Remembers indices that readers may be using now, whatever this document knew of them."""
+        older = {*self.previous_indices, *indices} - {self.index}
+        return self._with(now, previous_indices=self._newest(older))
+
+    def trusted(self, store_history: str, *, now: str) -> Self:
+        """An export begins, to which nothing matters that this document may have missed."""
+        return self._with(now, revision=None, store_history=store_history)
+
+    def distrusted(self, *, now: str) -> Self:
+        """The index shows that this document is older: its revision is none that it could have."""
+        return self._with(now, revision=0)
+
+    def without_previous(self, index: str, *, now: str) -> Self:
+        """Forgets an older physical index that was removed."""
+        left = [name for name in self.previous_indices if name != index]
+        return self._with(now, previous_indices=left)
+
+    def _check_epoch(self) -> None:
+        """Raises StateCorrupt for an epoch that no run can exceed: no clock gives one."""
+        if self.owner.epoch >= MAX_COUNT:
+            raise _corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
+
+    def _number(self, index: str | None) -> int:
+        return naming.physical_number(self.alias, index or "") or 0
+
+    def _newest(self, indices: Iterable[str]) -> list[str]:
+        """The newest last, and no more than can be kept."""
+        return sorted(indices, key=lambda name: (self._number(name), name))[-MAX_PREVIOUS_INDICES:]
+
+    def _open(self) -> Intent:
+        if self.intent is None:
+            raise Bug(f"State of {self.alias!r}: no intent is open.")
+        return self.intent
+
+    def _require(self, condition: bool, problem: str) -> None:
+        if not condition:
+            raise Bug(f"State of {self.alias!r}: {problem}.")
+
+    def _with(self, now: str, **changes: Any) -> Self:
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        written = {"contract_version": CONTRACT_VERSION, "updated_at": now}
+        return type(self).model_validate(fields | changes | written)
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _corrupt(alias: str, problem: str) -> StateCorrupt:
+    return StateCorrupt(
+        f"The state document {alias!r} in index icdc-state cannot be trusted: {problem}. "
+        f"Restore it, or delete the document {alias!r} in icdc-state to force a re-export."
+    )

@@ -1,0 +1,1 @@
+"""Brings one table to its current snapshot: export, changelog batches, and checks before them."""

@@ -1,0 +1,47 @@
+"""Keeps the alias that readers use on the index that equals the table.
+
+Looked at whenever a table is, because nothing else of a run goes through the alias: moved by
+somebody else, readers would see an older copy, or nothing, and every comparison would be equal.
+"""
+
+import logging
+
+from icdc_api.errors import Fenced, TargetInvalid
+from icdc_spark.opensearch.stores import aliases
+from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.replication.context import TableContext
+from icdc_spark.reporting.reporter import utc_now
+
+LOG = logging.getLogger(__name__)
+
+
+def keep_alias(context: TableContext, state: StateDocument) -> None:
+    """Points the alias to the state's index again where it does not; AliasTaken if it cannot."""
+    if state.applied is None or state.index is None:
+        return
+    problem = aliases.keep(
+        context.client,
+        context.ownership,
+        state.index,
+        require_owner=lambda: require_owner(context, state),
+    )
+    if problem is not None:
+        LOG.warning("%s: %s; it points to %s again", context.table.name, problem, state.index)
+        context.reporter.set(alias_restored_at=utc_now())
+
+
+def check_alias(context: TableContext, state: StateDocument) -> None:
+    """Raises TargetInvalid where readers do not see the state's index."""
+    problem = aliases.misplaced(context.client, context.alias, state.index or "")
+    if problem is not None:
+        raise TargetInvalid(
+            f"{problem}, so readers do not see index {state.index}. The next run of the pipeline "
+            "puts it back, unless it is somebody else's now."
+        )
+
+
+def require_owner(context: TableContext, state: StateDocument) -> None:
+    """Fenced where another run than the one that `state` names has taken over."""
+    now = context.store.load(context.alias)
+    if now is None or now.document.owner != state.owner:
+        raise Fenced(f"Another run has taken over alias {context.alias!r}; this one has stopped.")

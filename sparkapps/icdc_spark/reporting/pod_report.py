@@ -1,0 +1,157 @@
+"""Tells the cluster how the run does, through the driver's own pod.
+
+While it works: an annotation with the newest report. When it ends: the annotation once more, and
+the termination message, which needs no API server. Nobody waits for the API server but a thread
+of its own, and the run's last breath, for a while; that it cannot be reached fails no run: the
+truth about progress is the state document. Knows what a pod gives its processes; the client
+library is in `pod_api`.
+"""
+
+import functools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api import report_text
+from icdc_api.job import RunReport
+
+LOG = logging.getLogger(__name__)
+
+NAME_VARIABLE = "POD_NAME"
+NAMESPACE_VARIABLE = "POD_NAMESPACE"
+MESSAGE_VARIABLE = "TERMINATION_MESSAGE_PATH"
+"""Where the container's `terminationMessagePath` is, when not at MESSAGE_PATH."""
+
+MESSAGE_PATH = "/dev/termination-log"
+TOKEN_PATH = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+Annotate = Callable[[str, float], str | None]
+"""Writes the annotation within some seconds; None when it did, else why not."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often the API server is spoken to; all in seconds."""
+
+    interval: float = 5.0
+    """Between two patches."""
+    urgent_interval: float = 0.5
+    """The same when a table has turned: many tables turn together."""
+    retry: float = 1.0
+    """Between two tries of the last report."""
+    last: float = 20.0
+    """How long the last report is tried. The pod has 120 s from SIGTERM, batch included."""
+    request: float = 5.0
+    """How long one patch may take."""
+
+
+class PodSink:
+    """Where reports go in a pod. Only the newest counts: what is not sent in time is replaced."""
+
+    def __init__(
+        self, annotate: Annotate | None, message_path: Path, *, pace: Pace | None = None
+    ) -> None:
+        self._annotate = annotate
+        self._message_path = message_path
+        self._pace = pace or Pace()
+        self._changed = threading.Condition()
+        self._newest: RunReport | None = None
+        self._urgent = False
+        self._last: RunReport | None = None
+        self._delivered: RunReport | None = None
+        self._free_since: float | None = None
+        self._complaint: str | None = None
+        if annotate is not None:
+            arguments = (annotate,)
+            threading.Thread(target=self._work, args=arguments, name="pod", daemon=True).start()
+
+    def offer(self, report: RunReport, *, urgent: bool) -> None:
+        """Takes the newest report; returns at once."""
+        with self._changed:
+            self._newest = report
+            self._urgent = self._urgent or urgent
+            self._changed.notify_all()
+
+    def deliver(self, report: RunReport) -> None:
+        """Takes the last report and returns when it arrived, or when that took too long."""
+        self._write_message(report)
+        if self._annotate is None:
+            return
+        with self._changed:
+            self._newest = self._last = report
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: self._delivered is report, self._pace.last):
+                LOG.warning("the last report is not in the pod's annotation: %s", self._complaint)
+
+    def _write_message(self, report: RunReport) -> None:
+        try:
+            self._message_path.write_text(
+                report_text.to_termination_message(report), encoding="utf-8"
+            )
+        except OSError as error:
+            LOG.warning("the termination message cannot be written: %s", error)
+
+    def _work(self, annotate: Annotate) -> None:
+        while True:
+            report = self._due()
+            problem = annotate(report_text.to_annotation(report), self._pace.request)
+            self._note(report, problem)
+
+    def _due(self) -> RunReport:
+        """The newest report, once it is time to send it."""
+        with self._changed:
+            while self._newest is None or (wait := self._wait(self._newest)) > 0:
+                self._changed.wait(None if self._newest is None else wait)
+            report, self._newest, self._urgent = self._newest, None, False
+            return report
+
+    def _wait(self, report: RunReport) -> float:
+        """Seconds until `report` may be sent."""
+        if self._free_since is None:
+            return 0.0
+        pace = self._pace
+        if report is self._last:
+            pause = pace.retry if self._complaint else 0.0
+        else:
+            pause = pace.urgent_interval if self._urgent else pace.interval
+        return self._free_since + pause - time.monotonic()
+
+    def _note(self, report: RunReport, problem: str | None) -> None:
+        with self._changed:
+            self._free_since = time.monotonic()
+            if problem is None:
+                self._delivered = report
+            elif self._newest is None:
+                self._newest = report
+            # Said once, not at every try: without the right to patch it would fill the log.
+            if problem is not None and problem != self._complaint:
+                LOG.warning("the report is not in the pod's annotation yet: %s", problem)
+            if problem is None and self._complaint is not None:
+                LOG.info("the report is in the pod's annotation again")
+            self._complaint = problem
+            self._changed.notify_all()
+
+
+@functools.cache
+def own_sink() -> PodSink | None:
+    """The one sink of this process, since two would overtake each other; None outside a pod."""
+    return sink_for(os.environ)
+
+
+def sink_for(environment: Mapping[str, str], token: Path = TOKEN_PATH) -> PodSink | None:
+    """A sink for the pod that this environment is of; None where it is of none."""
+    name, namespace = (environment.get(key) for key in (NAME_VARIABLE, NAMESPACE_VARIABLE))
+    if not name or not namespace:
+        return None
+    message_path = Path(environment.get(MESSAGE_VARIABLE) or MESSAGE_PATH)
+    if not token.is_file():
+        LOG.warning("the pod has no token: its annotation will not show how the run does")
+        return PodSink(None, message_path)
+    # Here and not above: a run on a plain host neither has this library nor waits for its import.
+    from icdc_spark.reporting.pod_api import OwnPod
+
+    return PodSink(OwnPod(namespace, name).annotate, message_path)

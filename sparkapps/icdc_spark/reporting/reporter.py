@@ -1,0 +1,147 @@
+"""Tells whoever started the run how far it got: one report file, replaced whole.
+
+The report is a copy for people and for the operator's status; recovery never reads it. So it is
+written at most twice a second however many batches pass, and at every change of a table's state.
+A sink, such as the driver's pod on a cluster, is handed each report that is written.
+"""
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from icdc_api.errors import Bug, IcdcError, TableError
+from icdc_api.job import RunReport, RunRequest
+from icdc_api.runs import Failure
+from icdc_api.status import TableReason, TableState, TableStatus
+from icdc_spark.reporting import pod_report
+
+MIN_INTERVAL_SECONDS = 0.5
+
+
+def utc_now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(tz=UTC)
+
+
+class ReportSink(Protocol):
+    """Somebody who is told how the run does beside the file. Raises nothing."""
+
+    def offer(self, report: RunReport, *, urgent: bool) -> None:
+        """Takes a report to pass on and returns at once; `urgent` when a table has turned."""
+
+    def deliver(self, report: RunReport) -> None:
+        """Takes the last report and returns when it was passed on, or could not be."""
+
+
+def sink_of(request: RunRequest) -> ReportSink | None:
+    """Who else is told of the reports of this run."""
+    # A host that is itself a pod, such as a notebook's, does not stand for the run.
+    return None if request.end_with_stdin else pod_report.own_sink()
+
+
+class Reporter:
+    """The report of one run; its methods may be called from every table's thread."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        tables: Sequence[TableStatus],
+        sink: ReportSink | None = None,
+    ) -> None:
+        now = utc_now()
+        self._sink = sink_of(request) if sink is None else sink
+        self._path = Path(request.report_path)
+        self._lock = threading.Lock()
+        self._tables = {table.name: table for table in tables}
+        self._unwritten = False
+        self._report = RunReport(
+            run_id=request.run_id, started_at=now, updated_at=now, tables=tuple(tables)
+        )
+        self._report.write(self._path)
+        self._pass_on(urgent=True)
+
+    def table(self, name: str) -> "TableReporter":
+        """The part of the report that one table writes."""
+        return TableReporter(self, name)
+
+    def status(self, name: str) -> TableStatus:
+        """What the report says of a table at present."""
+        with self._lock:
+            return self._tables[name]
+
+    def update(self, name: str, changes: dict[str, Any]) -> None:
+        """Changes fields of one table's entry. The last report stays the last: nobody waits for
+        a table whose catalog does not answer."""
+        with self._lock:
+            if self._report.finished:
+                return
+            before = self._tables[name]
+            after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
+            self._tables[name] = after
+            now = utc_now()
+            age = (now - self._report.updated_at).total_seconds()
+            turned = (before.state, before.reason) != (after.state, after.reason)
+            self._unwritten = self._unwritten or after != before
+            if turned or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
+                self._write(updated_at=now)
+                self._pass_on(urgent=turned)
+
+    def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
+        """Writes the last report of the run; a sink may take a while over it."""
+        with self._lock:
+            self._write(
+                updated_at=utc_now(),
+                finished=True,
+                outcome=Failure.of(outcome) if outcome else None,
+                result=result,
+            )
+            last = self._report
+        if self._sink is not None:
+            self._sink.deliver(last)
+
+    def flush(self) -> None:
+        """Writes what is known now, whatever the interval."""
+        with self._lock:
+            self._write(updated_at=utc_now())
+            self._pass_on(urgent=False)
+
+    def _pass_on(self, *, urgent: bool) -> None:
+        if self._sink is not None:
+            self._sink.offer(self._report, urgent=urgent)
+
+    def _write(self, **changes: Any) -> None:
+        tables = tuple(self._tables.values())
+        self._report = self._report.model_copy(update={**changes, "tables": tables})
+        self._report.write(self._path)
+        self._unwritten = False
+
+
+class TableReporter:
+    """What one table says of itself."""
+
+    def __init__(self, reporter: Reporter, name: str) -> None:
+        self._reporter = reporter
+        self._name = name
+
+    @property
+    def status(self) -> TableStatus:
+        """What was said last."""
+        return self._reporter.status(self._name)
+
+    def set(self, **changes: Any) -> None:
+        """Changes fields of the table's entry, by their Python names."""
+        self._reporter.update(self._name, changes)
+
+    def working(self, state: TableState) -> None:
+        """The table advances; an earlier complaint is over."""
+        self.set(state=state, reason=None, message=None)
+
+    def failed(self, error: IcdcError) -> None:
+        """The table does not advance: stalled if a person must act, else merely waiting."""
+        reason = TableReason(type(error).__name__)
+        if isinstance(error, TableError | Bug):
+            self.set(state=TableState.STALLED, reason=reason, message=error.message)
+        else:
+            self.set(reason=reason, message=error.message)

@@ -1,0 +1,1 @@
+"""Compares an index with its table, repairs it, and answers what a person asks about it."""

@@ -1,0 +1,256 @@
+"""Compares an index with its table at the applied snapshot, document by document.
+
+Both sides are reduced to (id, digest of the canonical document) in tasks, and meet in one join;
+the driver sees counts and samples only. Repair writes the snapshot's documents for the ids that
+differ, as a batch of its own.
+
+An index of mode StreamOnly has no documents of rows that did not change since its start, and no
+record tells which those are. There each document is compared with its row, and a row without a
+document is no difference.
+"""
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_api.errors import Gap
+from icdc_api.spec import Mode
+from icdc_spark.diff.change_plan import Chunk
+from icdc_spark.diff.parallelism import slots
+from icdc_spark.diff.resolve import resolve
+from icdc_spark.diff.rows import ID, check_filter
+from icdc_spark.diff.strategies import export_lines
+from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.opensearch.client.scan import close_scan, open_scan
+from icdc_spark.opensearch.stores import identity, indices
+from icdc_spark.opensearch.stores.creation import check_settings
+from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.state_document import (
+    Intent,
+    IntentKind,
+    StateDocument,
+    Totals,
+    base_version,
+)
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.reader import Reader
+from icdc_spark.replication import duplicates
+from icdc_spark.replication.alias_check import check_alias, keep_alias
+from icdc_spark.replication.changelog import Batch, applied_state
+from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.table_run import TableRun
+from icdc_spark.verification.digests import (
+    DIGEST,
+    ID_AND_DIGEST,
+    digests_of_lines,
+    digests_of_slice,
+)
+
+SAMPLES = 20
+STREAMED_ONLY = (
+    "the mode is StreamOnly: every document was compared with its row; a row without a document "
+    "counts as unchanged since the start"
+)
+
+Entry = dict[str, Any]
+
+
+def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
+    """Equal, or counts and up to 20 ids that are missing, extra or different."""
+    stored = run.load()
+    if stored is None or stored.document.applied is None or stored.document.index is None:
+        raise Gap(f"Table {context.table.name} was never exported: there is nothing to verify.")
+    look = run.look(stored)
+    anew = look.step.reason if look.step.kind is StepKind.EXPORT else None
+    if repair and anew:
+        raise Gap(f"{context.table.name}: nothing is repaired: the next run exports it ({anew}).")
+    applied = stored.document.applied.snapshot_id
+    recorded, uuid = stored.document, stored.document.index_uuid or ""
+    identity.check_identity(context.client, recorded.index or "", uuid, recorded.shards)
+    _check_target(context, recorded, repair=repair)
+    documents = indices.refresh_and_count(context.client, stored.document.index)
+    entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
+    under_way = stored.document.intent is not None
+    if under_way:
+        # It is part of the difference, and is repeated before anything else may be written.
+        entry["underWay"] = True
+        entry["message"] = "a batch is under way; run the pipeline to finish it"
+    elif anew:
+        entry["message"] = f"the next run exports the table anew ({anew})"
+    elif _is_streamed_only(context):
+        entry["message"] = STREAMED_ONLY
+    if applied is None:
+        return entry | _against_nothing(documents)
+    spec = run.documents_at(look, applied)
+    with open_reader(run.session, look.table, int(applied), spec) as reader:
+        check_filter(reader, spec)
+        differing = _difference(context, reader, spec, stored)
+        entry |= _findings(reader, differing)
+        if repair and not entry["equal"] and not under_way:
+            work = Batch(context=context, session=run.session, table=look.table, documents=spec)
+            ids = differing.where("kind != 'equal'").select(ID)
+            entry["repaired"] = write_again(work, reader, stored, ids)
+    return entry
+
+
+def _is_streamed_only(context: TableContext) -> bool:
+    return context.spec.mode is Mode.STREAM_ONLY
+
+
+def _check_target(context: TableContext, state: StateDocument, *, repair: bool) -> None:
+    """What a comparison of documents cannot see: where readers look, and settings made later."""
+    if repair:
+        keep_alias(context, state)
+    else:
+        check_alias(context, state)
+    check_settings(context.client, state.index or "")
+
+
+def finish_batch(run: TableRun) -> None:
+    """Repeats the batch that the state document says is under way, and does nothing newer."""
+    stored = run.load()
+    if stored is not None and stored.document.intent is not None:
+        run.advance()
+
+
+def _against_nothing(documents: int) -> Entry:
+    """The table had no snapshot yet: the index must be empty."""
+    none: Entry = {"count": 0, "samples": []}
+    return {
+        "rows": 0,
+        "equal": documents == 0,
+        "missing": none,
+        "extra": none | {"count": documents},
+        "different": none,
+    }
+
+
+def _difference(
+    context: TableContext, reader: Reader, spec: DocumentSpec, stored: Stored
+) -> DataFrame:
+    """One row per id of either side, with `kind`: equal, missing, extra or different."""
+    table = _table_side(reader, spec, marked=stored.document.duplicates is not None)
+    index = _index_side(context, reader, stored.document.index or "")
+    found = _compare_contents(table, index) if spec.append_only else _compare_by_id(table, index)
+    return found.where("kind != 'missing'") if _is_streamed_only(context) else found
+
+
+def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
+    left, right = table.alias("t"), index.alias("i")
+    joined = left.join(right, on=F.col("t.id") == F.col("i.id"), how="full_outer")
+    kind = (
+        F.when(F.col("i.id").isNull(), "missing")
+        .when(F.col("t.id").isNull(), "extra")
+        .when(F.col("t.digest") != F.col("i.digest"), "different")
+        .otherwise("equal")
+    )
+    return joined.select(
+        F.coalesce("t.id", "i.id").alias(ID), kind.alias("kind"), F.col("t.id").alias("row")
+    )
+
+
+def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
+    """For append-only tables: compaction changes a row's file, and so its id, not its content."""
+    rows = table.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("rows"), F.min(ID).alias("row_id"))
+    documents = index.groupBy(DIGEST).agg(
+        F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")
+    )
+    joined = rows.join(documents, on=DIGEST, how="full_outer").na.fill(0, ["rows", "documents"])
+    kinds = F.concat(
+        F.array_repeat(F.lit("equal"), F.least("rows", "documents").cast("int")),
+        F.array_repeat(
+            F.lit("missing"), F.greatest(F.col("rows") - F.col("documents"), F.lit(0)).cast("int")
+        ),
+        F.array_repeat(
+            F.lit("extra"), F.greatest(F.col("documents") - F.col("rows"), F.lit(0)).cast("int")
+        ),
+    )
+    kind = F.explode(kinds)
+    shown = joined.select(kind.alias("kind"), "row_id", "document_id")
+    named = F.when(F.col("kind") == "extra", F.col("document_id")).otherwise(F.col("row_id"))
+    is_row = F.when(F.col("kind") != "extra", F.col("row_id"))
+    return shown.select(named.alias(ID), "kind", is_row.alias("row"))
+
+
+def _table_side(reader: Reader, spec: DocumentSpec, *, marked: bool) -> DataFrame:
+    """Id and digest of each document that the table stands for."""
+    with source_errors(reader.table_name):
+        everything = Chunk(number=0, group=reader.everything())
+        if marked:
+            ids = duplicates.all_ids(reader, spec)
+            lines = resolve(reader, ids, spec, version=0).frame
+        else:
+            lines = export_lines(reader, everything, spec, version=0).frame
+        return lines.select("line").mapInArrow(digests_of_lines, ID_AND_DIGEST)
+
+
+def _index_side(context: TableContext, reader: Reader, index: str) -> DataFrame:
+    """Id and digest of each document in the index, read slice by slice."""
+    scan = open_scan(context.client, index, slots(reader.session.sparkContext))
+    try:
+        numbers = reader.session.range(0, scan.slices, 1, scan.slices)
+        return _materialised(reader, numbers.mapInArrow(digests_of_slice(scan), ID_AND_DIGEST))
+    finally:
+        close_scan(context.client, scan)
+
+
+def _materialised(reader: Reader, frame: DataFrame) -> DataFrame:
+    """Reads the index now, while its point in time is open."""
+    kept = reader.keep(frame)
+    with source_errors(reader.table_name):
+        kept.count()
+    return kept
+
+
+def _findings(reader: Reader, difference: DataFrame) -> Entry:
+    with source_errors(reader.table_name):
+        reader.keep(difference)
+        counted = {
+            row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()
+        }
+        entry: Entry = {
+            "rows": sum(count for kind, count in counted.items() if kind != "extra"),
+            "equal": not any(counted.get(kind) for kind in ("missing", "extra", "different")),
+        }
+        for kind in ("missing", "extra", "different"):
+            samples: list[str] = []
+            if counted.get(kind):
+                chosen = difference.where(F.col("kind") == kind).select(ID).orderBy(ID)
+                samples = [row[ID] for row in chosen.limit(SAMPLES).collect()]
+            entry[kind] = {"count": counted.get(kind, 0), "samples": samples}
+    return entry
+
+
+def write_again(work: Batch, reader: Reader, stored: Stored, ids: DataFrame) -> int:
+    """Writes the snapshot's documents of some ids (column `id`), as a recorded batch; how many
+    documents it wrote or deleted. A crash leaves a batch to be repeated."""
+    context = work.context
+    claimed = stored.document.claimed(context.owner, now=instant())
+    stored = context.store.replace(stored, claimed)
+    context.outwait_older_runs(stored.document)
+    state = stored.document
+    applied = state.applied.snapshot_id if state.applied else None
+    intent = Intent(
+        kind=IntentKind.REPAIR,
+        from_=applied,
+        to=applied,
+        ordinal=state.last_ordinal + 1,
+        index=state.index or "",
+        index_uuid=state.index_uuid or "",
+    )
+    stored = context.store.replace(stored, state.with_intent(intent, now=instant()))
+    version = base_version(intent.ordinal)
+    lines = resolve(reader, reader.keep(ids), work.documents, version=version)
+    result = context.write(lines.frame, intent, version)
+    snapshot = work.table.require(int(applied)) if applied else None
+    totals = Totals(
+        upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
+    )
+    advanced = stored.document.advanced(
+        applied_state(snapshot, intent), now=instant(), batch=totals
+    )
+    context.store.replace(stored, advanced)
+    return result.upserted + result.deleted
