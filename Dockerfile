@@ -77,6 +77,7 @@ FROM builder AS application
 COPY LICENSE pyproject.toml /build/source/
 COPY crds/icdc_api /build/source/crds/icdc_api
 COPY operator/icdc_operator /build/source/operator/icdc_operator
+COPY operator/icdc_cli /build/source/operator/icdc_cli
 COPY sparkapps/icdc_spark /build/source/sparkapps/icdc_spark
 # One wheel for both images. The page that it would carry is no part of them.
 RUN cd /build/source && touch README.md \
@@ -103,12 +104,12 @@ RUN apt-get update --quiet \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends maven \
  && rm -rf /var/lib/apt/lists/*
 COPY crds/icdc_api/__init__.py crds/icdc_api/errors.py /build/icdc_api/
-COPY operator/icdc_operator/__init__.py /build/icdc_operator/
-COPY operator/icdc_operator/embedded/__init__.py operator/icdc_operator/embedded/jar_lock.py \
-     operator/icdc_operator/embedded/jars.lock operator/icdc_operator/embedded/jars.py \
-     operator/icdc_operator/embedded/maven.py /build/icdc_operator/embedded/
+COPY operator/icdc_cli/__init__.py /build/icdc_cli/
+COPY operator/icdc_cli/embedded/__init__.py operator/icdc_cli/embedded/jar_lock.py \
+     operator/icdc_cli/embedded/jars.lock operator/icdc_cli/embedded/jars.py \
+     operator/icdc_cli/embedded/maven.py /build/icdc_cli/embedded/
 RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml \
-    cd /build && python3 -m icdc_operator.embedded.jars fetch spark image --into /jars \
+    cd /build && python3 -m icdc_cli.embedded.jars fetch spark image --into /jars \
  && find /jars -type f -exec touch -d @315532800 {} +
 
 FROM java AS spark-home
@@ -134,7 +135,7 @@ ARG VERSION=unknown
 ARG REVISION=unknown
 ARG CREATED=1980-01-01T00:00:00Z
 COPY tools/image_sbom.py tools/sbom_formats.py requirements.spark.lock \
-     operator/icdc_operator/embedded/jars.lock /build/
+     operator/icdc_cli/embedded/jars.lock /build/
 RUN --mount=type=bind,from=spark-packages,source=/build/report.json,target=/report.json \
     python3 /build/image_sbom.py spark "${VERSION}" "${REVISION}" "${CREATED}" --into /sbom \
       --lock /build/requirements.spark.lock --report /report.json \

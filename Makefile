@@ -39,8 +39,8 @@ help: ## list these targets
 
 ##@ Use
 setup: $(STAMP) ## make .venv with icdc and fetch what Spark needs (later starts are offline)
-	@$(BIN)/python -m icdc_operator.embedded.jars fetch $(JAR_SETS)
-	@$(BIN)/python -m icdc_operator.embedded.class_data
+	@$(BIN)/python -m icdc_cli.embedded.jars fetch $(JAR_SETS)
+	@$(BIN)/python -m icdc_cli.embedded.class_data
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
@@ -171,7 +171,7 @@ lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python
 	$(COMPILE) pyproject.toml --extra operator -c requirements.lock -o requirements.operator.lock
 	$(COMPILE) pyproject.toml --extra spark -c requirements.lock -o requirements.spark.lock
 	$(COMPILE) --group build -c requirements.lock -o requirements.build.lock
-	$(BIN)/python -m icdc_operator.embedded.jars lock
+	$(BIN)/python -m icdc_cli.embedded.jars lock
 
 clean: ## remove what setup and tests made in the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc

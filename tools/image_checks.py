@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import sbom_formats
-from icdc_operator.embedded import jar_lock, jars
+from icdc_cli.embedded import jar_lock, jars
 from sbom_formats import Component
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ OURS = "iceberg-cdc-operator"
 _MODULES = {
     "operator": (
         "icdc_operator.cluster.main",
-        "icdc_operator.cli.main",
+        "icdc_cli.main",
         "psycopg2",
         "pyiceberg.catalog.dynamodb",
         "pyiceberg.catalog.glue",

@@ -24,7 +24,7 @@ import image_checks
 import image_context
 import oci_archive
 from icdc_api.errors import IcdcError
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 from image_builder import Buildah
 from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source

@@ -20,7 +20,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from icdc_operator.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_operator.manifests.application import ENCRYPTION_CONF
 from support_bench_machine import machine
 from support_process_cpu import cpu_seconds

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import support_oracle as oracle
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.process.application import Application
 from support_bench_machine import machine
 from support_changelog_bench import CATALOG, session

@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 import support_kube_binaries
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 from real_cluster import product, used
 from real_cluster.shop import RUN_SECONDS, Shop
 from real_cluster.used import Cluster

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 import support_opensearch
 from icdc_api.errors import StartTimeout, Submission
 from icdc_api.spark_defaults import DEFAULT_CONF
-from icdc_operator.embedded import class_data, node_files
-from icdc_operator.embedded.jars import jar_set
-from icdc_operator.embedded.jdk import find_spark_jdk
-from icdc_operator.embedded.lake import QUICK_START
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded import class_data, node_files
+from icdc_cli.embedded.jars import jar_set
+from icdc_cli.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.lake import QUICK_START
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from support_faultproxy import FaultProxy
 from support_lake import CATALOG, Lake

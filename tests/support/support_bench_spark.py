@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icdc_operator.embedded.jars import jar_set
-from icdc_operator.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.jars import jar_set
+from icdc_cli.embedded.jdk import find_spark_jdk
 
 
 def bench_session(

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
-from icdc_operator.embedded import jars, jdk, lake
+from icdc_cli.embedded import jars, jdk, lake
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import source_errors

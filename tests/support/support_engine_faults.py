@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_operator.embedded.jdk import find_spark_jdk
-from icdc_operator.embedded.lake import QUICK_START
+from icdc_cli.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.lake import QUICK_START
 from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
 from support_spark_conf import UNCOMPILED
 

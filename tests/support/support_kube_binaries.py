@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icdc_api.errors import IcdcError, Submission
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 
 _TOOLS = Path(__file__).parents[1] / "tools"
 _BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes for the API server.

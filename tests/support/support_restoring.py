@@ -4,7 +4,7 @@ import json
 import shutil
 from typing import Any
 
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from support_opensearch import call
 
 _REPOSITORY = "/_snapshot/tests"

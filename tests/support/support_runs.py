@@ -16,11 +16,11 @@ from typing import Self
 
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.spark import Spark
+from icdc_cli.embedded.lake import QUICK_START
+from icdc_cli.local import processes
+from icdc_cli.local.application import installed
+from icdc_cli.local.runs import LocalRuns
 from icdc_operator.core.observed import RunSeen
-from icdc_operator.embedded.lake import QUICK_START
-from icdc_operator.local import processes
-from icdc_operator.local.application import installed
-from icdc_operator.local.runs import LocalRuns
 from support_processes import command, kill, name_of
 from support_spark_conf import UNCOMPILED
 from support_wait import until

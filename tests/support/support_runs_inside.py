@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from icdc_api.job import RunReport, RunRequest
 from icdc_api.spark import Spark
 from icdc_api.status import PipelineStatus
+from icdc_cli.local import resource
+from icdc_cli.local.application import Application as Launched
+from icdc_cli.local.runner import LocalRunner, Update
+from icdc_cli.local.runs import LocalRuns
+from icdc_cli.local.state_dir import StateDir
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_operator.local import resource
-from icdc_operator.local.application import Application as Launched
-from icdc_operator.local.runner import LocalRunner, Update
-from icdc_operator.local.runs import LocalRuns
-from icdc_operator.local.state_dir import StateDir
 from icdc_spark.process.application import Application
 from support_harness import Harness
 

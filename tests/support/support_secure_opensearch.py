@@ -19,7 +19,7 @@ from typing import Any, Self
 import support_opensearch
 import support_wait
 from icdc_api.errors import Submission
-from icdc_operator.embedded import jar_lock, jars, jdk
+from icdc_cli.embedded import jar_lock, jars, jdk
 from support_kube_process import HeldPort
 from support_opensearch import Answer
 from support_tls import Authority

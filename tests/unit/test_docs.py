@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.loading import load_pipeline
-from icdc_operator.cli.main import parser
+from icdc_cli.main import parser
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from icdc_api import naming
-from icdc_operator.cli import main
+from icdc_cli import main
 from support_api_stub import driver_pod
 from support_kube import KubeApi
 from support_kube_pipelines import Pipelines, condition, minimal

@@ -14,7 +14,7 @@ from icdc_api import naming
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.runs import RunStatus
 from icdc_api.status import parse_status
-from icdc_operator.cli import main
+from icdc_cli import main
 from icdc_operator.manifests import places
 from support_cluster import Cluster, report_of
 from support_kube import KubeApi

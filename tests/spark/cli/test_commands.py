@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_oracle as oracle
-from icdc_operator.cli.main import main
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.main import main
 from icdc_spark.iceberg.jvm.session import table_session
 from support_harness import Harness
 

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 def test_the_demo_ends_with_three_equal_tables_after_a_kill() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "icdc_operator.cli.main", "demo"],
+        [sys.executable, "-m", "icdc_cli.main", "demo"],
         capture_output=True,
         text=True,
         timeout=840,

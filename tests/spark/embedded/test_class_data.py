@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_operator.embedded import class_data
+from icdc_cli.embedded import class_data
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from icdc_operator.embedded.jdk import find_spark_jdk
-from icdc_operator.embedded.lake import QUICK_START
+from icdc_cli.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.lake import QUICK_START
 from icdc_operator.manifests.application import ENCRYPTION_CONF
 
 pytestmark = pytest.mark.spark

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import BadSpec, Submission
-from icdc_operator.embedded import node_files
-from icdc_operator.embedded.jars import OPENSEARCH_VERSIONS
-from icdc_operator.embedded.opensearch_node import OpenSearchNode, choose_version
+from icdc_cli.embedded import node_files
+from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
+from icdc_cli.embedded.opensearch_node import OpenSearchNode, choose_version
 from support_opensearch import call, documents
 from support_wait import until
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 _PARENT = """
 import sys
 from pathlib import Path
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 node = OpenSearchNode(Path(sys.argv[1]), heap="256m", keep=sys.argv[2] == "keep")
 node.start()
 print(node.url, flush=True)

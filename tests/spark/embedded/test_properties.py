@@ -9,7 +9,7 @@ import pytest
 
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import DEFAULT_CONF
-from icdc_operator.local import application
+from icdc_cli.local import application
 
 pytestmark = pytest.mark.spark
 

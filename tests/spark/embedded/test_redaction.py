@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from icdc_api.spark import Spark
-from icdc_operator.local import application
+from icdc_cli.local import application
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ import pytest
 
 import support_sink as sink
 from icdc_api.errors import Gap, TargetReadOnly, TargetUnavailable
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import support_opensearch
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from support_stories import Story
 from support_telling import Told, tell
 

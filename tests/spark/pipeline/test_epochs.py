@@ -14,9 +14,9 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunMode
-from icdc_operator.local import resource
-from icdc_operator.local.runner import LocalRunner
-from icdc_operator.local.state_dir import StateDir
+from icdc_cli.local import resource
+from icdc_cli.local.runner import LocalRunner
+from icdc_cli.local.state_dir import StateDir
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Owner

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import support_oracle as oracle
 from icdc_api.job import RunMode
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from support_faultproxy import FaultProxy
 from support_harness import Harness
 from support_lake import Lake

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 import support_oracle as oracle
 from icdc_api.job import RunMode
 from icdc_api.status import PipelineStatus
-from icdc_operator.cli import exits
-from icdc_operator.cli.exits import Exit
+from icdc_cli import exits
+from icdc_cli.exits import Exit
 from icdc_spark.process.application import Application
 from support_faultproxy import FaultProxy
 from support_harness import Harness

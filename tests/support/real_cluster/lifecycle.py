@@ -15,7 +15,7 @@ from typing import Any
 
 import support_kube_binaries
 from icdc_api.errors import BadSpec, Submission
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 from real_cluster import (
     containers,
     control_plane,

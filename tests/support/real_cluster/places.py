@@ -7,7 +7,7 @@ teardown knows what to look for. Starts nothing.
 from dataclasses import dataclass
 from pathlib import Path
 
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 from support_kube_process import FixedPort
 
 BRIDGE = "icdc0"

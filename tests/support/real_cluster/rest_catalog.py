@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from icdc_operator.embedded import jar_lock, jars, jdk
+from icdc_cli.embedded import jar_lock, jars, jdk
 from real_cluster import object_store, places
 from real_cluster.programs import Starter
 from support_kube_process import FixedPort, Probe, Program

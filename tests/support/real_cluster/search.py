@@ -3,7 +3,7 @@
 The node is the embedded one, which listens on loopback; here also on the bridge.
 """
 
-from icdc_operator.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from real_cluster import places, programs
 from real_cluster.places import Places
 from real_cluster.programs import Starter

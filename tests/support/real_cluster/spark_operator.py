@@ -12,7 +12,7 @@ import pyspark
 
 import support_kube_binaries
 import support_wait
-from icdc_operator.embedded import jdk
+from icdc_cli.embedded import jdk
 from real_cluster import control_plane, places, programs
 from real_cluster.places import Places
 from real_cluster.programs import Starter

@@ -7,7 +7,7 @@ import pytest
 
 import image_checks
 import sbom_formats
-from icdc_operator.embedded import jar_lock
+from icdc_cli.embedded import jar_lock
 from sbom_formats import Component, Image
 
 pytestmark = pytest.mark.unit

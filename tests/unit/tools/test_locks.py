@@ -7,7 +7,7 @@ import pytest
 
 import image_checks
 import image_context
-from icdc_operator.embedded import jars
+from icdc_cli.embedded import jars
 from icdc_operator.manifests import places, templates
 
 pytestmark = pytest.mark.unit

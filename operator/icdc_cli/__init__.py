@@ -1,0 +1,1 @@
+"""The command line `icdc`: local runs, the demo, and what a person asks of a cluster."""

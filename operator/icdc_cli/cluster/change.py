@@ -1,0 +1,156 @@
+"""`icdc pause`, `resume` and `resync`: one field of the spec each; the operator does the rest.
+
+A pipeline that is kept in Git is changed there: what is patched here would be put back.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from icdc_api.errors import BadSpec
+from icdc_api.runs import ResyncMode
+from icdc_cli import options
+from icdc_cli.cluster import session
+from icdc_cli.cluster.session import Target
+from icdc_cli.exits import Exit
+from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube.kinds import Resource
+
+MAX_TRIES = 5
+"""Times that a nonce is raised anew because somebody else wrote the pipeline in between."""
+
+
+def add_pause_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc pause`."""
+    parser = commands.add_parser(
+        "pause",
+        help="suspend a pipeline in a cluster",
+        description="Sets spec.suspend: the current batch is finished, then the pipeline stops. "
+        "Its progress is kept.",
+    )
+    session.add_target(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_pause))
+
+
+def add_resume_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc resume`."""
+    parser = commands.add_parser(
+        "resume",
+        help="let a suspended pipeline go on",
+        description="Takes spec.suspend back: the pipeline goes on where it stopped.",
+    )
+    session.add_target(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_resume))
+
+
+def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc resync`."""
+    parser = commands.add_parser(
+        "resync",
+        help="export, compare or repair tables of a pipeline",
+        description="Raises spec.resync.nonce. Export: a new index is filled for each table while "
+        "the old one serves. Verify: index and table are compared. Repair: what differs is mended. "
+        "The answer is in status.tables[].verification and in the condition Verified.",
+    )
+    session.add_target(parser)
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="TABLE",
+        help="only this table, as in spec.tables[].name; repeatable (default: all)",
+    )
+    parser.add_argument(
+        "--mode",
+        type=_mode,
+        choices=list(ResyncMode),
+        default=ResyncMode.EXPORT,
+        metavar=f"{{{','.join(ResyncMode)}}}",
+        help="what to do (default: Export)",
+    )
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_resync))
+
+
+def _mode(text: str) -> str:
+    """In whatever case it was typed."""
+    return text.capitalize()
+
+
+async def _pause(target: Target, _arguments: argparse.Namespace) -> Exit:
+    if await _suspend(target, True):
+        _say(f"{target.name} will pause once the current batch is finished")
+    else:
+        _say(f"{target.name} is paused already")
+    return Exit.DONE
+
+
+async def _resume(target: Target, _arguments: argparse.Namespace) -> Exit:
+    if await _suspend(target, False):
+        _say(f"{target.name} goes on")
+    else:
+        _say(f"{target.name} is not paused")
+    return Exit.DONE
+
+
+async def _suspend(target: Target, wanted: bool) -> bool:
+    """Whether anything had to be changed."""
+    pipeline = await target.pipeline()
+    if bool(_spec(pipeline).get("suspend", False)) is wanted:
+        return False
+    await _patch(target, {"spec": {"suspend": wanted}})
+    return True
+
+
+async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
+    wanted = list(dict.fromkeys(arguments.table))
+    for tries_left in reversed(range(MAX_TRIES)):
+        pipeline = await target.pipeline()
+        _check_tables(pipeline, wanted)
+        nonce = _next_nonce(pipeline)
+        # Of an older version nothing is patched: two that ask at once ask twice.
+        version = {"resourceVersion": pipeline["metadata"]["resourceVersion"]}
+        resync = {"nonce": nonce, "tables": wanted, "mode": str(arguments.mode)}
+        try:
+            await _patch(target, {"metadata": version, "spec": {"resync": resync}})
+        except errors.Conflict:
+            if not tries_left:
+                raise
+        else:
+            break
+    of = ", ".join(wanted) if wanted else "all tables"
+    later = "; it begins when the pipeline is resumed" if _spec(pipeline).get("suspend") else ""
+    _say(f"{target.name}: resync {nonce} of {of} is asked for{later}")
+    return Exit.DONE
+
+
+async def _patch(target: Target, patch: dict[str, Any]) -> None:
+    await target.api.merge_patch(kinds.PIPELINE, target.namespace, target.name, patch)
+
+
+def _next_nonce(pipeline: Resource) -> int:
+    """Above the one in the spec and the one acted on: a spec may have come back from a backup."""
+    triggers = (pipeline.get("status") or {}).get("observedTriggers") or {}
+    asked = (_spec(pipeline).get("resync") or {}).get("nonce", 0)
+    return 1 + max(int(asked), int(triggers.get("resyncNonce", 0)))
+
+
+def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
+    known = [table.get("name") for table in _spec(pipeline).get("tables") or ()]
+    for name in wanted:
+        if name not in known:
+            raise BadSpec(
+                f"--table {name}: the pipeline has no such table; it has "
+                f"{', '.join(map(str, known))}"
+            )
+
+
+def _spec(pipeline: Resource) -> dict[str, Any]:
+    spec: dict[str, Any] = pipeline.get("spec") or {}
+    return spec
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,132 @@
+"""`icdc logs`: what the driver of a pipeline's run prints, which is the log of the run."""
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.errors import BadSpec
+from icdc_cli import options
+from icdc_cli.cluster import session
+from icdc_cli.cluster.session import Target
+from icdc_cli.exits import Exit
+from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import pods
+from icdc_operator.manifests.roles import Role
+
+TAIL_LINES = 1000
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
+    parser = commands.add_parser(
+        "logs",
+        help="show the log of a pipeline's run in a cluster",
+        description="Shows what the driver of the current run prints, else of the newest one that "
+        "is kept. Exit code 3 when there is no log yet.",
+    )
+    session.add_target(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
+    parser.add_argument("--run", metavar="RUN", help="of this run (default: the current or newest)")
+    parser.add_argument(
+        "--tail",
+        type=_lines,
+        default=TAIL_LINES,
+        metavar="LINES",
+        help=f"begin with the last lines (default: {TAIL_LINES})",
+    )
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_logs))
+
+
+def _lines(text: str) -> int:
+    lines = int(text)
+    if lines < 0:
+        raise argparse.ArgumentTypeError("it is 0 or more")
+    return lines
+
+
+async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:
+    pipeline = await target.pipeline()
+    drivers = await target.api.list_driver_pods(target.namespace, target.name)
+    current = _current(pipeline)
+    pod = _of_run(drivers, arguments.run) if arguments.run else _newest(drivers, current)
+    if pod is None:
+        none = "no run is left that has a log"
+        return _none(none if current is None else f"{current} has no driver yet")
+    waits_for = _waits_for(pod)
+    if waits_for is not None:
+        return _none(waits_for)
+    try:
+        await _show(target, pod["metadata"]["name"], arguments)
+    except errors.Invalid as error:
+        # Its container has just not started; the message says what it waits for.
+        return _none(error.message)
+    except errors.NotFound:
+        return _none(f"the driver {pod['metadata']['name']} is gone")
+    except BrokenPipeError:
+        # Whoever reads has had enough; Python must not complain of that at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.DONE
+
+
+async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None:
+    where = (target.namespace, pod, arguments.tail)
+    container = Role.DRIVER.container
+    if not arguments.follow:
+        sys.stdout.write(await target.api.read_log(*where, container=container))
+        sys.stdout.flush()
+        return
+    async for line in target.api.follow_log(*where, container=container):
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def _of_run(drivers: list[Resource], run: str) -> Resource:
+    """The driver of that run; BadSpec that names those there are."""
+    found = [pod for pod in drivers if _run(pod) == run]
+    if not found:
+        kept = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
+        raise BadSpec(f"--run {run}: no driver of it is left; there are: {kept}")
+    return _by_age(found)[-1]
+
+
+def _newest(drivers: list[Resource], run: str | None) -> Resource | None:
+    """The driver of the current run, or the youngest of all when no run is at work."""
+    candidates = drivers if run is None else [pod for pod in drivers if _run(pod) == run]
+    return _by_age(candidates)[-1] if candidates else None
+
+
+def _by_age(drivers: list[Resource]) -> list[Resource]:
+    return sorted(drivers, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
+
+
+def _waits_for(pod: Resource) -> str | None:
+    """Why the driver prints nothing yet; None once it has begun.
+
+    Of a pod that has no node yet the API server gives an empty log, and not an error.
+    """
+    if (pod.get("status") or {}).get("phase") != "Pending":
+        return None
+    failure = pods.why_not_running(pod, datetime.now(UTC))
+    name = pod["metadata"]["name"]
+    return failure.message if failure else f"the driver {name} has not started yet"
+
+
+def _run(pod: Resource) -> str | None:
+    labels: dict[str, str] = pod["metadata"].get("labels") or {}
+    return labels.get(naming.LABEL_RUN)
+
+
+def _current(pipeline: Resource) -> str | None:
+    run: Any = (pipeline.get("status") or {}).get("currentRun") or {}
+    name = run.get("name")
+    return name if isinstance(name, str) else None
+
+
+def _none(why: str) -> Exit:
+    sys.stderr.write(f"icdc: {why}\n")
+    return Exit.OUTLASTED

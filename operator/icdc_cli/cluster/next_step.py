@@ -1,0 +1,108 @@
+"""What the operator does next with a pipeline by itself, or who must act first: one line of text.
+
+Read from the resource alone, as the operator left it. Pure; asks nobody, and promises nothing that
+only a run can find out.
+"""
+
+from datetime import datetime
+
+from icdc_api import errors
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunState, RunStatus
+from icdc_api.spec import PipelineSpec, Trigger
+from icdc_api.status import PipelineStatus
+from icdc_cli import tables
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.core import retry, schedule
+from icdc_operator.core.observed import Observed
+
+MAX_LINE = 1000
+"""Characters of the line; messages of the status may be as long as that by themselves."""
+
+_STALLING: tuple[type[errors.IcdcError], ...] = (*errors.TableError.__subclasses__(), errors.Bug)
+_WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
+
+
+def next_step(
+    resource: Resource, status: PipelineStatus, spec: PipelineSpec, *, now: datetime
+) -> str:
+    """What comes next; `now` is aware."""
+    text = " ".join(_next(resource, status, spec, now).split())
+    return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…"
+
+
+def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime) -> str:
+    metadata = resource["metadata"]
+    name, generation = metadata["name"], metadata.get("generation")
+    if metadata.get("deletionTimestamp"):
+        return "nothing new: the pipeline is being deleted"
+    if status.observed_generation is None:
+        return (
+            "unknown: no operator has seen the pipeline yet; where that lasts, the platform "
+            "engineer must see whether one runs that watches this namespace"
+        )
+    if generation not in (None, status.observed_generation):
+        return (
+            f"takes in generation {generation} of the spec, which no operator has seen yet; the "
+            f"status is about generation {status.observed_generation}"
+        )
+    run = status.current_run
+    if run is not None:
+        ends = "; it ends after its batch, as the pipeline is suspended" if spec.suspend else ""
+        return _at_work(run) + ends + _stalled(status, "; meanwhile stalled")
+    if spec.suspend:
+        return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
+    stalled = _stalled(status, "stalled")
+    if stalled and status.next_attempt_time is None:
+        return stalled
+    planned = _by_schedule(resource, status, spec, now)
+    return f"{stalled}; {planned}" if stalled else planned
+
+
+def _at_work(run: RunStatus) -> str:
+    what = f"{run.name} ({run.kind.value}, attempt {run.attempt})"
+    if run.state == RunState.PLANNED:
+        return f"creates the run {what} now"
+    words = {
+        RunState.SUBMITTED: "is submitted and has not reported yet",
+        RunState.STOPPING: "is asked to end",
+    }
+    return f"follows the run {what}, which {words.get(run.state, 'runs now')}"
+
+
+def _stalled(status: PipelineStatus, lead: str) -> str:
+    """Why a person must act, and who; empty when nobody must."""
+    condition = status.condition(ConditionType.STALLED)
+    if condition is None or not status.holds(ConditionType.STALLED):
+        return ""
+    reasons = {each.reason for each in status.tables if retry.waits_for_person(each)}
+    who = {_WHO[reason.value].value for reason in reasons if reason and reason.value in _WHO}
+    acts = f"; to act: {', '.join(sorted(who))}" if condition.reason == "TableStalled" else ""
+    return f"{lead}: {condition.reason}: {condition.message}{acts}"
+
+
+def _by_schedule(
+    resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime
+) -> str:
+    metadata = resource["metadata"]
+    observed = Observed(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        generation=metadata.get("generation") or 0,
+        spec=spec,
+        status=status,
+        # That it looks at heads by itself is what the operator does where it can.
+        heads_told=spec.changelog.trigger == Trigger.ON_COMMIT,
+    )
+    due = schedule.next_due(status, observed, spec, now=now)
+    if due.at is not None:
+        wait = int((due.at - now).total_seconds())
+        failed = status.next_attempt_time is not None and status.consecutive_failures > 0
+        why = f" (attempt after failure {status.consecutive_failures})" if failed else ""
+        if wait <= 0:
+            return f"starts the next run now{why}"
+        return f"waits {tables.duration(wait)}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
+    if due.look_after is None:
+        return "nothing: every table is complete; only a change of the spec starts another run"
+    seconds = spec.changelog.poll_interval_seconds
+    return f"waits for a new snapshot, for which it looks every {seconds} s, and starts a run then"

@@ -1,0 +1,86 @@
+"""From the arguments of a command to a cluster and the pipeline that is meant.
+
+The border where what the cluster refuses becomes bad usage: it was this person's request.
+"""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from icdc_api import naming
+from icdc_api.errors import BadSpec
+from icdc_cli.cluster import kubeconfig
+from icdc_cli.exits import Exit
+from icdc_operator.cluster.kube import connect, errors
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.kube.kinds import Resource
+
+
+@dataclass(frozen=True)
+class Target:
+    """One pipeline in a cluster, whether it is there or not."""
+
+    api: ClusterApi
+    namespace: str
+    name: str
+
+    async def pipeline(self) -> Resource:
+        """The pipeline as it is now; BadSpec when there is none."""
+        found = await self.api.get_pipeline(self.namespace, self.name)
+        if found is None:
+            raise BadSpec(
+                f"there is no {naming.KIND} {self.name} in the namespace {self.namespace}; "
+                f"all of them: kubectl get {naming.SHORT_NAME} --all-namespaces"
+            )
+        return found
+
+
+Answer = TypeVar("Answer")
+
+
+def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """`NAME`, `-n`, `--context`; which cluster is as with kubectl."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs=None if required else "?",
+        help="the pipeline" if required else "the pipeline in a cluster",
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAMESPACE",
+        help="namespace of the pipeline (default: that of the context)",
+    )
+    parser.add_argument(
+        "--context", metavar="CONTEXT", help="context of the kubeconfig (default: the current one)"
+    )
+
+
+def carry_out(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Exit]],
+) -> Callable[[argparse.Namespace], int]:
+    """The command that does `work` on the pipeline that its arguments name."""
+    return lambda arguments: answered(work, arguments)
+
+
+def answered(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
+) -> Answer:
+    """What `work` finds out about the pipeline that the arguments name."""
+    return asyncio.run(_answered(work, arguments))
+
+
+async def _answered(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
+) -> Answer:
+    context = kubeconfig.chosen(os.environ, arguments.context)
+    namespace = arguments.namespace or context.namespace
+    try:
+        async with connect.connected(os.environ, context=context.name) as api:
+            return await work(Target(api, namespace, arguments.name), arguments)
+    except (errors.Denied, errors.Invalid) as error:
+        raise BadSpec(error.message) from error

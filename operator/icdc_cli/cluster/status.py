@@ -1,0 +1,155 @@
+"""`icdc status`: one pipeline as `kubectl get` shows it, then its tables and conditions.
+
+The exit code is that of `icdc run` for a pipeline left in this status.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from icdc_api.conditions import ConditionStatus, ConditionType
+from icdc_api.errors import BadSpec
+from icdc_api.status import PipelineStatus, parse_status
+from icdc_cli import exits, options, tables
+from icdc_cli.cluster import session
+from icdc_cli.cluster.session import Target
+from icdc_cli.exits import Exit
+from icdc_cli.options import Output
+from icdc_operator.cluster.kube.kinds import Resource
+
+_HEAD = ("NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE")
+_CONDITIONS_HEAD = ("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
+    parser = commands.add_parser(
+        "status",
+        help="show a pipeline in a cluster",
+        description="Shows a pipeline in a cluster: its state, its tables, its conditions. "
+        "Exit code 1 when a table waits for a person, 2 when the spec is wrong, 3 when a fault "
+        "outlasted the retries.",
+    )
+    session.add_target(parser)
+    parser.add_argument(
+        "--output",
+        "-o",
+        type=Output,
+        choices=list(Output),
+        default=Output.TEXT,
+        metavar="{text,json,yaml}",
+        help="text for people, json or yaml for programs (default: text)",
+    )
+    options.add_verbose(parser)
+    parser.set_defaults(command=session.carry_out(_status))
+
+
+async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
+    resource = await target.pipeline()
+    # As kubectl does: who wrote which field is of no interest to a reader.
+    resource.get("metadata", {}).pop("managedFields", None)
+    if arguments.output != Output.TEXT:
+        options.write(resource, arguments.output)
+    status = parsed(resource)
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(text(resource, status, now=datetime.now(UTC)) + "\n")
+    code, message = exit_of(status)
+    if message:
+        sys.stderr.write(f"icdc: {message}\n")
+    return code
+
+
+def parsed(resource: Resource) -> PipelineStatus:
+    """The status of the pipeline; BadSpec for one that this version cannot know."""
+    try:
+        return parse_status(resource.get("status") or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        version = (resource.get("status") or {}).get("operatorVersion", "unknown")
+        raise BadSpec(
+            f"the status was written by another version (operator {version}) than this icdc can "
+            f"read: status.{where}: {first['msg']}; see it by -o yaml"
+        ) from error
+
+
+def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
+    """The exit code for the status, and what to say on stderr."""
+    valid = status.condition(ConditionType.SPEC_VALID)
+    if valid is not None and valid.status == ConditionStatus.FALSE:
+        return Exit.USAGE, valid.message
+    return exits.of_status(status)
+
+
+def text(resource: Resource, status: PipelineStatus, *, now: datetime) -> str:
+    """All of it for a person; `now` is aware."""
+    parts = [tables.aligned(_HEAD, [_row(resource, status, now)])]
+    parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
+    parts += [tables.status_table(status.tables)] if status.tables else []
+    rows = [
+        (
+            each.type.value,
+            each.status.value,
+            each.reason,
+            _age(each.last_transition_time, now),
+            " ".join(each.message.split()),
+        )
+        for each in status.conditions
+    ]
+    parts += [tables.aligned(_CONDITIONS_HEAD, rows)] if rows else []
+    return "\n\n".join(parts)
+
+
+def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str, ...]:
+    ready = status.condition(ConditionType.READY)
+    summary, run = status.summary, status.current_run
+    seen = status.observed_generation is not None
+    behind = summary.snapshots_behind if summary else None
+    lag = summary.lag_seconds if summary else None
+    return (
+        resource["metadata"]["name"],
+        ready.status.value if ready else tables.NONE,
+        status.phase.value if seen else tables.NONE,
+        summary.tables if summary else tables.NONE,
+        tables.NONE if behind is None else str(behind),
+        tables.NONE if lag is None else tables.duration(lag),
+        run.name if run else tables.NONE,
+        _age(_created(resource), now),
+    )
+
+
+def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterator[str]:
+    generation = resource["metadata"].get("generation")
+    if status.observed_generation is None:
+        yield "No operator has seen the pipeline yet."
+    elif generation is not None and generation != status.observed_generation:
+        yield (
+            f"The status is about generation {status.observed_generation}; the operator has not "
+            f"seen generation {generation} yet."
+        )
+    active = status.condition(ConditionType.RUN_ACTIVE)
+    if active is not None and active.reason == "Queued":
+        yield f"The next run waits for its turn: {active.message}."
+    elif status.next_attempt_time is not None:
+        wait = int((status.next_attempt_time - now).total_seconds())
+        yield (
+            "The next attempt is due."
+            if wait <= 0
+            else (f"The next attempt starts in {tables.duration(wait)}.")
+        )
+
+
+def _created(resource: Resource) -> datetime | None:
+    created: Any = resource["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(created) if isinstance(created, str) else None
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    # Clocks differ: what lies ahead happened just now.
+    if moment is None:
+        return tables.NONE
+    return tables.duration(max(0, int((now - moment).total_seconds())))

@@ -1,0 +1,1 @@
+"""Commands that need no cluster: run, plan, verify, dead-letters, crd."""

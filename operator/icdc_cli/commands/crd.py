@@ -1,0 +1,25 @@
+"""`icdc crd`: the CustomResourceDefinition, for `kubectl apply -f -`."""
+
+import argparse
+import sys
+
+from icdc_api import crd
+from icdc_cli import options
+from icdc_cli.exits import Exit
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
+    parser = commands.add_parser(
+        "crd",
+        help="print the CRD",
+        description="Prints the CustomResourceDefinition of IcebergCDCPipeline as YAML.",
+    )
+    options.add_verbose(parser)
+    parser.set_defaults(command=run)
+
+
+def run(_arguments: argparse.Namespace) -> int:
+    """Carries out the command; the exit code."""
+    sys.stdout.write(crd.render())
+    return Exit.DONE

@@ -1,0 +1,138 @@
+"""`icdc plan` and `icdc verify`: one question to the application, and its answer as text or data.
+
+Of a file Spark runs on this host. It reads the state document and needs no state directory, unless
+the node is embedded in one. Of a pipeline in a cluster a run in the cluster answers.
+"""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icdc_api.errors import BadSpec
+from icdc_api.job import RunMode
+from icdc_api.runs import Failure, RunKind
+from icdc_cli import exits, options, tables
+from icdc_cli.cluster import asking, session
+from icdc_cli.exits import Exit
+from icdc_cli.local import application, resource
+from icdc_cli.local.ask import ask
+from icdc_cli.local.resource import LocalPipeline
+from icdc_cli.options import Output
+
+
+def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc plan`."""
+    parser = commands.add_parser(
+        "plan",
+        help="say what the next run would do, and change nothing",
+        description="Says for each table what the next run would do: the snapshots, files, rows, "
+        "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
+        "first what the operator does next by itself; the rest is answered by a run in the "
+        "cluster, for which a continuous run makes room for a while.",
+    )
+    session.add_target(parser, required=False)
+    options.add_pipeline(parser, required=False)
+    asking.add_wait(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=plan)
+
+
+def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers `icdc verify`."""
+    parser = commands.add_parser(
+        "verify",
+        help="compare index and table",
+        description="Compares each index with its table at the applied snapshot, and names what "
+        "is missing, extra or different. Exit code 1 when anything is. Of a pipeline in a cluster "
+        "(NAME) a run in the cluster does it; meanwhile its tables are not followed.",
+    )
+    session.add_target(parser, required=False)
+    options.add_pipeline(parser, required=False)
+    asking.add_wait(parser)
+    parser.add_argument("--repair", action="store_true", help="mend what differs, and nothing else")
+    options.add_verbose(parser)
+    parser.set_defaults(command=verify)
+
+
+def plan(arguments: argparse.Namespace) -> int:
+    """Carries out `icdc plan`; the exit code."""
+    if _is_of_file(arguments, "plan"):
+        return _ask(arguments, RunMode.PLAN, tables.plan_table)
+    told = asking.ask(arguments, RunKind.PLAN)
+    answer = told.answer
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(f"The operator: {told.next_step}\n")
+        sys.stdout.flush()
+    elif not isinstance(answer, Failure):
+        answer = {"operator": told.next_step, **answer}
+    return _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Carries out `icdc verify`; the exit code."""
+    mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
+    if _is_of_file(arguments, "verify"):
+        return _ask(arguments, mode, tables.verify_table)
+    told = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
+    return _tell(told.answer, arguments, mode, tables.verify_table)
+
+
+def _is_of_file(arguments: argparse.Namespace, command: str) -> bool:
+    """Whether a file is asked about, not a pipeline in a cluster; BadSpec for both or none."""
+    if (arguments.name is None) == (arguments.filename is None):
+        raise BadSpec(f"{command} takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
+    if arguments.name is None:
+        return True
+    for option in ("secrets_dir", "state_dir"):
+        if getattr(arguments, option) is not None:
+            flag = option.replace("_", "-")
+            raise BadSpec(f"--{flag} goes with -f; a pipeline in a cluster is asked there")
+    return False
+
+
+def _ask(
+    arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
+) -> int:
+    local = resource.load(arguments.filename)
+    return _tell(answer(local, arguments, mode), arguments, mode, text)
+
+
+def answer(
+    local: LocalPipeline, arguments: argparse.Namespace, mode: RunMode, **details: Any
+) -> dict[str, Any] | Failure:
+    """What the application on this host answers; `details` are further fields of its request."""
+    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
+    with contextlib.ExitStack() as stack:
+        spark = application.installed(local.pipeline.spec)
+        if local.pipeline.spec.sink.opensearch.embedded:
+            state = stack.enter_context(options.state_dir(arguments.state_dir, local))
+            local = stack.enter_context(options.with_node(local, state, keep=False))
+        return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
+
+
+def _tell(
+    answer: dict[str, Any] | Failure,
+    arguments: argparse.Namespace,
+    mode: RunMode,
+    text: Callable[[Mapping[str, Any]], str],
+) -> int:
+    if isinstance(answer, Failure):
+        said = tables.printable(answer.message)
+        sys.stderr.write(f"icdc: {answer.failure_class.value}: {said}\n")
+        return exits.of_failure(answer)
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(text(answer) + "\n")
+    else:
+        options.write(answer, arguments.output)
+    return _code(answer, mode)
+
+
+def _code(answer: Mapping[str, Any], mode: RunMode) -> Exit:
+    """1 when a table cannot be answered for, or when a comparison found differences."""
+    compared = mode in (RunMode.VERIFY, RunMode.REPAIR)
+    bad = (
+        table.get("reason") or (compared and not table.get("equal")) for table in answer["tables"]
+    )
+    return Exit.STALLED if any(bad) else Exit.DONE

@@ -1,0 +1,81 @@
+"""`icdc run`: the pipeline on this host, until it is caught up or for as long as it is wanted."""
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from icdc_cli import exits, live, options, tables
+from icdc_cli.local import application, resource
+from icdc_cli.local.runner import LocalRunner
+from icdc_cli.local.runs import LocalRuns
+from icdc_cli.options import Output
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
+    parser = commands.add_parser(
+        "run",
+        help="run a pipeline on this host",
+        description="Exports and follows the tables of a pipeline with Spark on this host. "
+        "Ctrl-C lets the current batch finish; twice ends at once. Progress is kept.",
+    )
+    options.add_pipeline(parser)
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end when every table is caught up, complete or stalled",
+    )
+    options.add_keep(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out the command; the exit code."""
+    local = resource.load(arguments.filename)
+    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
+    with contextlib.ExitStack() as stack:
+        state = stack.enter_context(options.state_dir(arguments.state_dir, local))
+        resource.recall(state, local)  # refuses a directory before anything is started in it
+        spark = application.installed(local.pipeline.spec)
+        local = stack.enter_context(options.with_node(local, state, keep=arguments.keep))
+        view = live.view(quiet=arguments.output != Output.TEXT)
+        runner = LocalRunner(
+            local,
+            state,
+            LocalRuns(state.runs_path, spark),
+            once=arguments.once,
+            secrets_dir=secrets_dir,
+            watcher=view.show,
+        )
+        with view, _stopping_by_signal(runner.stop):
+            status = runner.run()
+    if arguments.output == Output.TEXT:
+        sys.stdout.write(tables.status_table(status.tables) + "\n")
+    else:
+        options.write(runner.resource, arguments.output)
+    code, message = exits.of_status(status)
+    if message:
+        sys.stderr.write(f"icdc: {message}\n")
+    return code
+
+
+@contextlib.contextmanager
+def _stopping_by_signal(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run, not the process."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop()
+
+    before: dict[signal.Signals, Any] = {
+        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,179 @@
+"""`icdc demo`: tables, a pipeline, changes, a crash, and the proof that index and table are equal.
+
+Everything is real and on this host: an OpenSearch node, a Spark that writes the tables, and the
+application in a process of its own, driven by the same runner as `icdc run`.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import yaml
+
+from icdc_api.errors import Bug, IcdcError
+from icdc_api.job import RunMode
+from icdc_cli import live, options, tables
+from icdc_cli.demo import scenario
+from icdc_cli.demo.scenario import Change
+from icdc_cli.demo.stage import Stage
+from icdc_cli.embedded import class_data
+from icdc_cli.embedded.lake import Lake, jdbc_catalog
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.exits import Exit
+from icdc_cli.local import application, resource
+from icdc_cli.local.ask import ask
+from icdc_cli.local.state_dir import StateDir
+
+KILL_AFTER_DOCUMENTS = 5000
+"""Writes of the last batch that are let through before the application is killed."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Registers the command."""
+    parser = commands.add_parser(
+        "demo",
+        help="show the main job on an embedded default",
+        description="Makes three Iceberg tables, follows them with one pipeline through changes "
+        "and a crash, and proves that every index equals its table.",
+    )
+    options.add_keep(parser)
+    options.add_verbose(parser)
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out the command; 0 when every index equals its table."""
+    folder = Path(tempfile.mkdtemp(prefix="icdc-demo-"))
+    try:
+        equal = _Demo(folder, keep=arguments.keep).play()
+    except IcdcError:
+        sys.stderr.write(f"icdc: what the demo made stays in {folder}\n")
+        raise
+    if not arguments.keep:
+        rmtree(folder, ignore_errors=True)
+    return Exit.DONE if equal else Exit.STALLED
+
+
+class _Demo:
+    """One showing of the demo."""
+
+    def __init__(self, folder: Path, *, keep: bool) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._began = time.monotonic()
+        self._catalog = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+
+    def play(self) -> bool:
+        """From empty tables to the proof; whether everything is equal."""
+        self._say("Starting an OpenSearch node and a Spark that writes the tables")
+        quick = class_data.environment(os.environ)
+        lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
+        lake.start()
+        try:
+            with OpenSearchNode(self._folder / "opensearch", keep=self._keep) as node:
+                lake.wait_ready()
+                self._say(f"OpenSearch {node.version} answers at {node.url}")
+                self._fill(lake)
+                path = self._write_pipeline(node.url)
+                self._follow(lake, path, node.url)
+                lake.stop()
+                equal = self._verify(path)
+                self._farewell(node, path)
+                return equal
+        finally:
+            lake.stop()
+
+    def _fill(self, lake: Lake) -> None:
+        self._say("Making three tables: orders (copy-on-write), customers (merge-on-read), events")
+        for statement in (*scenario.CREATE, *scenario.FILL):
+            lake.sql(statement)
+
+    def _write_pipeline(self, url: str) -> Path:
+        path = self._folder / "pipeline.yaml"
+        path.write_text(yaml.safe_dump(scenario.pipeline(url, self._catalog), sort_keys=False))
+        return path
+
+    def _follow(self, lake: Lake, path: Path, url: str) -> None:
+        self._say(f"Applying one pipeline for the three: {path}")
+        view = live.view(quiet=False)
+        with (
+            StateDir(self._folder / "state") as state,
+            view,
+            Stage(path, state, view, url) as stage,
+        ):
+            start = lake.head(scenario.ROLLBACK_TABLE)
+            self._settle(stage, lake)
+            for change in scenario.CHANGES:
+                self._change(stage, lake, change, start)
+            self._crash(stage, lake)
+
+    def _change(self, stage: Stage, lake: Lake, change: Change, start: str | None) -> None:
+        self._say(change.title)
+        for statement in change.statements:
+            lake.sql(statement.format(start=start))
+        self._settle(stage, lake)
+
+    def _crash(self, stage: Stage, lake: Lake) -> None:
+        self._say(scenario.CRASH.title)
+        for statement in scenario.CRASH.statements:
+            lake.sql(statement)
+        killed = stage.kill_within_batch("orders", KILL_AFTER_DOCUMENTS)
+        self._say(f"Killed {killed} with SIGKILL; the runner starts another, which carries on")
+        self._settle(stage, lake)
+
+    def _settle(self, stage: Stage, lake: Lake) -> None:
+        """Waits until every index equals its table, and shows the status."""
+        heads = {name.removeprefix("lake."): lake.head(name) for name in scenario.TABLES}
+        stage.wait_applied(heads)
+        sys.stdout.write(tables.status_table(stage.status.tables) + "\n")
+        sys.stdout.flush()
+
+    def _verify(self, path: Path) -> bool:
+        self._say("icdc verify: every document is compared with its row")
+        answer = ask(
+            resource.load(path),
+            RunMode.VERIFY,
+            application=application.installed(),
+            secrets_dir=None,
+        )
+        if not isinstance(answer, dict):
+            raise Bug(f"verify did not answer: {answer.message}")
+        sys.stdout.write(tables.verify_table(answer) + "\n")
+        entries: list[dict[str, Any]] = answer["tables"]
+        equal = all(entry.get("equal") for entry in entries)
+        state = yaml.safe_load((self._folder / "state" / "pipeline.yaml").read_text())
+        applied = state["status"]["tables"]
+        upserted = sum(table["rowsUpserted"] for table in applied)
+        deleted = sum(table["rowsDeleted"] for table in applied)
+        sys.stdout.write(
+            f"\nrows:            {sum(entry['rows'] for entry in entries):,} in 3 tables\n"
+            f"changes applied: {upserted:,} documents written, {deleted:,} deleted\n"
+            f"equal:           {'yes' if equal else 'NO'}, after {self._seconds():.0f} s\n"
+        )
+        return equal
+
+    def _farewell(self, node: OpenSearchNode, path: Path) -> None:
+        search = f"curl '{node.url}/orders/_search?q=status:shipped&size=3&pretty'"
+        if self._keep:
+            sys.stdout.write(
+                f"\nLook for yourself: {search}\n"
+                f"Go on: icdc run -f {path} --state-dir {self._folder / 'state'}\n"
+                f"Stop the node: {node.stop_command}\n"
+            )
+        else:
+            sys.stdout.write(
+                "\nTo look for yourself: make demo ARGS=--keep (icdc demo --keep). The node then\n"
+                f"stays, and a search to try is printed, such as\n  {search}\n"
+            )
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"\n[{self._seconds():5.1f} s] {text}\n")
+        sys.stdout.flush()
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began

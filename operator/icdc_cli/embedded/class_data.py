@@ -1,0 +1,127 @@
+"""A class-data archive for Spark's JVM: what it loads at every start, read and checked only once.
+
+Spark loads some ten thousand classes before its first row, which is most of what a small local run
+costs. The archive fits one build of Java and the very jars it was made with, their times too, so
+it belongs to one installation and lies in its prefix; the JVM itself checks whether it fits. It
+only saves time: without one, everything works. `python -m icdc_cli.embedded.class_data` makes
+it where there is none. Knows of Spark what `Lake` knows.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from icdc_api.errors import IcdcError
+from icdc_cli.embedded import jars, jdk, lake
+
+VARIABLE = "SPARK_SUBMIT_OPTS"
+"""What spark-submit adds to the options of the JVM that it becomes."""
+
+# The archive may not fit options that a user adds: the JVM goes on without, and need not say so.
+_QUIET = "-Xlog:cds*=off"
+_DUMP_SECONDS = 300.0
+
+_STATEMENTS = (
+    "CREATE TABLE {t} (id BIGINT, s STRING, d DECIMAL(9,2), at TIMESTAMP, tags ARRAY<STRING>, "
+    "m MAP<STRING, INT>, n STRUCT<a: INT>) USING iceberg PARTITIONED BY (bucket(2, id)) "
+    "TBLPROPERTIES ('write.merge.mode'='merge-on-read', 'write.delete.mode'='merge-on-read')",
+    "INSERT INTO {t} SELECT id, string(id), id, current_timestamp(), array('a'), map('a', 1), "
+    "named_struct('a', 1) FROM range(1000)",
+    "MERGE INTO {t} t USING (SELECT 3L id) c ON t.id = c.id "
+    "WHEN MATCHED THEN UPDATE SET s = 'x' WHEN NOT MATCHED THEN INSERT (id) VALUES (c.id)",
+    "DELETE FROM {t} WHERE id = 4",
+    "SELECT snapshot_id FROM {t}.snapshots",
+    "SELECT count(*), max(to_json(struct(*))), max(xxhash64(id, s, d)) FROM {t} a "
+    "FULL OUTER JOIN (SELECT id AS other, s AS s2 FROM {t}) b ON a.id = b.other "
+    "WHERE a.s IS DISTINCT FROM 'y'",
+    "ALTER TABLE {t} CREATE TAG warm",
+)
+"""What local runs make Spark do: writing, merging, reading, joining, text and JSON of rows."""
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What to add to the environment of a process that starts Spark; nothing without an archive.
+
+    The process must run the JDK of `jdk.find_spark_jdk`, with the set of jars for Spark first on
+    its class path.
+    """
+    archive = path()
+    if not archive.is_file():
+        return {}
+    return _with_options(environ, f"-XX:SharedArchiveFile={archive}", _QUIET)
+
+
+def make() -> Path:
+    """The archive of this installation, made first where there is none; half a minute.
+
+    Submission without a JDK or jars, SourceUnavailable where Spark does not start; OSError where
+    the prefix cannot be written.
+    """
+    archive = path()
+    if not archive.is_file():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with jars.exclusive(archive.with_suffix(".lock")):
+            if not archive.is_file():
+                _make(archive)
+    return archive
+
+
+def _make(archive: Path) -> None:
+    """Ends a Spark that has done a little of everything by writing down what it has loaded."""
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".class-data-") as scratch:
+        folder = Path(scratch)
+        made = folder / archive.name
+        catalog = lake.jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+        dumping = _with_options(os.environ, f"-XX:ArchiveClassesAtExit={made}", _QUIET)
+        writer = lake.Lake(catalog, folder=folder, environment=dumping, stop_seconds=_DUMP_SECONDS)
+        with writer:
+            writer.sql("CREATE NAMESPACE IF NOT EXISTS lake.warm")
+            for statement in _STATEMENTS:
+                writer.sql(statement.format(t="lake.warm.t"))
+        for old in archive.parent.glob("spark-*.jsa"):
+            old.unlink()
+        made.rename(archive)
+
+
+def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
+    given = shlex.split(environ.get(VARIABLE, ""))
+    return {VARIABLE: shlex.join([*given, *(each for each in options if each not in given)])}
+
+
+def path() -> Path:
+    """Where the archive is that fits; a change of Java or of any jar gives another name.
+
+    Submission without a JDK or jars.
+    """
+    state = "\n".join([jdk.find_spark_jdk().build, *_jar_states()])
+    key = hashlib.sha256(state.encode()).hexdigest()[:16]
+    return Path(sys.prefix) / "var" / "iceberg-cdc-operator" / f"spark-{key}.jsa"
+
+
+def _jar_states() -> Iterator[str]:
+    found = importlib.util.find_spec("pyspark")
+    homes = [] if found is None else list(found.submodule_search_locations or ())
+    files = [file for home in homes for file in sorted(Path(home, "jars").glob("*.jar"))]
+    for file in [*jars.jar_set(jars.SPARK_SET), *files]:
+        stat = file.stat()
+        yield f"{file} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def main() -> int:
+    """Makes the archive; a failure is told and costs nothing but time at later starts."""
+    try:
+        archive = make()
+    except (IcdcError, OSError) as error:
+        sys.stderr.write(f"Spark starts without a class-data archive, a little slower: {error}\n")
+        return 0
+    sys.stdout.write(f"class data: {archive}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The committed list of the jars that local runs use: which files, from where, with which sums.
+
+A text file with one jar per line (`set coordinates file sha256`), so that a change can be
+reviewed. Pure: knows neither Maven nor the cache.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+
+from icdc_api.errors import Submission
+
+LOCK_NAME = "jars.lock"
+_HEADER = """\
+# Jars of local runs: set, groupId:artifactId:version[:classifier], file, sha256.
+# Regenerate: python -m icdc_cli.embedded.jars lock
+"""
+
+
+@dataclass(frozen=True, order=True)
+class LockedJar:
+    """One jar: Maven coordinates joined by colons, its file name, its checksum in hex."""
+
+    coordinates: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """All jars that belong on one class path."""
+
+    name: str
+    jars: tuple[LockedJar, ...]
+
+    @property
+    def key(self) -> str:
+        """A folder name that changes with any of the jars, and only then."""
+        text = "\n".join(f"{jar.file} {jar.sha256}" for jar in sorted(self.jars))
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def load() -> dict[str, JarSet]:
+    """The sets of the lock in this package, by name."""
+    file = resources.files("icdc_cli.embedded").joinpath(LOCK_NAME)
+    return parse(file.read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> dict[str, JarSet]:
+    """The sets of a lock text; Submission names the line that is not one of a lock."""
+    sets: dict[str, list[LockedJar]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split()
+        if len(fields) != 4 or fields[1].count(":") not in (2, 3) or len(fields[3]) != 64:
+            raise Submission(
+                f"{LOCK_NAME} line {number} is not 'set group:artifact:version file sha256'. "
+                "The file is generated: restore it, or make it anew."
+            )
+        sets.setdefault(fields[0], []).append(LockedJar(*fields[1:]))
+    return {name: JarSet(name, tuple(jars)) for name, jars in sets.items()}
+
+
+def render(sets: dict[str, JarSet]) -> str:
+    """The lock text of the sets, in a stable order."""
+    lines = [
+        f"{name} {jar.coordinates} {jar.file} {jar.sha256}\n"
+        for name in sorted(sets)
+        for jar in sorted(sets[name].jars)
+    ]
+    return _HEADER + "".join(lines)

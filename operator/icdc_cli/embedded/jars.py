@@ -1,0 +1,196 @@
+"""Gives local runs the jars they need: fetched once, checked against the lock, then cached.
+
+`jar_set` is what callers use; `python -m icdc_cli.embedded.jars` fetches ahead of time or
+writes the lock anew. Knows neither Spark nor OpenSearch beyond the names of their jars.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from icdc_api.errors import BadSpec, IcdcError, Submission
+from icdc_cli.embedded import jar_lock, maven
+from icdc_cli.embedded.jar_lock import JarSet, LockedJar
+
+SPARK_SET = "spark"
+IMAGE_SET = "image"
+OPENSEARCH_VERSIONS = ("2.19.6", "3.8.0")
+"""OpenSearch releases that can be embedded, oldest first."""
+
+_OPENSEARCH_PARTS = (
+    "org.opensearch:opensearch",
+    "org.opensearch:opensearch-plugin-classloader",
+    "org.opensearch.plugin:transport-netty4-client",
+    "org.opensearch.plugin:reindex-client",
+    "org.opensearch.plugin:mapper-extras-client",
+    "org.opensearch.plugin:analysis-common",
+    "org.opensearch.plugin:lang-painless",
+)
+_ICEBERG = "1.12.0"
+# The server refers to log4j-core without depending on it.
+_LOG4J_CORE = "org.apache.logging.log4j:log4j-core:2.25.4"
+
+
+def opensearch_set(version: str) -> str:
+    """The name of the set that holds an OpenSearch node of this version."""
+    return f"opensearch-{version}"
+
+
+ROOTS: dict[str, tuple[str, ...]] = {
+    SPARK_SET: (
+        f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}",
+        "org.xerial:sqlite-jdbc:3.50.3.0",
+    ),
+    # What the image has on top: S3 and Glue, and a database that JDBC catalogs live in.
+    IMAGE_SET: (
+        f"org.apache.iceberg:iceberg-aws-bundle:{_ICEBERG}",
+        "org.postgresql:postgresql:42.7.8",
+    ),
+    **{
+        opensearch_set(version): (*(f"{part}:{version}" for part in _OPENSEARCH_PARTS), _LOG4J_CORE)
+        for version in OPENSEARCH_VERSIONS
+    },
+}
+"""What each set is for; the lock lists these and everything they need at run time."""
+
+
+def cache_dir() -> Path:
+    """Where fetched and compiled files are kept: ICDC_CACHE_DIR, or the user's cache folder."""
+    own = os.environ.get("ICDC_CACHE_DIR")
+    if own:
+        return Path(own).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    parent = Path(base) if base else Path.home() / ".cache"
+    return parent / "iceberg-cdc-operator"
+
+
+def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
+    """The jars of a set, on disk; fetches them when the cache has no complete copy.
+
+    Fast and offline once fetched. Submission where they cannot be had: no Maven, no network, or
+    a file that is not the one of the lock. BadSpec for a name that the lock does not have.
+    """
+    sets = jar_lock.load() if lock is None else lock
+    if name not in sets:
+        raise BadSpec(f"There is no set of jars '{name}'; there are {', '.join(sorted(sets))}.")
+    wanted = sets[name]
+    folder = cache_dir() / "jars" / wanted.key
+    if not _complete(folder, wanted):
+        with exclusive(folder.with_name(f".{wanted.key}.lock")):
+            # Another process may have fetched the set while this one waited.
+            if not _complete(folder, wanted):
+                _fetch(wanted, folder)
+    return [folder / jar.file for jar in wanted.jars]
+
+
+@contextmanager
+def exclusive(lock_file: Path) -> Iterator[None]:
+    """Holds a lock between processes; the operating system frees it when a holder dies."""
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        handle = lock_file.open("w")
+    except OSError as exc:
+        raise Submission(
+            f"The cache {lock_file.parent} cannot be written: {exc.strerror}. "
+            "Set ICDC_CACHE_DIR to a folder that can."
+        ) from exc
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _complete(folder: Path, wanted: JarSet) -> bool:
+    try:
+        present = {entry.name for entry in folder.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return all(jar.file in present for jar in wanted.jars)
+
+
+def _fetch(wanted: JarSet, folder: Path) -> None:
+    """Fills a folder beside the final one and renames it: no reader sees half a set."""
+    scratch = Path(tempfile.mkdtemp(prefix=f".{wanted.name}-", dir=folder.parent))
+    try:
+        maven.copy_exactly((jar.coordinates for jar in wanted.jars), scratch)
+        for jar in wanted.jars:
+            _check(scratch / jar.file, jar)
+        scratch.chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+        scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check(path: Path, jar: LockedJar) -> None:
+    if not path.is_file():
+        raise Submission(
+            f"Maven ended without an error but did not deliver {jar.file} ({jar.coordinates}); "
+            "check its mirror settings, then try again."
+        )
+    found = _sha256(path)
+    if found != jar.sha256:
+        raise Submission(
+            f"{jar.file} ({jar.coordinates}) has the checksum {found}, the lock says {jar.sha256}: "
+            "it is not used. Remove it from Maven's local repository, check the mirror, try again."
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
+    """The set as Maven resolves it now: what a new lock would hold. Its roots, unless given."""
+    with tempfile.TemporaryDirectory(prefix="icdc-lock-") as scratch:
+        found = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
+        jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in found.items()]
+    if not jars:
+        raise Submission(f"Maven resolved no jar for the set '{name}'.")
+    return JarSet(name, tuple(sorted(jars)))
+
+
+def _write_lock() -> None:
+    text = jar_lock.render({name: resolve(name) for name in ROOTS})
+    Path(__file__).with_name(jar_lock.LOCK_NAME).write_text(text, encoding="utf-8")
+
+
+def _copy(jars: Sequence[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for jar in jars:
+        shutil.copyfile(jar, folder / jar.name)
+
+
+def main(argv: Sequence[str] | None = None, lock: dict[str, JarSet] | None = None) -> int:
+    """Entry of `python -m icdc_cli.embedded.jars`; the exit code."""
+    parser = argparse.ArgumentParser(prog="icdc_cli.embedded.jars", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    fetch = commands.add_parser("fetch", help="put the jars into the cache")
+    fetch.add_argument("sets", nargs="*", metavar="SET", help="default: every set")
+    fetch.add_argument("--into", type=Path, metavar="FOLDER", help="put a copy there as well")
+    commands.add_parser("lock", help="resolve every set anew and write the lock")
+    options = parser.parse_args(argv)
+    try:
+        if options.command == "lock":
+            _write_lock()
+            return 0
+        for name in options.sets or list(ROOTS):
+            jars = jar_set(name, lock)
+            sys.stdout.write(f"{name}: {len(jars)} jars in {jars[0].parent}\n")
+            if options.into is not None:
+                _copy(jars, options.into)
+    except IcdcError as exc:
+        sys.stderr.write(f"error: {exc.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,172 @@
+"""A local lake to write to: a Spark SQL process over a folder, for the demo and for tests.
+
+It is somebody else than the application: another process with its own JVM, whose commits the
+application must notice by itself. It needs no server: the catalog is a folder (`hadoop`) or a
+SQLite file (`jdbc`).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from icdc_api.errors import Bug, SourceUnavailable
+from icdc_cli.embedded import jars, jdk
+
+STOP_SECONDS = 20.0
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""Statements are small: a JVM that starts quickly is worth more than one that peaks high.
+
+The first compiler alone gets room for 48 MB of code, which Spark fills: from then on the JVM looks
+for code to throw away, and compiles again what it needs after all.
+"""
+if sys.platform == "linux":
+    # Hadoop starts `chmod` for each local file that it makes; this way takes half as long.
+    QUICK_START += " -Djdk.lang.Process.launchMechanism=VFORK"
+
+
+class LakeError(Bug):
+    """A statement was refused by Spark; the message is Spark's."""
+
+
+class Lake:
+    """A context manager around the process; `sql` runs one statement."""
+
+    def __init__(
+        self,
+        properties: dict[str, str],
+        *,
+        folder: Path,
+        catalog: str = "lake",
+        memory: str = "1g",
+        environment: Mapping[str, str] | None = None,
+        stop_seconds: float = STOP_SECONDS,
+    ) -> None:
+        """`environment` is what the process gets on top of ours."""
+        self.properties = properties
+        self.catalog = catalog
+        self._folder = folder
+        self._memory = memory
+        self._environment = dict(environment or {})
+        self._stop_seconds = stop_seconds
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        self.wait_ready()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def log_file(self) -> Path:
+        """Where Spark's own output goes."""
+        return self._folder / "lake.log"
+
+    def start(self) -> None:
+        """Starts the process without waiting for it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        conf = {
+            # First on the class path, as in the application: an archive of class data fits both.
+            "spark.driver.extraClassPath": os.pathsep.join(map(str, jars.jar_set(jars.SPARK_SET))),
+            "spark.driver.memory": self._memory,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.local.dir": str(self._folder / "spark"),
+        }
+        command = [sys.executable, "-m", "icdc_spark.process.lakeshell", "--catalog", self.catalog]
+        for key, value in self.properties.items():
+            command += ["--property", f"{key}={value}"]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        java = {"JAVA_HOME": str(jdk.find_spark_jdk().home)}
+        environment = {**os.environ, **java, **self._environment}
+        with self.log_file.open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                cwd=self._folder,
+            )
+
+    def wait_ready(self) -> None:
+        """Returns when statements are accepted."""
+        self._receive()
+
+    def sql(self, statement: str) -> list[dict[str, Any]]:
+        """Runs one statement; its rows as dictionaries. Raises LakeError with Spark's message."""
+        process = self._running()
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"sql": statement}) + "\n")
+        process.stdin.flush()
+        answer = self._receive()
+        if "error" in answer:
+            raise LakeError(str(answer["error"]))
+        rows: list[dict[str, Any]] = answer["rows"]
+        return rows
+
+    def head(self, table: str) -> str | None:
+        """The id of the table's current snapshot on main, as a string."""
+        query = f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'"
+        rows = self.sql(query)
+        return str(rows[0]["snapshot_id"]) if rows else None
+
+    def stop(self) -> None:
+        """Ends the process: at the end of its input, or by force after a while."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(self._stop_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise Bug("the lake was not started")
+        return self._process
+
+    def _receive(self) -> dict[str, Any]:
+        process = self._running()
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise SourceUnavailable(f"the lake's Spark process ended; see {self.log_file}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def hadoop_catalog(warehouse: Path) -> dict[str, str]:
+    """Properties of a catalog that is a folder."""
+    return {"type": "hadoop", "warehouse": str(warehouse)}
+
+
+def jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:
+    """Properties of a catalog that is a SQLite file, which pyiceberg can read as well."""
+    return {
+        "type": "jdbc",
+        "uri": f"jdbc:sqlite:{database}",
+        "warehouse": str(warehouse),
+        "jdbc.schema-version": "V1",
+    }

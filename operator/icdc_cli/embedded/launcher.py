@@ -1,0 +1,83 @@
+"""Compiles the small Java program that starts an OpenSearch node, once per JDK and version.
+
+The jar and its class-data archive live in the cache. Knows javac and files; starts no node.
+"""
+
+import hashlib
+import os
+import subprocess
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from icdc_api.errors import Submission
+from icdc_cli.embedded import jars
+from icdc_cli.embedded.jdk import Jdk
+
+MAIN_CLASS = "OpenSearchNode"
+_COMPILE_TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What the command line of a node is built from."""
+
+    class_path: tuple[Path, ...]
+    log_config: Path
+    archive: Path
+    """Where the class-data archive belongs; a run without one makes it."""
+
+
+def launcher(version: str, jdk: Jdk) -> Launcher:
+    """The compiled launcher for this version and JDK; Submission if it does not compile."""
+    libraries = jars.jar_set(jars.opensearch_set(version))
+    source = _source(f"{MAIN_CLASS}.java")
+    log_config = _source("log4j2.properties")
+    inputs = [source, log_config, jdk.build.encode(), str(libraries[0].parent).encode()]
+    key = hashlib.sha256(b"\0".join(inputs)).hexdigest()[:16]
+    folder = jars.cache_dir() / "launchers" / f"{version}-{jdk.major}-{key}"
+    jar = folder / "launcher.jar"
+    if not jar.is_file():
+        with jars.exclusive(folder / ".lock"):
+            if not jar.is_file():
+                (folder / "log4j2.properties").write_bytes(log_config)
+                _compile(source, libraries, jdk, jar)
+    archive = folder / "classes.jsa"
+    return Launcher((*libraries, jar), folder / "log4j2.properties", archive)
+
+
+def _source(name: str) -> bytes:
+    return resources.files("icdc_cli.embedded").joinpath("java", name).read_bytes()
+
+
+def _compile(source: bytes, libraries: list[Path], jdk: Jdk, jar: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
+        classes = Path(scratch) / "classes"
+        classes.mkdir()
+        java_file = Path(scratch) / f"{MAIN_CLASS}.java"
+        java_file.write_bytes(source)
+        class_path = os.pathsep.join(map(str, libraries))
+        command = [str(jdk.javac), "-nowarn", "-proc:none", "-cp", class_path]
+        command += ["-d", str(classes), str(java_file)]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_COMPILE_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise Submission(f"{jdk.javac} could not compile the node launcher: {exc}") from exc
+        if done.returncode != 0:
+            text = (done.stdout + done.stderr)[-2000:]
+            raise Submission(f"{jdk.javac} could not compile the node launcher: {text}")
+        packed = Path(scratch) / "launcher.jar"
+        with zipfile.ZipFile(packed, "w") as archive:
+            for class_file in sorted(classes.glob("*.class")):
+                archive.write(class_file, class_file.name)
+        packed.replace(jar)

@@ -1,0 +1,123 @@
+"""The folder of an embedded node: which version wrote it, and whether a node runs on it now.
+
+Holds the file names that the Java launcher and the Python side agree on. Starts nothing.
+"""
+
+import http.client
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api.errors import Submission
+from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
+
+PID = "node.pid"
+PORT = "node.port"
+VERSION = "node.version"
+KEPT = "node.kept"
+SCRATCH = "scratch"
+
+_TAIL_BYTES = 64 * 1024
+_ANSWER_SECONDS = 6.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A node that answers; `kept`: it was started to outlive the process that started it."""
+
+    pid: int
+    url: str
+    version: str
+    kept: bool
+
+
+def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
+    """Makes the folder ready for a start: no traces of the last run, the version recorded."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        forget(data_dir)
+        shutil.rmtree(data_dir / SCRATCH, ignore_errors=True)
+        for folder in ("config", "data", SCRATCH):
+            (data_dir / folder).mkdir(exist_ok=True)
+        (data_dir / VERSION).write_text(version, encoding="utf-8")
+        if keep:
+            (data_dir / KEPT).touch()
+    except OSError as exc:
+        raise Submission(
+            f"The folder of the embedded OpenSearch node, {data_dir}, cannot be written: "
+            f"{exc.strerror}."
+        ) from exc
+
+
+def forget(data_dir: Path) -> None:
+    """Removes what a node that was killed could not remove itself."""
+    for name in (PID, PORT, KEPT):
+        (data_dir / name).unlink(missing_ok=True)
+
+
+def port(data_dir: Path) -> int:
+    """The HTTP port of the node on this folder; 0 while there is none."""
+    return _number(data_dir / PORT)
+
+
+def written_by(data_dir: Path) -> str | None:
+    """The version that wrote the folder; None for a new one."""
+    try:
+        version = (data_dir / VERSION).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    if version not in OPENSEARCH_VERSIONS:
+        raise Submission(
+            f"{data_dir} was written by OpenSearch {version!r}, which cannot be embedded here."
+        )
+    return version
+
+
+def running(data_dir: Path) -> Running | None:
+    """The node that works on this folder, if it is there and answers."""
+    pid, at = _number(data_dir / PID), port(data_dir)
+    version = written_by(data_dir)
+    if not pid or not at or version is None or not _alive(pid) or not healthy(at):
+        return None
+    return Running(pid, f"http://127.0.0.1:{at}", version, (data_dir / KEPT).exists())
+
+
+def healthy(at: int) -> bool:
+    """Whether an embedded node answers on this port of loopback, with its shards at work."""
+    connection = http.client.HTTPConnection("127.0.0.1", at, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=5s")
+        answer = connection.getresponse()
+        health = json.loads(answer.read())
+    except (OSError, http.client.HTTPException, json.JSONDecodeError):
+        return False
+    finally:
+        connection.close()
+    return answer.status == 200 and health.get("cluster_name") == "icdc-embedded"
+
+
+def tail(log: Path) -> str:
+    """The end of a log file, for an error message."""
+    try:
+        return log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return "(no log)"
+
+
+def _number(file: Path) -> int:
+    try:
+        return int(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,278 @@
+"""A real OpenSearch node on this host: for `hosts: [embedded]`, the demo and the tests.
+
+Starts and stops one JVM with its own data folder, on loopback only. Knows nothing of indices,
+documents or pipelines; who talks to the node uses `url`.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from icdc_api.errors import BadSpec, StartTimeout, Submission
+from icdc_cli.embedded import jdk as jdks
+from icdc_cli.embedded import node_files
+from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
+from icdc_cli.embedded.launcher import MAIN_CLASS, Launcher, launcher
+
+START_SECONDS = 120.0
+"""How long a node may take until it answers; a loaded machine needs several times the usual 5."""
+
+_STOP_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_SHOWN_LINES = 25
+_OPENSEARCH_JDKS = {"2.19.6": range(11, 26), "3.8.0": range(21, 100)}
+_WANTED = {"2.19.6": "11, 17 or 21", "3.8.0": "21 or later"}
+
+
+class OpenSearchNode:
+    """One node and its JVM; a context manager, or `start` and `stop` by hand.
+
+    `version` is "auto" (the one that wrote the data folder, else the newest that the JDKs found
+    here can run) or one of OPENSEARCH_VERSIONS; `port` 0 takes a free one; `heap` as in -Xmx;
+    `settings` are OpenSearch settings on top of ours; with `keep` the node outlives this process
+    until `stop_command` is run, and the next start on the folder joins it; without `quick_start`
+    the JVM takes seconds more to start and indexes faster after some minutes.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        version: str = "auto",
+        port: int = 0,
+        heap: str = "512m",
+        settings: Mapping[str, str] | None = None,
+        keep: bool = False,
+        quick_start: bool = True,
+    ) -> None:
+        self.data_dir = data_dir.absolute()
+        self.version = version
+        self.port = port
+        self.url = ""
+        self.pid = 0
+        self.start_seconds = 0.0
+        self._heap = heap
+        self._own_settings = dict(settings or {})
+        self._keep = keep
+        self._quick_start = quick_start
+        self._process: subprocess.Popen[bytes] | None = None
+        self._new_archive: tuple[Path, Path] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._keep:
+            self.stop()
+
+    @property
+    def log_file(self) -> Path:
+        """What the JVM and the node print."""
+        return self.data_dir / "node.log"
+
+    @property
+    def stop_command(self) -> str:
+        """What a user types to stop a kept node."""
+        return f"kill $(cat {shlex.quote(str(self.data_dir / node_files.PID))})"
+
+    def start(self) -> None:
+        """Starts the node and returns once it answers; joins one that was kept running here.
+
+        Submission: no JDK, no jars, or the JVM ended (with the end of its log);
+        StartTimeout: no answer within START_SECONDS.
+        """
+        there = node_files.running(self.data_dir)
+        if there is not None:
+            self._join(there)
+            return
+        self.version, jdk = choose_version(self.version, self.data_dir)
+        # A first start fetches and compiles, which must not eat the time of the node.
+        program = launcher(self.version, jdk)
+        node_files.prepare(self.data_dir, self.version, keep=self._keep)
+        began = time.monotonic()
+        self._launch(program, jdk)
+        try:
+            self._wait_until_ready(began + START_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+        self.start_seconds = time.monotonic() - began
+
+    def stop(self) -> None:
+        """Ends the JVM that `start` made, by force if it must; one that was joined goes on."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        else:
+            process.terminate()
+        for force in (signal.SIGTERM, signal.SIGKILL, None):
+            try:
+                process.wait(_STOP_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if force is not None:
+                    process.send_signal(force)
+        node_files.forget(self.data_dir)
+        self._keep_archive(process.returncode)
+
+    def _join(self, there: node_files.Running) -> None:
+        if not there.kept:
+            raise Submission(
+                f"Process {there.pid} runs an OpenSearch node on {self.data_dir} and will end it; "
+                "wait for it, or use another folder."
+            )
+        self.pid, self.url, self.version = there.pid, there.url, there.version
+
+    def _launch(self, program: Launcher, jdk: jdks.Jdk) -> None:
+        command = [str(jdk.java), *self._jvm_options(program), MAIN_CLASS, str(self.data_dir)]
+        command.append("detach" if self._keep else "watch")
+        command += [f"{key}={value}" for key, value in self._settings().items()]
+        self.log_file.unlink(missing_ok=True)
+        with self.log_file.open("wb") as log:
+            try:
+                # In a process group of its own: Ctrl-C reaches the run, which then stops the node.
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL if self._keep else subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.data_dir,
+                    start_new_session=True,
+                )
+            except OSError as exc:
+                raise Submission(f"{jdk.java} could not be started: {exc.strerror}") from exc
+        self.pid = self._process.pid
+
+    def _jvm_options(self, program: Launcher) -> list[str]:
+        options = [
+            f"-Xms{self._heap}",
+            f"-Xmx{self._heap}",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-Xlog:disable",
+            "-Xlog:all=error:stderr",
+            f"-Djava.io.tmpdir={self.data_dir / node_files.SCRATCH}",
+            "-Djava.awt.headless=true",
+            "-Dlog4j2.disable.jmx=true",
+            f"-Dlog4j2.configurationFile={program.log_config}",
+            "-cp",
+            os.pathsep.join(map(str, program.class_path)),
+        ]
+        if self._quick_start:
+            # The second compiler and a parallel collector cost more than they give for a while.
+            options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options]
+        if program.archive.is_file():
+            return [f"-XX:SharedArchiveFile={program.archive}", *options]
+        if self._keep:
+            return options  # Nobody would be there to collect the archive at its end.
+        own = self.data_dir / node_files.SCRATCH / program.archive.name
+        self._new_archive = (own, program.archive)
+        return [f"-XX:ArchiveClassesAtExit={own}", *options]
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "path.data": str(self.data_dir / "data"),
+            "path.logs": str(self.data_dir),
+            "cluster.name": "icdc-embedded",
+            "node.name": "embedded",
+            "discovery.type": "single-node",
+            "network.host": "127.0.0.1",
+            "http.port": str(self.port),
+            "transport.port": "0",
+            "transport.type": "netty4",
+            "http.type": "netty4",
+            "node.store.allow_mmap": "false",
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            **self._own_settings,
+        }
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        while True:
+            if self._process is None or self._process.poll() is not None:
+                raise Submission(self._failure("ended while it started"))
+            port = node_files.port(self.data_dir)
+            if port and node_files.healthy(port):
+                self.url = f"http://127.0.0.1:{port}"
+                return
+            if time.monotonic() > deadline:
+                raise StartTimeout(self._failure(f"did not answer within {START_SECONDS:.0f} s"))
+            time.sleep(_POLL_SECONDS)
+
+    def _failure(self, what: str) -> str:
+        log = node_files.tail(self.log_file)
+        if "failed to obtain node locks" in log:
+            return (
+                f"Another OpenSearch node uses {self.data_dir} and does not answer; end it first."
+            )
+        if "BindHttpException" in log:
+            return f"The embedded OpenSearch node cannot use port {self.port}: it is taken."
+        last = "\n".join(log.splitlines()[-_SHOWN_LINES:])
+        return f"The embedded OpenSearch node {what}; its log is {self.log_file}:\n{last}"
+
+    def _keep_archive(self, exit_code: int | None) -> None:
+        """Puts the class-data archive of a clean exit where the next start finds it."""
+        if self._new_archive is None:
+            return
+        made, final = self._new_archive
+        self._new_archive = None
+        # 143: ended by SIGTERM through the shutdown hook, which writes the archive as well.
+        if exit_code in (0, 143) and made.is_file():
+            scratch = final.with_name(f".{final.name}.{os.getpid()}")
+            with contextlib.suppress(OSError):
+                made.replace(scratch)
+                scratch.replace(final)
+        made.unlink(missing_ok=True)
+
+
+def choose_version(
+    wanted: str, data_dir: Path, installed: Sequence[jdks.Jdk] | None = None
+) -> tuple[str, jdks.Jdk]:
+    """The version to start and a JDK for it; BadSpec for a version that is not embedded here.
+
+    A data folder stays with the version that wrote it, unless a newer one is asked for by name.
+    """
+    if wanted not in ("auto", *OPENSEARCH_VERSIONS):
+        raise BadSpec(
+            f"OpenSearch {wanted} cannot be embedded; allowed: auto, "
+            f"{', '.join(OPENSEARCH_VERSIONS)}."
+        )
+    written = node_files.written_by(data_dir)
+    order = OPENSEARCH_VERSIONS.index
+    if wanted == "auto":
+        candidates = [written] if written else list(reversed(OPENSEARCH_VERSIONS))
+    elif written and order(wanted) < order(written):
+        raise BadSpec(
+            f"{data_dir} was written by OpenSearch {written}, which {wanted} cannot read; "
+            "use that version or another folder."
+        )
+    else:
+        candidates = [wanted]
+    found = jdks.discover() if installed is None else list(installed)
+    for version in candidates[:-1]:
+        with contextlib.suppress(Submission):
+            return version, _find_jdk(version, found)
+    return candidates[-1], _find_jdk(candidates[-1], found)
+
+
+def _find_jdk(version: str, installed: list[jdks.Jdk]) -> jdks.Jdk:
+    return jdks.find_jdk(
+        _OPENSEARCH_JDKS[version],
+        purpose=f"to run OpenSearch {version}",
+        wanted=_WANTED[version],
+        compiler=True,
+        installed=installed,
+    )

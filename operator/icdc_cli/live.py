@@ -1,0 +1,126 @@
+"""What `icdc run` shows while it works: a live table on a terminal, one line per event elsewhere.
+
+Shows what it is told and keeps nothing that matters.
+"""
+
+import sys
+from datetime import datetime
+from typing import Protocol, Self, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from icdc_api.status import TableState, TableStatus
+from icdc_cli import tables
+from icdc_cli.local.runner import Update
+from icdc_operator.core.events import Event
+
+
+class View(Protocol):
+    """A context manager that is told of every change."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def show(self, update: Update) -> None:
+        """Shows one change."""
+
+
+def view(*, quiet: bool) -> View:
+    """The view for this process; a quiet one where programs read standard output."""
+    if quiet:
+        return Lines(None)
+    console = Console()
+    return Terminal(console) if console.is_terminal else Lines(sys.stdout)
+
+
+class Lines:
+    """One line per event; nothing at all without a stream."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, update: Update) -> None:
+        """Writes the events."""
+        if self._stream is None:
+            return
+        for event in update.events:
+            self._stream.write(line(event) + "\n")
+        self._stream.flush()
+
+
+class Terminal:
+    """The status table, redrawn in place, with a bar for each table that is exported."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("rows"),
+            _Rate(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._bars: dict[str, TaskID] = {}
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, update: Update) -> None:
+        """Redraws, with the events above the table."""
+        for event in update.events:
+            style = "yellow" if event.warning else None
+            self._live.console.print(Text(line(event)), style=style)
+        for table in update.status.tables:
+            self._draw_bar(table)
+        listing = Text(tables.status_table(update.status.tables), no_wrap=True, overflow="ellipsis")
+        self._live.update(Group(listing, self._progress))
+
+    def _draw_bar(self, table: TableStatus) -> None:
+        bar = self._bars.get(table.name)
+        if table.state != TableState.EXPORTING or table.export is None:
+            if bar is not None:
+                self._progress.remove_task(self._bars.pop(table.name))
+            return
+        if bar is None:
+            bar = self._bars[table.name] = self._progress.add_task(table.name, total=None)
+        self._progress.update(bar, total=table.export.rows_total, completed=table.export.rows)
+
+
+class _Rate(ProgressColumn):
+    """Rows in a second, over the last while."""
+
+    def render(self, task: Task) -> Text:
+        """Empty until there are two reports to compare."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
+
+
+def line(event: Event) -> str:
+    """One event as one line, with the local time."""
+    text = " ".join(event.message.split())
+    return f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip()

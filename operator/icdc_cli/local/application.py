@@ -1,0 +1,141 @@
+"""How the Spark application is started on this host: its file, its JDK, its jars, its settings.
+
+The driver's Python is our direct child and starts the JVM itself, through the spark-submit of
+the installed pyspark: with spark-submit on top, the JVM would stand between us and the driver and
+pass on neither the end of standard input nor a polite signal. Starts nothing itself.
+"""
+
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from icdc_api.catalog import Catalog
+from icdc_api.errors import Submission
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import defaults
+from icdc_api.spec import PipelineSpec
+from icdc_cli.embedded import class_data, jars, jdk
+from icdc_cli.local import processes
+
+TASK_ATTEMPTS = 4
+"""As on a cluster; Spark's own default in local mode is one."""
+
+FIXED_CONF: Mapping[str, str] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # One host has few cores; 200 shuffle tasks would cost more than the rows of most batches.
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Further defaults of local runs; `spec.spark.conf` goes over them."""
+
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", class_data.VARIABLE)
+"""What gives a JVM options beside its command line."""
+
+_FOREIGN_VARIABLES = (
+    "PYSPARK_DRIVER_PYTHON",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_GATEWAY_SECRET",
+    "SPARK_CONF_DIR",
+    "SPARK_HOME",
+)
+"""What belongs to another Spark on this host and would change ours."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """What it takes to start the application on this host."""
+
+    main_file: Path
+    python: str
+    java_home: Path | None
+    class_path: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the environment of the driver gets on top."""
+
+
+def installed(spec: PipelineSpec | None = None) -> Application:
+    """The application as installed, with a JDK and jars that fit; Submission where one lacks.
+
+    With all jars of the image where a catalog of the pipeline is not on this host alone.
+    """
+    catalogs = () if spec is None else tuple(map(spec.catalog_of, spec.tables))
+    sets = [jars.SPARK_SET, *([jars.IMAGE_SET] if any(map(leaves_the_host, catalogs)) else [])]
+    return Application(
+        main_file=application_file(),
+        python=sys.executable,
+        java_home=jdk.find_spark_jdk().home,
+        class_path=tuple(jar for name in sets for jar in jars.jar_set(name)),
+        variables=class_data.environment(os.environ),
+    )
+
+
+def leaves_the_host(catalog: Catalog) -> bool:
+    """Whether a catalog may need the libraries of AWS, or the driver of a database server."""
+    properties = catalog.properties
+    of_files = properties.get("type") == "hadoop"
+    here = of_files or properties.get("uri", "").startswith("jdbc:sqlite:")
+    return bool(catalog.properties_from) or not here or "s3" in " ".join(properties.values())
+
+
+def application_file() -> Path:
+    """The main file of the installed `icdc_spark`, found without importing it."""
+    found = importlib.util.find_spec("icdc_spark")
+    folders = [] if found is None else list(found.submodule_search_locations or ())
+    for folder in folders:
+        main_file = Path(folder) / "main.py"
+        if main_file.is_file():
+            return main_file
+    raise Submission(
+        "the Spark application (package icdc_spark) is not installed beside icdc; "
+        "install iceberg-cdc-operator with its extra spark"
+    )
+
+
+def command(application: Application, request: Path) -> list[str]:
+    """The command line; nothing secret is on it."""
+    return [application.python, str(application.main_file), str(request)]
+
+
+def environment(
+    application: Application, spark: Spark, *, scratch: Path, marker: str
+) -> dict[str, str]:
+    """The environment of the driver, and through it of every process of the run."""
+    env = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
+    env |= {
+        processes.MARKER_VARIABLE: marker,
+        "PYSPARK_PYTHON": application.python,
+        "PYSPARK_SUBMIT_ARGS": shlex.join(submit_arguments(application, spark, scratch=scratch)),
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        **application.variables,
+    }
+    if application.java_home is not None:
+        env["JAVA_HOME"] = str(application.java_home)
+    return env
+
+
+def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
+    """What spark-submit is told: local mode, bounded by the host, spilling below `scratch`."""
+    told = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
+    fixed = {**defaults(spark, *told), **FIXED_CONF, "spark.local.dir": str(scratch)}
+    arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
+    arguments += ["--driver-memory", spark.driver.memory]
+    if application.class_path:
+        # On the class path, not as --jars: a JDBC driver is only found by the first class loader.
+        jars_path = os.pathsep.join(str(jar) for jar in application.class_path)
+        arguments += ["--driver-class-path", jars_path]
+    for key, value in sorted({**fixed, **spark.conf}.items()):
+        arguments += ["--conf", f"{key}={value}"]
+    return [*arguments, "pyspark-shell"]
+
+
+def _cores(spark: Spark) -> int:
+    """Tasks at a time: what the executors together would run, at most the cores of this host."""
+    wanted = spark.executor.cores * spark.executor.instances
+    return max(1, min(wanted, os.cpu_count() or 1))

@@ -1,0 +1,112 @@
+"""Asks the application one question (`plan`, `verify`, `repair`) and waits for its answer.
+
+Needs no state directory and keeps nothing: progress is read from the state document. What an
+answer means is the caller's business.
+"""
+
+import shutil
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from icdc_api.base import MAX_COUNT
+from icdc_api.errors import Bug
+from icdc_api.job import RunMode, RunReport, RunRequest
+from icdc_api.runs import Failure
+from icdc_api.status import PipelineStatus
+from icdc_cli.local.application import Application
+from icdc_cli.local.resource import LocalPipeline
+from icdc_cli.local.runs import LocalRuns
+from icdc_operator.core import resyncs
+from icdc_operator.core.observed import RunSeen
+
+LOOK_SECONDS = 0.1
+
+
+def ask(
+    local: LocalPipeline,
+    mode: RunMode,
+    *,
+    application: Application,
+    secrets_dir: Path | None,
+    **details: Any,
+) -> dict[str, Any] | Failure:
+    """The application's result, or why there is none; then the log that says more is kept.
+
+    `details` are further fields of the request.
+    """
+
+    def answer_of(epoch: int) -> dict[str, Any] | Failure:
+        return _ask(local, mode, epoch, application=application, secrets_dir=secrets_dir, **details)
+
+    answer = answer_of(_now())
+    rival = answer.rival if isinstance(answer, Failure) else None
+    if rival is None or not _now() < rival.epoch < MAX_COUNT:
+        return answer
+    # Its epoch has not come yet, so a clock was wrong: that must not lock the table out.
+    return answer_of(1 + rival.epoch)
+
+
+def _now() -> int:
+    """The epoch of a run that begins now."""
+    return int(datetime.now(UTC).timestamp() * 1000)
+
+
+def _ask(
+    local: LocalPipeline,
+    mode: RunMode,
+    epoch: int,
+    *,
+    application: Application,
+    secrets_dir: Path | None,
+    **details: Any,
+) -> dict[str, Any] | Failure:
+    root = Path(tempfile.mkdtemp(prefix="icdc-"))
+    runs = LocalRuns(root, application)
+    told = False
+    try:
+        name = f"{local.pipeline.metadata.name}-{mode.value}"
+        request = RunRequest(
+            run_id=f"{name}.{epoch}",
+            mode=mode,
+            reexport=resyncs.reexport(PipelineStatus(), local.pipeline.spec),
+            pipeline=local.request,
+            owner=local.pipeline.owner,
+            epoch=epoch,
+            report_path=str(runs.report_path(name)),
+            end_with_stdin=True,
+            secrets_dir=None if secrets_dir is None else str(secrets_dir),
+            **details,
+        )
+        runs.create(name, request, local.pipeline.spec.spark)
+        seen = _wait(runs)
+        told = seen.failure is None
+        return _answer(seen)
+    finally:
+        runs.close()
+        if told:
+            shutil.rmtree(root, ignore_errors=True)
+        # The log stays for reading; the request may hold credentials.
+        for request_file in root.glob("*/request.json"):
+            request_file.unlink()
+
+
+def _wait(runs: LocalRuns) -> RunSeen:
+    while True:
+        (seen,) = runs.observe()
+        if not seen.live:
+            return seen
+        time.sleep(LOOK_SECONDS)
+
+
+def _answer(seen: RunSeen) -> dict[str, Any] | Failure:
+    report: RunReport | None = seen.report
+    if report is not None and report.outcome is not None:
+        return report.outcome
+    if seen.failure is not None:
+        return seen.failure
+    if report is None or report.result is None:
+        return Failure.of(Bug("the application ended well, but gave no answer"))
+    return report.result

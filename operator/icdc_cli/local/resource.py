@@ -1,0 +1,110 @@
+"""The pipeline of a local run: as its author wrote it, and as the application gets it.
+
+The first is kept and printed, with `${ENV}` as it stands; the second has the values, which may be
+credentials, and goes into requests alone. Knows nothing of runs.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from icdc_api import loading
+from icdc_api.errors import BadSpec, StateCorrupt
+from icdc_api.spec import Pipeline
+from icdc_api.status import PipelineStatus, parse_status
+from icdc_cli.local.state_dir import StateDir
+
+
+class _Verbatim(Mapping[str, str]):
+    """An environment in which every `${NAME}` stands for itself."""
+
+    def __getitem__(self, name: str) -> str:
+        return f"${{{name}}}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class LocalPipeline:
+    """One PIPELINE.yaml, checked."""
+
+    source: str
+    written: dict[str, Any]
+    """The resource as its author wrote it."""
+    request: dict[str, Any]
+    """The resource for the application, without placeholders."""
+    pipeline: Pipeline
+
+    @property
+    def key(self) -> str:
+        """`<namespace>-<name>`, for names of directories."""
+        return f"{self.pipeline.metadata.namespace}-{self.pipeline.metadata.name}"
+
+    def with_host(self, url: str) -> "LocalPipeline":
+        """The same with `url` in place of the word `embedded`, for the application alone."""
+        sink = {**self.request["spec"]["sink"]}
+        sink["opensearch"] = {**sink["opensearch"], "hosts": [url]}
+        request = {**self.request, "spec": {**self.request["spec"], "sink": sink}}
+        return replace(self, request=request)
+
+    def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
+        """The whole resource, as `kubectl get -o yaml` shows it."""
+        metadata = {
+            **self.written["metadata"],
+            "namespace": self.pipeline.metadata.namespace,
+            "generation": generation,
+        }
+        return {**self.written, "metadata": metadata, "status": status.to_resource()}
+
+
+def load(path: Path) -> LocalPipeline:
+    """The pipeline in a file; BadSpec, whose lines begin with the file's name, if it is wrong."""
+    request = loading.load_resource(path, os.environ)
+    pipeline = loading.parse_pipeline(request, source=str(path))
+    written = loading.load_resource(path, _Verbatim())
+    # A status in the file would be another host's; ours is in the state directory.
+    for document in (request, written):
+        document.pop("status", None)
+    return LocalPipeline(str(path), written, request, pipeline)
+
+
+def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
+    """Generation and status to go on from.
+
+    Raises BadSpec when the directory is that of another pipeline, and StateCorrupt when what is
+    in it was not written by us.
+    """
+    saved = state.load()
+    if saved is None:
+        return 1, PipelineStatus()
+    metadata = saved["metadata"]
+    owner = f"{metadata.get('namespace')}/{metadata.get('name')}"
+    if owner != local.pipeline.owner:
+        raise BadSpec(
+            f"--state-dir {state.root} belongs to the pipeline {owner}, not to "
+            f"{local.pipeline.owner}; give another directory"
+        )
+    generation = metadata.get("generation")
+    try:
+        status = parse_status(saved.get("status") or {})
+    except ValidationError as error:
+        raise StateCorrupt(_unreadable(state)) from error
+    if not isinstance(generation, int):
+        raise StateCorrupt(_unreadable(state))
+    changed = saved.get("spec") != local.written["spec"]
+    return generation + (1 if changed else 0), status
+
+
+def _unreadable(state: StateDir) -> str:
+    return (
+        f"{state.resource_path} holds a status that icdc did not write; remove the file to go on: "
+        "only the history of runs is lost, progress is kept in OpenSearch"
+    )

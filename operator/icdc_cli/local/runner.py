@@ -1,0 +1,175 @@
+"""Runs one pipeline on this host: observe, decide, make the status durable, act, again.
+
+The loop of the operator without a cluster. All decisions are `decide`'s; this module only carries
+them out, and ends the loop where nothing is left to do.
+"""
+
+import functools
+import importlib.metadata
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.job import RunMode, RunRequest
+from icdc_api.spec import Mode
+from icdc_api.status import PipelineStatus
+from icdc_cli.local.resource import LocalPipeline, recall
+from icdc_cli.local.runs import LocalRuns
+from icdc_cli.local.state_dir import StateDir
+from icdc_operator.core import comparisons, decide, events
+from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
+
+LOOK_SECONDS = 0.2
+"""Between two looks at live runs: reports are files, so looking is cheap."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a watcher of the runner is told after every step that changed something."""
+
+    status: PipelineStatus
+    events: tuple[events.Event, ...]
+
+
+class LocalRunner:
+    """One pipeline, one state directory whose lock the caller holds.
+
+    `once` ends when every table is caught up, complete or stalled. Otherwise it ends by `stop`, or
+    when only a change of the pipeline could matter. Without `once` one application follows the
+    tables all the time: a JVM for each commit makes no sense on one host.
+    """
+
+    def __init__(
+        self,
+        local: LocalPipeline,
+        state: StateDir,
+        runs: LocalRuns,
+        *,
+        once: bool,
+        secrets_dir: Path | None = None,
+        watcher: Callable[[Update], None] = lambda _: None,
+    ) -> None:
+        self._local = local
+        self._state = state
+        self._runs = runs
+        self._once = once
+        self._secrets_dir = secrets_dir
+        self._watcher = watcher
+        # Plain flags: a signal handler may not take a lock that the loop may hold.
+        self._closing = False
+        self._impatient = False
+        self._started = datetime.now(UTC)
+        self._generation, status = recall(state, local)
+        self._status = decide.forgive(status)
+
+    @property
+    def resource(self) -> dict[str, Any]:
+        """The whole resource with its status as it is now."""
+        return self._local.with_status(self._generation, self._status)
+
+    @property
+    def status(self) -> PipelineStatus:
+        """The status as it is now."""
+        return self._status
+
+    def stop(self) -> None:
+        """Lets the current batch finish, then ends `run`; a second call does not wait for it.
+
+        May be called from a signal handler.
+        """
+        self._impatient = self._closing
+        self._closing = True
+
+    def run(self) -> PipelineStatus:
+        """Works until there is nothing left to do; the status at the end."""
+        try:
+            while True:
+                decision = self._step()
+                if self._is_done(decision):
+                    return self._status
+                self._wait(decision)
+        finally:
+            self._runs.close()
+
+    def _step(self) -> Decision:
+        observed = Observed(
+            namespace=self._local.pipeline.metadata.namespace,
+            name=self._local.pipeline.metadata.name,
+            generation=self._generation,
+            spec=self._local.pipeline.spec,
+            status=self._status,
+            runs=self._runs.observe(),
+            asked_at=self._started,
+            operator_version=_version(),
+            closing=self._closing,
+        )
+        decision = decide.decide(observed, datetime.now(UTC))
+        if decision.status != self._status:
+            told = tuple(events.between(self._status, decision.status))
+            self._status = decision.status
+            self._state.save(self.resource)
+            self._watcher(Update(decision.status, told))
+        for action in decision.actions:
+            self._act(action)
+        run = self._status.current_run
+        if self._impatient and run is not None:
+            self._runs.stop(run.name, graceful=False)
+        return decision
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case CreateRun(run):
+                spark = self._local.pipeline.spec.spark
+                self._runs.create(run.name, self._request(action), spark)
+            case StopRun(name, graceful):
+                self._runs.stop(name, graceful=graceful)
+            case ForgetRun(name):
+                self._runs.forget(name)
+
+    def _request(self, create: CreateRun) -> RunRequest:
+        run, spec = create.run, self._local.pipeline.spec
+        # See the class: `once` never stays, and everything else that has a changelog does.
+        stays = not self._once and (create.continuous or spec.mode != Mode.EXPORT_ONLY)
+        # A comparison that is asked for waits until the run before it has ended.
+        stays = stays and comparisons.asked(self._status, spec) is None
+        return RunRequest(
+            run_id=run.run_id or run.name,
+            mode=RunMode.of(run.kind),
+            tables=create.tables,
+            reexport=create.reexport,
+            pipeline=self._local.request,
+            owner=self._local.pipeline.owner,
+            epoch=run.epoch,
+            continuous=stays and not run.kind.inspects,
+            poll_seconds=spec.changelog.poll_interval_seconds,
+            report_path=str(self._runs.report_path(run.name)),
+            end_with_stdin=True,
+            secrets_dir=None if self._secrets_dir is None else str(self._secrets_dir),
+        )
+
+    def _is_done(self, decision: Decision) -> bool:
+        if not decision.settled or self._status.current_run is not None:
+            return False
+        return self._once or self._closing or decision.requeue_after is None
+
+    def _wait(self, decision: Decision) -> None:
+        """Until the next look is due, or at once when `stop` is called meanwhile."""
+        wanted = LOOK_SECONDS if decision.requeue_after is None else decision.requeue_after
+        if self._status.current_run is not None:
+            wanted = min(wanted, LOOK_SECONDS)
+        end = time.monotonic() + wanted
+        closing = self._closing
+        while (left := end - time.monotonic()) > 0 and self._closing == closing:
+            time.sleep(min(left, LOOK_SECONDS))
+
+
+@functools.cache
+def _version() -> str | None:
+    try:
+        return importlib.metadata.version(naming.MANAGED_BY)
+    except importlib.metadata.PackageNotFoundError:
+        return None  # run from a checkout that is not installed

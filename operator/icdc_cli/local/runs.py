@@ -1,0 +1,249 @@
+"""Runs as child processes: what SparkApplications and driver pods are in a cluster.
+
+Everything about a run is in its directory, so that a runner that was killed finds its runs again.
+Knows how a process is started, watched and ended; what a run is for is the reconcile core's
+business, and why it failed that of `failures`.
+
+    runs/<run>/process.json      epoch and marker, written before the process is started
+    runs/<run>/request.json      what the application is asked to do
+    runs/<run>/report.json       what it has done, written by the application
+    runs/<run>/application.log   what it and its JVM print
+    runs/<run>/scratch/          shuffle and spill; removed when the run has ended
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from icdc_api.errors import BadSpec, Bug, FailureClass, Submission
+from icdc_api.job import RunReport, RunRequest
+from icdc_api.runs import Failure
+from icdc_api.spark import Spark
+from icdc_cli.local import application as app
+from icdc_cli.local import failures, files, processes
+from icdc_operator.core.observed import RunPhase, RunSeen
+
+STOP_GRACE_SECONDS = 120.0
+"""How long a run that was asked to stop may finish its batch before it is killed."""
+
+LEFTOVER_GRACE_SECONDS = 15.0
+"""How long processes may outlive their driver; a JVM needs some time to clean up."""
+
+LOG_TAIL_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class _Record:
+    """`process.json`: what must survive the runner."""
+
+    epoch: int
+    marker: str
+    started_at: str
+    exit_code: int | None = None
+    refused: str | None = None
+    """Why the process could not be started."""
+
+
+class LocalRuns:
+    """The runs below one directory. Not for two threads."""
+
+    def __init__(
+        self,
+        root: Path,
+        application: app.Application,
+        *,
+        grace_seconds: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        self._root = root
+        self._application = application
+        self._grace = grace_seconds
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._kill_at: dict[str, float] = {}
+
+    def report_path(self, name: str) -> Path:
+        """Where the application of that run shall write its report."""
+        return self._root / name / "report.json"
+
+    def log_path(self, name: str) -> Path:
+        """What the application of that run prints."""
+        return self._root / name / "application.log"
+
+    def create(self, name: str, request: RunRequest, spark: Spark) -> None:
+        """Starts the run; a run of that name and epoch that was started before stays as it is.
+
+        A process that cannot be started is not raised but seen: as a run that Failed.
+        """
+        directory = self._root / name
+        known = self._record(name)
+        if known is not None and known.epoch == request.epoch:
+            return
+        shutil.rmtree(directory, ignore_errors=True)
+        scratch = directory / "scratch"
+        scratch.mkdir(parents=True)
+        marker = f"{directory}@{request.epoch}"
+        record = _Record(request.epoch, marker, datetime.now(UTC).isoformat())
+        self._write(name, record)
+        path = directory / "request.json"
+        request.write(path)
+        env = app.environment(self._application, spark, scratch=scratch, marker=marker)
+        try:
+            with self.log_path(name).open("wb") as log:
+                self._children[name] = subprocess.Popen(
+                    app.command(self._application, path),
+                    stdin=subprocess.PIPE,  # its end tells the application that we are gone
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=env,
+                    start_new_session=True,  # Ctrl-C is for us alone
+                )
+        except OSError as error:
+            refused = f"{self._application.python} cannot be started: {error.strerror}"
+            self._write(name, _Record(record.epoch, marker, record.started_at, refused=refused))
+
+    def observe(self) -> tuple[RunSeen, ...]:
+        """Every run that left a trace. Also carries on with stops whose time has come."""
+        for name, moment in list(self._kill_at.items()):
+            if time.monotonic() >= moment:
+                self._kill(name)
+        names = sorted(entry.name for entry in self._root.iterdir() if entry.is_dir())
+        seen = (self._seen(name) for name in names)
+        return tuple(each for each in seen if each is not None)
+
+    def stop(self, name: str, *, graceful: bool) -> None:
+        """Ends a run, after its batch or at once; asked again, a stop under way goes on."""
+        record = self._record(name)
+        if record is None:
+            return
+        if not graceful:
+            self._kill(name)
+        elif name not in self._kill_at:
+            self._kill_at[name] = time.monotonic() + self._grace
+            self._ask_to_end(name, record)
+
+    def forget(self, name: str) -> None:
+        """Removes what a run left behind."""
+        shutil.rmtree(self._root / name, ignore_errors=True)
+        self._kill_at.pop(name, None)
+
+    def close(self) -> None:
+        """Kills what still runs and waits until it is gone."""
+        for name, child in self._children.items():
+            if child.poll() is None:
+                self._kill(name)
+            child.wait()
+            if child.stdin is not None:
+                child.stdin.close()
+        self._children.clear()
+
+    def _seen(self, name: str) -> RunSeen | None:
+        record = self._record(name)
+        if record is None:
+            return None
+        child = self._children.get(name)
+        if child is not None and child.poll() is not None:
+            record = self._ended(name, record, child)
+            child = None
+        if child is not None:
+            alive = True
+        else:
+            alive = bool(processes.members(record.marker))
+            if alive:
+                # The driver has ended, or belongs to a runner before us: nobody watches these.
+                self._kill_at.setdefault(name, time.monotonic() + LEFTOVER_GRACE_SECONDS)
+            else:
+                self._kill_at.pop(name, None)
+                shutil.rmtree(self._root / name / "scratch", ignore_errors=True)
+        report, unreadable = self._report(name)
+        phase, failure = self._judged(name, record, report, unreadable, alive=alive)
+        started = datetime.fromisoformat(record.started_at)
+        return RunSeen(name, record.epoch, phase, alive, started, report, failure)
+
+    def _judged(
+        self,
+        name: str,
+        record: _Record,
+        report: RunReport | None,
+        unreadable: Failure | None,
+        *,
+        alive: bool,
+    ) -> tuple[RunPhase, Failure | None]:
+        if record.refused is not None:
+            return RunPhase.FAILED, Failure.of(Submission(record.refused))
+        if alive and record.exit_code is None:
+            return (RunPhase.PENDING if report is None else RunPhase.RUNNING), None
+        if report is not None and report.finished:
+            good = report.outcome is None
+            return (RunPhase.SUCCEEDED if good else RunPhase.FAILED), None
+        if unreadable is not None:
+            return RunPhase.FAILED, unreadable
+        if record.exit_code is None:
+            return RunPhase.GONE, None
+        log = self.log_path(name)
+        tail = files.tail(log, LOG_TAIL_BYTES)
+        return RunPhase.FAILED, failures.of_exit(record.exit_code, tail, log=str(log))
+
+    def _ended(self, name: str, record: _Record, child: subprocess.Popen[bytes]) -> _Record:
+        """Makes the exit code durable and lets go of the child."""
+        record = _Record(record.epoch, record.marker, record.started_at, child.returncode)
+        self._write(name, record)
+        if child.stdin is not None:
+            child.stdin.close()
+        del self._children[name]
+        return record
+
+    def _report(self, name: str) -> tuple[RunReport | None, Failure | None]:
+        try:
+            return self._explained(name, RunReport.read(self.report_path(name))), None
+        except FileNotFoundError:
+            return None, None
+        except BadSpec as error:
+            return None, Failure.of(Bug(error.message))
+
+    def _explained(self, name: str, report: RunReport) -> RunReport:
+        """The report, with the cause from the log where the application could not tell it: a JVM
+        that ran out of memory is to its Python one that is gone, which is tried again at once."""
+        outcome = report.outcome
+        if outcome is None or outcome.failure_class not in (
+            FailureClass.BUG,
+            FailureClass.NODE_LOST,
+        ):
+            return report
+        log = self.log_path(name)
+        cause = failures.behind_bug(files.tail(log, LOG_TAIL_BYTES), log=str(log))
+        return report if cause is None else report.model_copy(update={"outcome": cause})
+
+    def _ask_to_end(self, name: str, record: _Record) -> None:
+        """SIGTERM to the driver alone: its JVM must live on until the batch is finished."""
+        child = self._children.get(name)
+        if child is not None:
+            child.send_signal(signal.SIGTERM)
+            return
+        # A driver of an earlier runner: its standard input has ended, which asks for the same.
+        for pid in processes.members(record.marker):
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(pid) == pid:
+                    os.kill(pid, signal.SIGTERM)
+
+    def _kill(self, name: str) -> None:
+        record = self._record(name)
+        child = self._children.get(name)
+        if child is not None:
+            child.kill()
+        if record is not None:
+            processes.kill(record.marker)
+
+    def _record(self, name: str) -> _Record | None:
+        try:
+            return _Record(**json.loads((self._root / name / "process.json").read_text()))
+        except FileNotFoundError:
+            return None
+
+    def _write(self, name: str, record: _Record) -> None:
+        files.write_atomically(self._root / name / "process.json", json.dumps(vars(record)))

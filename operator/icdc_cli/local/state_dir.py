@@ -1,0 +1,104 @@
+"""The state directory of a local run: where the resource with its status is kept.
+
+It stands in place of the API server: one runner at a time, each write whole or not at all.
+The truth about progress is in OpenSearch's state document; losing this directory loses history,
+nothing else. This module does not interpret specs or statuses.
+
+    pipeline.yaml    the resource with its status, as `kubectl get -o yaml` would show it
+    lock             held by the runner while it lives; holds its process id
+    runs/<run>/      request, report, log and process of one run
+    opensearch/      data of the embedded node, when the pipeline asks for one
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from icdc_api import errors
+from icdc_cli.local import files
+
+
+class StateDir:
+    """A context manager: entering takes the lock, leaving frees it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._lock: int | None = None
+
+    @property
+    def resource_path(self) -> Path:
+        """The resource with its status."""
+        return self.root / "pipeline.yaml"
+
+    @property
+    def runs_path(self) -> Path:
+        """One directory per run."""
+        return self.root / "runs"
+
+    @property
+    def node_path(self) -> Path:
+        """Home of the embedded OpenSearch node."""
+        return self.root / "opensearch"
+
+    def __enter__(self) -> Self:
+        """Raises BadSpec when another runner holds the directory or it cannot be written."""
+        try:
+            self.runs_path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise errors.BadSpec(
+                f"--state-dir {self.root} cannot be used: {error.strerror}"
+            ) from error
+        try:
+            # The kernel frees the lock with the process, so a killed runner leaves none behind.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            os.close(descriptor)
+            raise errors.BadSpec(
+                f"--state-dir {self.root} is in use by another icdc run (process {holder}); "
+                "stop that one, or give another directory to a pipeline of another name"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._lock = descriptor
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def load(self) -> dict[str, Any] | None:
+        """The resource as last saved; None at the first run. StateCorrupt when it is not ours."""
+        try:
+            text = self.resource_path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        try:
+            resource = yaml.safe_load(text)
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise self._corrupt() from error
+        if not isinstance(resource, dict) or not isinstance(resource.get("metadata"), dict):
+            raise self._corrupt()
+        return resource
+
+    def save(self, resource: dict[str, Any]) -> None:
+        """Makes `resource` durable before it returns."""
+        text = yaml.safe_dump(resource, sort_keys=False, allow_unicode=True)
+        files.write_atomically(self.resource_path, text)
+
+    def _corrupt(self) -> errors.StateCorrupt:
+        return errors.StateCorrupt(
+            f"{self.resource_path} is not a resource that icdc wrote; remove the file to go on: "
+            "only the history of runs is lost, progress is kept in OpenSearch"
+        )

@@ -1,0 +1,134 @@
+"""`icdc pause`, `resume`, `resync`: one field changes, and a nonce is raised exactly once."""
+
+import pytest
+
+from icdc_cli import main
+from icdc_cli.cluster import change
+from support_api_stub import ApiStub, Object, touch
+
+pytestmark = pytest.mark.unit
+
+
+def patches(api: ApiStub) -> int:
+    return sum(request.startswith("PATCH") for request in api.asked)
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after", "said"),
+    [
+        ("pause", False, True, "shop will pause once the current batch is finished\n"),
+        ("pause", True, True, "shop is paused already\n"),
+        ("resume", True, False, "shop goes on\n"),
+        ("resume", False, False, "shop is not paused\n"),
+    ],
+)
+def test_pause_and_resume_set_suspend_and_nothing_else(
+    command: str,
+    before: bool,
+    after: bool,
+    said: str,
+    shop: Object,
+    api: ApiStub,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["spec"]["suspend"] = before
+    rest = {key: value for key, value in shop["spec"].items() if key != "suspend"}
+    assert main.main([command, "shop"]) == 0
+    assert capsys.readouterr().out == said
+    assert shop["spec"] == {**rest, "suspend": after}
+    assert patches(api) == (before is not after)
+
+
+def test_a_pipeline_that_never_said_suspend_can_be_paused(shop: Object) -> None:
+    del shop["spec"]["suspend"]
+    assert main.main(["pause", "shop"]) == 0
+    assert shop["spec"]["suspend"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tables", "said"),
+    [
+        ([], [], "shop: resync 5 of all tables is asked for\n"),
+        (
+            ["--table", "shop.orders", "--mode", "export"],
+            ["shop.orders"],
+            "shop: resync 5 of shop.orders is asked for\n",
+        ),
+        (
+            ["--table", "shop.orders", "--table", "shop.customers", "--table", "shop.orders"],
+            ["shop.orders", "shop.customers"],
+            "shop: resync 5 of shop.orders, shop.customers is asked for\n",
+        ),
+    ],
+)
+def test_resync_raises_the_nonce_and_names_the_tables(
+    arguments: list[str],
+    tables: list[str],
+    said: str,
+    shop: Object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["spec"]["resync"] = {"nonce": 4, "tables": ["shop.customers"], "mode": "Verify"}
+    assert main.main(["resync", "shop", *arguments]) == 0
+    assert shop["spec"]["resync"] == {"nonce": 5, "tables": tables, "mode": "Export"}
+    assert capsys.readouterr().out == said
+
+
+def test_resync_goes_above_the_nonce_that_was_acted_on(shop: Object) -> None:
+    shop["spec"].pop("resync", None)
+    shop["status"] = {"observedTriggers": {"restartNonce": 0, "resyncNonce": 7}}
+    assert main.main(["resync", "shop"]) == 0
+    assert shop["spec"]["resync"]["nonce"] == 8
+
+
+def test_resync_of_a_paused_pipeline_says_when_it_begins(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["spec"]["suspend"] = True
+    assert main.main(["resync", "shop"]) == 0
+    assert "it begins when the pipeline is resumed" in capsys.readouterr().out
+
+
+def test_resync_of_a_table_that_is_not_there_changes_nothing(
+    shop: Object, api: ApiStub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["resync", "shop", "--table", "shop.order"]) == 2
+    assert capsys.readouterr().err == (
+        "icdc: --table shop.order: the pipeline has no such table; "
+        "it has shop.orders, shop.customers\n"
+    )
+    assert patches(api) == 0
+
+
+@pytest.mark.parametrize("mode", ["Export", "Verify", "Repair"])
+def test_resync_takes_each_mode_in_any_case(mode: str, shop: Object) -> None:
+    assert main.main(["resync", "shop", "--mode", mode.upper()]) == 0
+    assert shop["spec"]["resync"]["mode"] == mode
+
+
+def test_resync_refuses_what_no_run_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main(["resync", "shop", "--mode", "all"])
+    assert left.value.code == 2
+    assert "{Export,Verify,Repair}" in capsys.readouterr().err
+
+
+def test_two_that_ask_at_once_ask_twice(shop: Object, api: ApiStub) -> None:
+    def other(pipeline: Object) -> None:
+        if patches(api) < 3:
+            pipeline["spec"].setdefault("resync", {"nonce": 0})["nonce"] += 1
+            touch(pipeline)
+
+    api.before_patch = other
+    assert main.main(["resync", "shop"]) == 0
+    assert shop["spec"]["resync"]["nonce"] == 3
+    assert patches(api) == 3
+
+
+def test_a_pipeline_that_is_always_written_by_somebody_else_is_given_up(
+    shop: Object, api: ApiStub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.before_patch = touch
+    assert main.main(["resync", "shop"]) == 3
+    assert patches(api) == change.MAX_TRIES
+    assert "has been modified" in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""What the operator does next, in one line, from what it left in the status."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.runs import Failure, RunState
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus, TableReason, TableState
+from icdc_cli.cluster.next_step import MAX_LINE, next_step
+from icdc_operator.core import retry
+from icdc_operator.core import status as core
+from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+
+pytestmark = pytest.mark.unit
+
+GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW, run_id=None)
+DOWN = Failure.of(errors.TargetUnavailable("search refuses connections"))
+FAILED = run_record(state=RunState.FAILED, finished_at=NOW, failure=DOWN)
+SOON = NOW + timedelta(seconds=40)
+LATER = NOW + timedelta(minutes=10)
+
+
+def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
+    """The line for a status with these fields, as the operator would have written it."""
+    known = spec or make_spec()
+    value = PipelineStatus(**{"observed_generation": 1, **fields})
+    conditions = core.conditions(value, observed(known), now=NOW)
+    value = value.model_copy(update={"conditions": conditions})
+    metadata = {"name": "shop", "namespace": "default", "generation": generation}
+    return next_step({"metadata": metadata}, value, known, now=NOW)
+
+
+RUN = run_record(state=RunState.RUNNING)
+GAP = stalled(TableReason.GAP).model_copy(update={"message": "expired"})
+AUTH = Failure.of(errors.Unauthorized("the Secret x"))
+COMPLETE = caught_up().model_copy(update={"state": TableState.COMPLETE})
+
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({"observed_generation": None}, "unknown: no operator has seen the pipeline yet"),
+    ({"generation": 2}, "takes in generation 2 of the spec, which no operator has seen yet"),
+    ({}, "starts the next run now"),
+    (
+        {"current_run": run_record(state=RunState.PLANNED)},
+        "creates the run shop-e1-1 (Export, attempt 1) now",
+    ),
+    ({"current_run": RUN}, "follows the run shop-e1-1 (Export, attempt 1), which runs now"),
+    (
+        {"current_run": run_record(state=RunState.STOPPING), "spec": make_spec(suspend=True)},
+        "which is asked to end; it ends after its batch, as the pipeline is suspended",
+    ),
+    ({"spec": make_spec(suspend=True)}, "nothing: suspended until somebody takes spec.suspend"),
+    (
+        {"tables": (GAP,), "last_run": GOOD},
+        "stalled: TableStalled: shop.orders: Gap: expired; to act: the author of the pipeline",
+    ),
+    (
+        {"tables": (GAP,), "current_run": RUN},
+        "which runs now; meanwhile stalled: TableStalled: shop.orders: Gap",
+    ),
+    (
+        {"last_run": FAILED, "consecutive_failures": 2, "next_attempt_time": SOON},
+        "waits 40s, until 12:00:40 UTC, and starts a run (attempt after failure 2)",
+    ),
+    (
+        {"last_run": FAILED, "consecutive_failures": 8, "next_attempt_time": SOON},
+        "stalled: TargetUnavailable: failed 8 times in a row: TargetUnavailable: search refuses "
+        "connections; it is tried again about every 600 s and goes on by itself; waits 40s, until",
+    ),
+    (
+        {
+            "last_run": run_record(state=RunState.FAILED, finished_at=NOW, failure=AUTH),
+            "next_attempt_time": LATER,
+        },
+        "stalled: Unauthorized: Auth: the Secret x; to act: the platform engineer, it is retried",
+    ),
+    (
+        {"tables": (caught_up(),), "last_run": GOOD},
+        "waits for a new snapshot, for which it looks every 10 s, and starts a run then",
+    ),
+    (
+        {
+            "tables": (caught_up(),),
+            "last_run": GOOD,
+            "spec": make_spec(changelog={"trigger": "Continuous"}),
+        },
+        "waits 10s, until 12:00:10 UTC, and starts a run",
+    ),
+    (
+        {"tables": (COMPLETE,), "last_run": GOOD, "spec": make_spec(mode="ExportOnly")},
+        "nothing: every table is complete",
+    ),
+]
+
+
+@pytest.mark.parametrize(("world", "expected"), CASES, ids=[text[:40] for _, text in CASES])
+def test_the_next_step_is_said(world: dict[str, Any], expected: str) -> None:
+    assert expected in line(**world)
+
+
+def test_a_line_is_one_line_and_bounded() -> None:
+    long = stalled(TableReason.GAP).model_copy(update={"message": "a\nb " * 500})
+    told = line(tables=(long,), last_run=GOOD)
+    assert "\n" not in told
+    assert len(told) <= MAX_LINE
+
+
+def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
+    metadata = {"name": "shop", "namespace": "default", "deletionTimestamp": "2026-03-01T12:00:00Z"}
+    told = next_step({"metadata": metadata}, PipelineStatus(), make_spec(), now=NOW)
+    assert told == "nothing new: the pipeline is being deleted"
+
+
+def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
+    for reason in set(TableReason) - retry.PASSING_REASONS:
+        told = line(tables=(stalled(reason),), last_run=GOOD)
+        assert "; to act: " in told, reason

@@ -1,0 +1,174 @@
+"""Which cluster and namespace are meant, and what becomes of a cluster that says no."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from icdc_api.errors import BadSpec
+from icdc_cli import main
+from icdc_cli.cluster import kubeconfig
+from icdc_cli.cluster.kubeconfig import Context
+from support_api_stub import ApiStub, Object
+
+pytestmark = pytest.mark.unit
+
+COMMANDS = [["status"], ["pause"], ["resume"], ["resync"], ["logs"], ["plan"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("arguments", "namespace"),
+    [
+        ([], "default"),
+        (["-n", "x"], "x"),
+        (["--context", "there"], "lake"),
+        (["--context", "there", "--namespace", "x"], "x"),
+    ],
+)
+def test_a_pipeline_that_is_not_there_is_bad_usage(
+    command: list[str],
+    arguments: list[str],
+    namespace: str,
+    api: ApiStub,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.main([*command, "shop", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(
+        f"icdc: there is no IcebergCDCPipeline shop in the namespace {namespace}; "
+    )
+    assert f"/namespaces/{namespace}/" in api.asked[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        ((401, "Unauthorized"), 2),
+        ((403, "jane may not do that"), 2),
+        ((422, "spec.resync.nonce never shrinks"), 2),
+        ((429, "too many requests"), 3),
+        ((500, "etcd is gone"), 3),
+        ((503, "not ready"), 3),
+    ],
+)
+def test_what_the_server_says_is_passed_on(
+    command: list[str],
+    failure: tuple[int, str],
+    code: int,
+    api: ApiStub,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    api.failure = failure
+    assert main.main([*command, "shop"]) == code
+    printed = capsys.readouterr()
+    assert failure[1] in printed.err
+    assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cluster_that_cannot_be_reached_is_a_passing_fault(
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "here", "context": {"cluster": "c"}}
+    path.write_text(
+        json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "here"})
+    )
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    assert main.main([*command, "shop"]) == 3
+    assert "the API server cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "no cluster is known"), ("{", "cannot be read"), ("- a", "it holds no mapping")],
+)
+def test_a_kubeconfig_that_is_none_is_bad_usage(
+    text: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert main.main(["status", "shop"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert str(path) in error
+
+
+def test_a_context_that_is_not_there_is_bad_usage(
+    api: ApiStub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["status", "shop", "--context", "nowhere"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("documents", "wanted", "expected"),
+    [
+        ([{}], None, Context(None, "default")),
+        ([{"current-context": "a"}], None, Context("a", "default")),
+        ([{"current-context": "a"}, {"current-context": "b"}], None, Context("a", "default")),
+        ([{"current-context": ""}, {"current-context": "b"}], None, Context("b", "default")),
+        (
+            [
+                {"current-context": "a"},
+                {"contexts": [{"name": "a", "context": {"namespace": "n"}}]},
+                {"contexts": [{"name": "a", "context": {"namespace": "m"}}]},
+            ],
+            None,
+            Context("a", "n"),
+        ),
+        (
+            [{"contexts": [{"name": "b", "context": {"namespace": "n"}}], "current-context": "a"}],
+            "b",
+            Context("b", "n"),
+        ),
+        ([{"contexts": [None, {"name": "a"}]}], "a", Context("a", "default")),
+        ([{"contexts": {}, "current-context": 5}], None, Context(None, "default")),
+    ],
+)
+def test_the_first_kubeconfig_that_names_something_wins(
+    documents: list[Object], wanted: str | None, expected: Context, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "missing", tmp_path / "empty"]
+    paths[1].touch()
+    for number, document in enumerate(documents):
+        paths.append(tmp_path / str(number))
+        paths[-1].write_text(json.dumps(document))
+    env = {"KUBECONFIG": ":".join(map(str, paths)), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    assert kubeconfig.chosen(env, wanted) == expected
+
+
+def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    file = tmp_path / "namespace"
+    assert kubeconfig.chosen(env, None, pod_file=file) == Context(None, "default")
+    file.write_text("lake\n")
+    assert kubeconfig.chosen(env, None, pod_file=file) == Context(None, "lake")
+
+
+def test_a_kubeconfig_that_is_a_directory_is_bad_usage(tmp_path: Path) -> None:
+    with pytest.raises(BadSpec, match="cannot be read"):
+        kubeconfig.chosen({"KUBECONFIG": str(tmp_path)}, None)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main([*command, "--help"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: icdc {command[0]}")

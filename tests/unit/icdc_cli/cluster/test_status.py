@@ -1,0 +1,198 @@
+"""`icdc status`: the text, the whole resource, and exit codes that scripts can rely on."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from icdc_api import errors
+from icdc_api.runs import Failure, RunState
+from icdc_api.status import PipelineStatus, TableReason
+from icdc_cli import main, tables
+from icdc_cli.cluster import status
+from icdc_operator.core import status as core
+from icdc_operator.core.observed import Observed, Queued
+from support_api_stub import ApiStub, Object
+from support_pipelines import caught_up, make_spec, observed, run_record, stalled
+
+pytestmark = pytest.mark.unit
+
+NOW = datetime.now(UTC)
+SPEC = make_spec("shop.orders", "shop.customers")
+
+
+def told(world: Observed | None = None, **fields: Any) -> Object:
+    """The status that the operator would write."""
+    world = world or observed(SPEC)
+    value = PipelineStatus(observed_generation=1, **fields)
+    value = value.model_copy(update={"conditions": core.conditions(value, world, now=NOW)})
+    return core.summarised(value).to_resource()
+
+
+def good() -> Object:
+    last = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
+    return told(tables=(caught_up(), caught_up("shop.customers")), last_run=last)
+
+
+def stalled_table() -> Object:
+    return told(tables=(stalled(TableReason.GAP), caught_up("shop.customers")))
+
+
+def outlasted() -> Object:
+    failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
+    last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
+    soon = datetime.now(UTC) + timedelta(minutes=9, seconds=30)
+    return told(
+        tables=(caught_up(),), last_run=last, consecutive_failures=8, next_attempt_time=soon
+    )
+
+
+def wrong_spec() -> Object:
+    world = Observed("default", "shop", 1, None, PipelineStatus(), problem="spec.tables: empty")
+    return told(world)
+
+
+def retried() -> Object:
+    failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
+    last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
+    soon = datetime.now(UTC) + timedelta(hours=3, minutes=30)
+    return told(
+        tables=(caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
+    )
+
+
+def queued() -> Object:
+    place = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
+    return told(replace(observed(SPEC), queued=place), next_attempt_time=NOW)
+
+
+def paused() -> Object:
+    world = observed(make_spec("shop.orders", suspend=True))
+    return told(world, tables=(stalled(TableReason.GAP),))
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "complaint"),
+    [
+        (good, 0, ""),
+        (dict, 0, ""),
+        (retried, 0, ""),
+        (paused, 0, ""),
+        (stalled_table, 1, "icdc: shop.orders: Gap"),
+        (wrong_spec, 2, "icdc: spec.tables: empty\n"),
+        (outlasted, 3, "icdc: failed 8 times in a row: TargetUnavailable: search refuses"),
+    ],
+)
+@pytest.mark.parametrize("output", ["text", "json", "yaml"])
+def test_the_exit_code_says_how_the_pipeline_does(
+    output: str,
+    written: Callable[[], Object],
+    code: int,
+    complaint: str,
+    shop: Object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["status"] = written()
+    assert main.main(["status", "shop", "-o", output]) == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith(complaint)
+    assert bool(printed.err) == bool(complaint)
+    assert printed.out
+
+
+def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["status"] = good()
+    created = NOW - timedelta(days=5)
+    shop["metadata"]["creationTimestamp"] = created.isoformat(timespec="seconds")
+    assert main.main(["status", "shop"]) == 0
+    pipeline, tables, conditions = capsys.readouterr().out.split("\n\n")
+    head, row = pipeline.splitlines()
+    assert head.split() == ["NAME", "READY", "PHASE", "TABLES", "BEHIND", "LAG", "RUN", "AGE"]
+    assert row.split() == ["shop", "True", "Streaming", "2/2", "0", "-", "-", "5d"]
+    assert [line.split()[:2] for line in tables.splitlines()[1:]] == [
+        ["shop.orders", "Streaming"],
+        ["shop.customers", "Streaming"],
+    ]
+    ready = conditions.splitlines()[1].split()
+    assert ready[:3] == ["Ready", "True", "Streaming"]
+    assert len(conditions.splitlines()) == 1 + len(shop["status"]["conditions"])
+
+
+@pytest.mark.parametrize(
+    ("written", "note"),
+    [
+        (dict, "No operator has seen the pipeline yet."),
+        (lambda: {**good(), "observedGeneration": 0}, "has not seen generation 1 yet."),
+        (retried, "The next attempt starts in 3h."),
+        (
+            lambda: {**retried(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
+            "The next attempt is due.",
+        ),
+        (queued, "waits for its turn: place 2 of 3 in line: --max-active-runs (1) is reached."),
+    ],
+)
+def test_what_a_reader_would_misjudge_is_said(
+    written: Callable[[], Object],
+    note: str,
+    shop: Object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["status"] = written()
+    assert main.main(["status", "shop"]) == 0
+    assert note in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("output", "parse"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_programs_get_the_whole_resource_without_managed_fields(
+    output: str,
+    parse: Callable[[str], Any],
+    shop: Object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shop["status"] = good()
+    assert main.main(["status", "shop", "--output", output]) == 0
+    expected = {**shop, "metadata": {**shop["metadata"]}}
+    del expected["metadata"]["managedFields"]
+    assert parse(capsys.readouterr().out) == expected
+
+
+def test_a_status_of_another_version_is_still_there_for_programs(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["status"] = {"operatorVersion": "9.9", "phase": "Dreaming"}
+    assert main.main(["status", "shop", "-o", "json"]) == 2
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["status"]["phase"] == "Dreaming"
+    assert "written by another version (operator 9.9)" in printed.err
+    assert "status.phase: " in printed.err
+
+
+def test_an_age_is_never_below_zero() -> None:
+    resource = {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:10Z"}}
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    text = status.text(resource, PipelineStatus(), now=now)
+    assert text.splitlines()[1].split()[-1] == "0s"
+
+
+def test_a_status_is_asked_for_once(shop: Object, api: ApiStub) -> None:
+    assert main.main(["status", "shop"]) == 0
+    (request,) = api.asked
+    assert request.endswith("/namespaces/default/icebergcdcpipelines/shop")
+
+
+def test_what_a_terminal_would_act_on_is_not_printed() -> None:
+    """A driver reports it, and whoever runs the driver chooses its image."""
+    entry = {
+        "name": "shop.a\x1b[2J",
+        "index": "a",
+        "reason": "Gap",
+        "message": "\x1b]52;c;eA==\x07",
+    }
+    text = tables.verify_table({"tables": [entry]})
+    assert not any(character < " " and character != "\n" for character in text)

@@ -1,0 +1,64 @@
+"""The state directory: one runner at a time, whole files only."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from icdc_api import errors
+from icdc_cli.local.state_dir import StateDir
+
+pytestmark = pytest.mark.unit
+
+RESOURCE = {"metadata": {"name": "shop"}, "spec": {}, "status": {"phase": "Ready"}}
+
+
+def test_a_first_run_finds_no_resource(tmp_path: Path) -> None:
+    with StateDir(tmp_path / "state") as state:
+        assert state.load() is None
+
+
+def test_what_was_saved_is_loaded_by_the_next_runner(tmp_path: Path) -> None:
+    with StateDir(tmp_path) as state:
+        state.save(RESOURCE)
+    with StateDir(tmp_path) as state:
+        assert state.load() == RESOURCE
+    assert not [entry for entry in tmp_path.iterdir() if entry.name.endswith(".tmp")]
+
+
+def test_a_second_runner_is_refused_and_told_who_holds_the_directory(tmp_path: Path) -> None:
+    with StateDir(tmp_path), pytest.raises(errors.BadSpec) as refused, StateDir(tmp_path):
+        pass
+    assert str(refused.value) == (
+        f"--state-dir {tmp_path} is in use by another icdc run (process {os.getpid()}); "
+        "stop that one, or give another directory to a pipeline of another name"
+    )
+
+
+def test_a_killed_runner_leaves_no_lock_behind(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys; from icdc_cli.local.state_dir import StateDir; "
+        "StateDir(pathlib.Path(sys.argv[1])).__enter__(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60)
+    with StateDir(tmp_path) as state:
+        assert state.load() is None
+
+
+@pytest.mark.parametrize("text", ["{", "- a list", "metadata: text", "\x00"])
+def test_a_resource_that_is_not_ours_is_refused_with_the_way_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pipeline.yaml").write_text(text)
+    with StateDir(tmp_path) as state, pytest.raises(errors.StateCorrupt, match="remove the file"):
+        state.load()
+    assert (tmp_path / "pipeline.yaml").read_text() == text
+
+
+def test_a_directory_that_cannot_be_made_is_bad_usage(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(errors.BadSpec, match="cannot be used: Not a directory"),
+        StateDir(tmp_path / "file" / "state"),
+    ):
+        pass
