@@ -23,7 +23,7 @@ CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.de
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
 ARCHIVES := .icdc/images
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
-BUILDKIT = PATH="$$($(BIN)/python tests/support/support_kube_binaries.py --path buildkitd buildctl):$$PATH" \
+BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
   $(BIN)/python tools/images.py
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
@@ -95,8 +95,8 @@ test-unit: setup ## the pure level: seconds
 	$(PYTEST) $(PARALLEL) tests/unit
 
 test-api: setup ## a real Kubernetes API server; the first time builds it, with Go, in minutes
-	@$(BIN)/python tests/support/support_kube_binaries.py
-	@$(BIN)/python tests/support/support_kube_binaries.py helm gitops
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries
+	@PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries helm gitops
 	$(PYTEST) tests/api
 
 test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support_children import children
-from support_seeds import seeded
+from icdc_testing.waiting.children import children
+from icdc_testing.waiting.seeds import seeded
 
 _GRACE_SECONDS = 5.0
 

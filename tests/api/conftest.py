@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import support_kube_binaries
-import support_wait
 from icdc_api import crd
 from icdc_api.errors import IcdcError
-from support_kube import GIVEN, KubeApi
-from support_kube_pipelines import Pipelines
+from icdc_testing.kube import binaries
+from icdc_testing.kube.api_server import GIVEN, KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -22,7 +22,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if wanted and not session.config.option.collectonly and not os.environ.get(GIVEN):
         # The fixture meets the same error, and then says so for the tests that need it.
         with contextlib.suppress(IcdcError):
-            support_kube_binaries.programs()
+            binaries.programs()
 
 
 SPARK_APPLICATIONS = Path(__file__).parent / "sparkapplications.yaml"
@@ -51,7 +51,7 @@ def spark_applications(kube: KubeApi) -> None:
     if kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0:
         return  # a given cluster may have spark-operator's own
     kube.kubectl.ok("apply", "--server-side", "-f", str(SPARK_APPLICATIONS))
-    support_wait.until(
+    wait.until(
         lambda: kube.kubectl.run("get", "sparkapplications", "--all-namespaces").code == 0,
         "the kind is served",
     )

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import support_wait
 from icdc_api import naming
 from icdc_api.errors import StartTimeout, Submission
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines, minimal
-from support_kube_process import HeldPort, Probe, Program
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.server_process import HeldPort, Probe, Program
+from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -43,7 +43,7 @@ def test_a_service_account_may_do_what_its_role_grants_and_no_more(
 def test_the_kubeconfig_of_a_service_account_is_for_nobody_else(
     kube: KubeApi, namespace: str
 ) -> None:
-    support_wait.until(
+    wait.until(
         lambda: kube.kubectl.run("-n", namespace, "get", "serviceaccount", "default").code == 0,
         "the ServiceAccount of the namespace is there",
     )

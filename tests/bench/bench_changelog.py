@@ -22,10 +22,10 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.diff.change_plan import ChangePlan
 from icdc_spark.diff.strategies import Strategy, choose
-from support_bench_machine import machine
-from support_changelog_bench import CATALOG, Cost, Meter, Range, Ways, session
-from support_changelog_ranges import compaction, ten_commits, two_commits, upserts
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ
+from icdc_testing.bench.changelog import CATALOG, Cost, Meter, Range, Ways, session
+from icdc_testing.bench.changelog_ranges import compaction, ten_commits, two_commits, upserts
+from icdc_testing.bench.machine import machine
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 VIEW, VIEW_UPDATES = "view, default", "view, compute_updates"
 PLAN = "plan that leaves nothing to read"

@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_operator.manifests.application import ENCRYPTION_CONF
-from support_bench_machine import machine
-from support_process_cpu import cpu_seconds
+from icdc_testing.bench.machine import machine
+from icdc_testing.waiting.process_cpu import cpu_seconds
 
 SECRET = {"spark.authenticate.secret": "of-this-bench-alone"}
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from support_bench_machine import machine
-from support_bench_spark import bench_session
-from support_file_opens import FileOpens
-from support_idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
-from support_process_cpu import cpu_seconds
+from icdc_testing.bench.idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
+from icdc_testing.bench.machine import machine
+from icdc_testing.bench.session import bench_session
+from icdc_testing.lake.file_opens import FileOpens
+from icdc_testing.waiting.process_cpu import cpu_seconds
 
 
 def main() -> int:

@@ -19,15 +19,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import support_oracle as oracle
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.process.application import Application
-from support_bench_machine import machine
-from support_changelog_bench import CATALOG, session
-from support_harness import Harness
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
-from support_phases import Phases, medians
-from support_wait import until
+from icdc_testing.bench.changelog import CATALOG, session
+from icdc_testing.bench.machine import machine
+from icdc_testing.bench.phases import Phases, medians
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.wait import until
 
 TABLES = {
     "cow_v2": (COPY_ON_WRITE, 2),

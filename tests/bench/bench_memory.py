@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from icdc_spark.diff.strategies import Strategy
-from support_bench_machine import machine
-from support_changelog_bench import CATALOG, Range, Ways, session
-from support_changelog_ranges import two_commits
-from support_lake import COPY_ON_WRITE
-from support_memory_peaks import MemoryMeter, Peaks
+from icdc_testing.bench.changelog import CATALOG, Range, Ways, session
+from icdc_testing.bench.changelog_ranges import two_commits
+from icdc_testing.bench.machine import machine
+from icdc_testing.bench.memory_peaks import MemoryMeter, Peaks
+from icdc_testing.lake.lake import COPY_ON_WRITE
 
 STRATEGIES = (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.LINEAGE)
 ROWS_OF_A_FILE = 250_000

@@ -16,16 +16,15 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import support_operator
-import support_rules
-import support_wait
 from icdc_api import crd
-from support_bench_machine import machine
-from support_head_lake import HeadLake
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
-from support_many import Churn, Many
-from support_operator import OperatorProcess
+from icdc_testing.bench.machine import machine
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.kube import operator_process, rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.many_pipelines import Churn, Many
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 ROOT = Path(__file__).parents[1]
 APPLICATIONS = ROOT / "api" / "sparkapplications.yaml"
@@ -51,7 +50,7 @@ def main() -> int:
         kube = stack.enter_context(KubeApi(crds=[crd.COMMITTED, APPLICATIONS]))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icdc-bench-")))
         pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.namespace()))
-        support_wait.until(
+        wait.until(
             lambda: pipelines.run("get", "serviceaccount", "default").code == 0, "pods can be made"
         )
         lake = stack.enter_context(closing(HeadLake(folder)))
@@ -59,7 +58,7 @@ def main() -> int:
         account = _account(kube, pipelines)
         flags = ["--namespace", pipelines.namespace]
         started = time.monotonic()
-        operator = stack.enter_context(support_operator.running(account, folder, "operator", flags))
+        operator = stack.enter_context(operator_process.running(account, folder, "operator", flags))
         measured = _measured(operator, many, options, started)
     sys.stdout.write(json.dumps({**machine("kopf", "kubernetes"), **measured}, indent=1) + "\n")
     return 0 if all(measured["idle"]["within"].values()) else 1
@@ -67,7 +66,7 @@ def main() -> int:
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
     """An operator has the rights that the chart gives, here too."""
-    support_rules.account(pipelines, "operator", support_rules.OPERATOR)
+    rights.account(pipelines, "operator", rights.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 
@@ -103,7 +102,7 @@ def _wait_for_rest(operator: OperatorProcess) -> None:
         before, seen[0] = seen[0], _total(operator, "icdc_api_requests_total")
         return seen[0] == before
 
-    support_wait.until(rests, "the operator rests", seconds=120.0, pause=3.0)
+    wait.until(rests, "the operator rests", seconds=120.0, pause=3.0)
 
 
 def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:

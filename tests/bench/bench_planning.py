@@ -22,10 +22,10 @@ from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
 from icdc_spark.iceberg.changes.changed_files import Sides
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
-from support_bench_machine import machine
-from support_bench_spark import bench_session
-from support_planning_tables import Case, ManyFiles
-from support_process_cpu import cpu_seconds
+from icdc_testing.bench.machine import machine
+from icdc_testing.bench.planning_tables import Case, ManyFiles
+from icdc_testing.bench.session import bench_session
+from icdc_testing.waiting.process_cpu import cpu_seconds
 
 MANIFESTS = 400
 GOAL_SMALL_SECONDS = 0.3

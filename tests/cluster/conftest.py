@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyiceberg.utils.concurrent import ExecutorFactory
 
-import support_kube_binaries
 from icdc_cli.embedded import jars
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm
+from icdc_testing.kube import binaries
 from real_cluster import product, used
 from real_cluster.shop import RUN_SECONDS, Shop
 from real_cluster.used import Cluster
-from support_charts import OPERATOR
-from support_helm import Helm
 
 SYSTEM = "icdc-system"
 RELEASE = "icdc"
@@ -40,7 +40,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm as an administrator; it waits for what it installs."""
-    program, home = support_kube_binaries.program("helm"), tmp_path_factory.mktemp("helm")
+    program, home = binaries.program("helm"), tmp_path_factory.mktemp("helm")
     return Helm(program, home, cluster.kubectl.kubeconfig, seconds=RUN_SECONDS + 60)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm
 from real_cluster import product
 from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
 from real_cluster.used import Cluster
-from support_charts import OPERATOR
-from support_helm import Helm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from pyiceberg.table import Table
 
-import support_gitops
+from icdc_testing.charts import gitops
+from icdc_testing.kube.kstatus import Verdict
 from real_cluster.shop import Resource, Shop, rows
-from support_kstatus import Verdict
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -71,7 +71,7 @@ def test_a_table_is_added_and_a_pause_made_while_an_application_runs(
     status = site.until(is_suspended, "the pipeline is suspended")
     assert status["lastRun"]["name"] == run
     assert status["lastRun"]["state"] == "Succeeded", "the application ends in order"
-    assert support_gitops.agreed(site.now()) == Verdict.CURRENT
+    assert gitops.agreed(site.now()) == Verdict.CURRENT
     assert " Suspended " in site.kubectl("get", "icdc", site.name)
     orders.delete("id <= 20")
     orders.append(rows(1001, 1020, state=lambda n: "after"))

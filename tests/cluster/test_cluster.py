@@ -9,7 +9,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-import support_wait
+from icdc_testing.waiting import wait
 from real_cluster.places import SECOND
 from real_cluster.used import Cluster
 
@@ -114,7 +114,7 @@ def test_spark_operator_says_why_it_cannot_submit(cluster: Cluster, namespace: s
         state.update(shown.get("status", {}).get("applicationState", {}))
         return state.get("state") == "FAILED"
 
-    support_wait.until(failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
+    wait.until(failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
     assert "missing" in state["errorMessage"], state
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyiceberg.table import Table
 
-import support_wait
 from icdc_api import naming
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.waiting import wait
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
-from support_faultproxy import FaultProxy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -49,9 +49,9 @@ def until_gone(site: Shop, what: str) -> None:
     """Returns once there is no such pipeline, and no pod of it."""
     # Each look starts a kubectl.
     seldom = {"seconds": RUN_SECONDS, "pause": 1.0}
-    support_wait.until(site.is_gone, f"{what}: the pipeline is gone", **seldom)
+    wait.until(site.is_gone, f"{what}: the pipeline is gone", **seldom)
     pods = ("get", "pods", "-l", f"{naming.LABEL_PIPELINE}={site.name}", "-o", "name")
-    support_wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
+    wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
 
 
 def written(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-import support_wait
+from icdc_testing.waiting import wait
 from real_cluster.places import FIRST
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from real_cluster.used import Cluster
@@ -122,7 +122,7 @@ def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
     def submitted() -> bool:
         return bool(shop.pods("driver", run["name"]))
 
-    support_wait.until(submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
+    wait.until(submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
     # In a process of its own: what it starts outlives the tests, as the rest of the cluster does.
     command = [sys.executable, "-m", "real_cluster.command", "restart"]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=300)

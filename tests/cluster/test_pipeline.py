@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
-import support_gitops
-import support_wait
+from icdc_testing.charts import gitops
+from icdc_testing.kube.kstatus import Verdict
+from icdc_testing.waiting import wait
 from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
-from support_kstatus import Verdict
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -72,21 +72,21 @@ def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> No
     # Rows are shuffled on the disk of the node: seen there while it runs, gone after.
     site.until(lambda status: status.get("phase") == "Exporting", "the first export is told of")
     assert re.search(r" Exporting +[0-2]/3 ", site.kubectl("get", "icdc", site.name))
-    assert support_gitops.agreed(site.now()) == Verdict.IN_PROGRESS
-    support_wait.until(
+    assert gitops.agreed(site.now()) == Verdict.IN_PROGRESS
+    wait.until(
         lambda: on_disk(site.scratch, "blockmgr-"),
         "Spark uses the local volume",
         seconds=RUN_SECONDS,
     )
     site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
     assert "3/3" in site.kubectl("get", "icdc", site.name)
-    assert support_gitops.agreed(site.now()) == Verdict.CURRENT
+    assert gitops.agreed(site.now()) == Verdict.CURRENT
     assert_equal(site, tables)
 
     change(tables)
     site.until_applied(*tables.values())
     assert_equal(site, tables)
     site.until(lambda status: not status.get("currentRun"), "the run has ended")
-    support_wait.until(
+    wait.until(
         lambda: not on_disk(site.scratch, "shuffle_"), "no shuffled row is left", seconds=120
     )

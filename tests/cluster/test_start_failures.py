@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import support_gitops
+from icdc_testing.charts import gitops
+from icdc_testing.kube.kstatus import Verdict
 from real_cluster.shop import SMALL, Resource, Shop, rows
 from real_cluster.spark_operator import QUICK_JVM
-from support_kstatus import Verdict
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -103,7 +103,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
             )
 
         site.until(told, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
-        assert support_gitops.agreed(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
+        assert gitops.agreed(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # Five of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})
     for name, site in sites.items():

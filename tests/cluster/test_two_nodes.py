@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-import support_wait
 from icdc_operator.manifests.places import APPLICATION_FILE
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.waiting import wait
 from real_cluster import cgroups, programs
 from real_cluster.places import FIRST, SECOND, Places
 from real_cluster.second_node import TAINT
 from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
 from real_cluster.used import Cluster
-from support_faultproxy import FaultProxy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
@@ -150,7 +150,7 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
         with ThreadPoolExecutor(1) as pool:
             drained = pool.submit(kubectl.ok, *drain, f"--timeout={DRAIN_SECONDS}s")
             try:
-                support_wait.until(
+                wait.until(
                     lambda: is_elsewhere(site, before),
                     f"what one has shuffled is elsewhere too: {before}",
                     seconds=DRAIN_SECONDS,
@@ -203,7 +203,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second:
     table.delete("id <= 100")
     site.until_applied(table)
     programs.resume(pods)
-    support_wait.until(
+    wait.until(
         lambda: not drivers(), "the driver that was lost ends by itself", seconds=RUN_SECONDS
     )
     site.assert_equal(table, "id")

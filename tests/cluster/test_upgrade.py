@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm
 from real_cluster import images, product
 from real_cluster.places import FIRST
 from real_cluster.shop import Resource, Shop, rows
 from real_cluster.used import Cluster
-from support_charts import OPERATOR
-from support_helm import Helm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-import support_opensearch
 from icdc_api.errors import StartTimeout, Submission
 from icdc_api.spark_defaults import DEFAULT_CONF
 from icdc_cli.embedded import class_data, node_files
@@ -20,10 +19,11 @@ from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
-from support_faultproxy import FaultProxy
-from support_lake import CATALOG, Lake
-from support_spark_conf import UNCOMPILED
-from support_wait import until
+from icdc_testing.lake.lake import CATALOG, Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.spark_conf import UNCOMPILED
+from icdc_testing.target import node_calls
+from icdc_testing.waiting.wait import until
 
 
 @pytest.fixture(scope="session")
@@ -40,9 +40,9 @@ def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchN
 @pytest.fixture
 def clean_indices(opensearch: OpenSearchNode) -> Iterator[str]:
     """The URL of the node, without any index before and after the test."""
-    support_opensearch.clean_indices(opensearch.url)
+    node_calls.clean_indices(opensearch.url)
     yield opensearch.url
-    support_opensearch.clean_indices(opensearch.url)
+    node_calls.clean_indices(opensearch.url)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         try:
             until(lambda: bool(node_files.port(node.data_dir)), "it listens", seconds=120)
             url = f"http://127.0.0.1:{node_files.port(node.data_dir)}"
-            answer = support_opensearch.call(url, "GET", "/any/_doc/1")
+            answer = node_calls.call(url, "GET", "/any/_doc/1")
             assert (answer.status, b"state not recovered" in answer.body) == (503, True)
             yield url
         finally:

@@ -2,11 +2,11 @@
 
 import pytest
 
-import support_rules
-import support_wait
-from support_cluster import Cluster
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
+from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.kube import rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 ACCOUNT = "icdc-operator"
 
@@ -15,7 +15,7 @@ ACCOUNT = "icdc-operator"
 def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Cluster:
     """The cluster as an administrator sees it."""
     account = ("get", "serviceaccount", "default")
-    support_wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
     return Cluster(kube.kubeconfig, pipelines)
 
 
@@ -23,5 +23,5 @@ def admin(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Clus
 def cluster(kube: KubeApi, admin: Cluster) -> Cluster:
     """The cluster as the operator sees it, who may do what its Role grants and no more."""
     pipelines = admin.pipelines
-    support_rules.account(pipelines, ACCOUNT, support_rules.OPERATOR)
+    rights.account(pipelines, ACCOUNT, rights.OPERATOR)
     return Cluster(kube.kubeconfig_for(pipelines.namespace, ACCOUNT), pipelines)

@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 
-import support_wait
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState
@@ -18,9 +17,10 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from support_cluster import Cluster, carried_out, report_of
-from support_kube_pipelines import Resource, minimal
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import Resource, minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -178,7 +178,7 @@ def test_a_forgotten_run_leaves_nothing(cluster: Cluster) -> None:
         cluster.adapt(lambda adapter: adapter.act(seen, ForgetRun(RUN)))
     assert not cluster.objects("sparkapplication")
     assert not cluster.objects("configmap")
-    support_wait.until(lambda: not cluster.objects("pod"), "the driver pod is collected")
+    wait.until(lambda: not cluster.objects("pod"), "the driver pod is collected")
 
 
 def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
@@ -188,7 +188,7 @@ def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
         cluster.adapt(lambda adapter: adapter.observe(cluster.pipelines.namespace, "shop")) is None
     )
     for kind in ("sparkapplication", "configmap"):
-        support_wait.until(partial(_is_empty, cluster, kind), f"{kind} is collected")
+        wait.until(partial(_is_empty, cluster, kind), f"{kind} is collected")
 
 
 def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: Cluster) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus
-from support_cluster import Cluster, report_of
-from support_comparing import verdict
-from support_kube_pipelines import minimal
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.comparing import verdict
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.stored_pipelines import minimal
 
 pytestmark = pytest.mark.api
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import support_kube_binaries
 from icdc_api.errors import IcdcError
-from support_helm import Helm
+from icdc_testing.charts.helm import Helm
+from icdc_testing.kube import binaries
 
 HELM, GITOPS = "helm", "gitops"
 
@@ -22,11 +22,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # The fixture meets the same error, and then says so for the tests that need it. These
         # tests have a server of their own even where a cluster is given.
         with contextlib.suppress(IcdcError):
-            support_kube_binaries.programs((*support_kube_binaries.CONTROL_PLANE, HELM, GITOPS))
+            binaries.programs((*binaries.CONTROL_PLANE, HELM, GITOPS))
 
 
 @pytest.fixture(scope="session")
 def helm() -> Iterator[Helm]:
     """Helm without a cluster."""
     with tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
-        yield Helm(support_kube_binaries.program(HELM), Path(home))
+        yield Helm(binaries.program(HELM), Path(home))

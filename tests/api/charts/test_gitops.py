@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-import support_gitops
 from icdc_api import errors, naming
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableReason, TableStatus
 from icdc_operator.core.decide import decide
-from support_helm import Object
-from support_kstatus import Verdict
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.charts import gitops
+from icdc_testing.charts.helm import Object
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.kube.kstatus import Verdict
 
 pytestmark = pytest.mark.api
 
@@ -68,24 +68,20 @@ PIPELINES = {
 
 
 @pytest.fixture(scope="module")
-def answers() -> dict[str, support_gitops.Told]:
-    found = support_gitops.told([each for each, _ in PIPELINES.values()])
+def answers() -> dict[str, gitops.Told]:
+    found = gitops.told([each for each, _ in PIPELINES.values()])
     return dict(zip(PIPELINES, found, strict=True))
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_flux_and_argo_cd_agree_with_kstatus(
-    name: str, answers: dict[str, support_gitops.Told]
-) -> None:
+def test_flux_and_argo_cd_agree_with_kstatus(name: str, answers: dict[str, gitops.Told]) -> None:
     about, verdict = PIPELINES[name]
-    assert support_gitops.agreed(about, answers[name]) == verdict
+    assert gitops.agreed(about, answers[name]) == verdict
     assert (answers[name].argo == "Suspended") == (name == "suspended")
 
 
 @pytest.mark.parametrize("name", ["tried again", "outlasted", "a table stalled"])
-def test_argo_cd_shows_what_the_pipeline_says(
-    name: str, answers: dict[str, support_gitops.Told]
-) -> None:
+def test_argo_cd_shows_what_the_pipeline_says(name: str, answers: dict[str, gitops.Told]) -> None:
     about, verdict = PIPELINES[name]
     shown = "Stalled" if verdict == Verdict.FAILED else "Reconciling"
     messages = {each["type"]: each["message"] for each in about["status"]["conditions"]}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import support_charts
 from icdc_api import naming
-from support_charts import PIPELINES
-from support_helm import Helm, Object
-from support_kube_pipelines import SAMPLES, sample
+from icdc_testing.charts import files
+from icdc_testing.charts.files import PIPELINES
+from icdc_testing.charts.helm import Helm, Object
+from icdc_testing.kube.stored_pipelines import SAMPLES, sample
 
 pytestmark = pytest.mark.api
 
@@ -79,7 +79,7 @@ def test_one_pipeline_does_not_change_what_another_one_gets(helm: Helm) -> None:
 def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
     own = {"namespace": "other", "labels": {"team": "data"}, "annotations": {"a": "b"}}
     specs = {"defaults": LEAST, "pipelines": {"shop": {}}}
-    assert {*own, *specs} == set(support_charts.values(PIPELINES))
+    assert {*own, *specs} == set(files.values(PIPELINES))
     (plain,) = rendered(helm, specs)
     (made,) = rendered(helm, {**own, **specs})
     assert (made["apiVersion"], made["kind"]) == (naming.API_VERSION, naming.KIND)

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-import support_helm
-from support_charts import BOTH, OPERATOR, PIPELINES
-from support_helm import Helm
+from icdc_testing.charts.files import BOTH, OPERATOR, PIPELINES
+from icdc_testing.charts.helm import Helm, nested
 
 pytestmark = pytest.mark.api
 
@@ -49,7 +48,7 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
 def test_the_operators_chart_names_what_is_wrong(
     values: dict[str, Any], message: str, helm: Helm
 ) -> None:
-    ran = helm.run("template", "x", str(OPERATOR), values=support_helm.nested(values))
+    ran = helm.run("template", "x", str(OPERATOR), values=nested(values))
     assert ran.code != 0
     assert message in ran.err
 

@@ -14,16 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-import support_helm
-import support_operator
-import support_rules
-import support_wait
 from icdc_api import naming
-from support_chart_site import RELEASE, Site
-from support_charts import OPERATOR, PIPELINES
-from support_helm import Helm
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
+from icdc_testing.charts import helm
+from icdc_testing.charts.chart_site import RELEASE, Site
+from icdc_testing.charts.files import OPERATOR, PIPELINES
+from icdc_testing.charts.helm import Helm
+from icdc_testing.kube import operator_process, rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -80,11 +79,11 @@ def test_the_server_takes_every_object_of_the_chart(
 ) -> None:
     site.kube.kubectl.ok("apply", "--server-side", "-f", str(MONITORS))
     for kind in ("servicemonitors", "podmonitors", "prometheusrules"):
-        support_wait.until(
+        wait.until(
             lambda kind=kind: site.kube.kubectl.run("get", kind, "-A").code == 0,  # type: ignore[misc]
             f"{kind} are served",
         )
-    values = support_helm.nested({**EVERYTHING, **more})
+    values = helm.nested({**EVERYTHING, **more})
     site.dry_run(site.helm.rendered(OPERATOR, values, RELEASE, two[0]))
 
 
@@ -110,10 +109,10 @@ def test_rights_end_at_the_namespaces_that_are_watched(site: Site, two: tuple[st
     home, watched = two
     with site.release(home, watchNamespaces=[watched], replicaCount=2):
         operator, driver = of(home, RELEASE), of(watched, "icdc-spark")
-        assert site.rights(operator, watched) == support_rules.rights(support_rules.OPERATOR)
-        assert site.rights(operator, home) == support_rules.rights(support_rules.LEASE)
+        assert site.rights(operator, watched) == rights.rights(rights.OPERATOR)
+        assert site.rights(operator, home) == rights.rights(rights.LEASE)
         assert site.rights(operator, "default") == set()
-        assert site.rights(driver, watched) == support_rules.rights(support_rules.DRIVER)
+        assert site.rights(driver, watched) == rights.rights(rights.DRIVER)
         assert site.rights(driver, home) == set()
     assert site.rights(operator, watched) == set()
 
@@ -122,9 +121,7 @@ def test_two_releases_keep_to_their_namespaces(site: Site, two: tuple[str, str])
     first, second = two
     with site.release(first, readCatalogSecrets=True), site.release(second):
         account = of(first, RELEASE)
-        assert site.rights(account, first) == support_rules.rights(
-            support_rules.OPERATOR, support_rules.CATALOG_SECRETS
-        )
+        assert site.rights(account, first) == rights.rights(rights.OPERATOR, rights.CATALOG_SECRETS)
         assert site.rights(account, second) == set()
         for there, answer in ((first, "yes"), (second, "no")):
             what = ("can-i", "get", "secrets", "-n", there, f"--as={account}")
@@ -137,7 +134,7 @@ def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound
 ) -> None:
     home, other = two
     with site.release(home, watchAllNamespaces=True):
-        wanted = support_rules.rights(support_rules.OPERATOR)
+        wanted = rights.rights(rights.OPERATOR)
         for namespace in (home, other):
             assert site.rights(of(home, RELEASE), namespace) == wanted
         notes = site.helm.ok("get", "notes", RELEASE, "-n", home).replace("\\\n", " ")
@@ -146,7 +143,7 @@ def test_with_all_namespaces_the_operator_may_work_in_each_and_drivers_are_bound
         for command in commands:
             site.kube.kubectl.ok(*command.replace("NAMESPACE", other).split())
         drivers = site.rights(of(other, "icdc-spark"), other)
-        assert drivers == support_rules.rights(support_rules.DRIVER)
+        assert drivers == rights.rights(rights.DRIVER)
 
 
 def test_people_get_their_rights_by_the_roles_of_the_cluster(
@@ -166,7 +163,7 @@ def test_people_get_their_rights_by_the_roles_of_the_cluster(
             *(f"--clusterrole={role}", f"--user={role}er"),
         )
     with site.release(namespace):
-        support_wait.until(lambda: verbs("editer") == reads | writes, "roles are aggregated")
+        wait.until(lambda: verbs("editer") == reads | writes, "roles are aggregated")
         assert verbs("viewer") == reads
         changing = {
             verb
@@ -182,13 +179,13 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
     namespace = two[0]
     values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
     with site.release(namespace, **values):
-        objects = site.helm.rendered(OPERATOR, support_helm.nested(values), RELEASE, namespace)
+        objects = site.helm.rendered(OPERATOR, helm.nested(values), RELEASE, namespace)
         specs = {each["kind"]: each.get("spec", {}) for each in objects}
         container, _ = specs["Deployment"]["template"]["spec"]["containers"]
         flags = [each for each in container["args"] if "-port=" not in each]
         account = site.kube.kubeconfig_for(namespace, RELEASE)
-        support_wait.until(lambda: site.serves(namespace), "the kind is served")
-        with support_operator.running(account, tmp_path, "operator", flags) as operator:
+        wait.until(lambda: site.serves(namespace), "the kind is served")
+        with operator_process.running(account, tmp_path, "operator", flags) as operator:
             operator.until(lambda: operator.metric("icdc_leader") == 1, "it leads")
             operator.until(lambda: operator.ask("health", "/readyz")[0] == 200, "it is ready")
             _, metrics = operator.ask("metrics", "/metrics")
@@ -228,7 +225,7 @@ def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:
     helm, here = site.helm, ("-n", namespace)
     pipelines = Pipelines(site.kube.kubectl, namespace)
     helm.ok("install", RELEASE, str(OPERATOR), *here)
-    support_wait.until(lambda: site.serves(namespace), "the kind is served")
+    wait.until(lambda: site.serves(namespace), "the kind is served")
     before = versions(site, namespace)
     helm.ok("upgrade", RELEASE, str(OPERATOR), *here)
     assert versions(site, namespace) == before
@@ -257,4 +254,4 @@ def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:
     helm.ok("uninstall", "shops", *here)
     assert pipelines.names() == []
     helm.ok("uninstall", RELEASE, *here)
-    support_wait.until(lambda: not site.serves(namespace), "the definition is gone")
+    wait.until(lambda: not site.serves(namespace), "the definition is gone")

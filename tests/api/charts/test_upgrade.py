@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-import support_wait
-from support_chart_site import RELEASE, Site
-from support_charts import OPERATOR
-from support_helm import Helm
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines, minimal
+from icdc_testing.charts.chart_site import RELEASE, Site
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -40,16 +40,14 @@ def test_an_upgrade_brings_the_new_definition_and_keeps_the_pipelines(
         here, release = ("-n", namespace), helm.on(kube.kubeconfig)
         site, pipelines = Site(kube, release), Pipelines(kube.kubectl, namespace)
         release.ok("install", RELEASE, str(older), *here)
-        support_wait.until(lambda: site.serves(namespace), "the kind is served")
+        wait.until(lambda: site.serves(namespace), "the kind is served")
         before = pipelines.apply(minimal())
         wanted = minimal("later", **{NEWER: {"startSeconds": 300}})
         refused = pipelines.try_to_apply(wanted)
         assert f".spec.{NEWER}: field not declared in schema" in refused.err
 
         release.ok("upgrade", RELEASE, str(OPERATOR), *here)
-        support_wait.until(
-            lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken"
-        )
+        wait.until(lambda: pipelines.try_to_apply(wanted).code == 0, "the new part is taken")
         assert pipelines.get("later")["spec"][NEWER]["startSeconds"] == 300
         kept = pipelines.get()
         assert kept["metadata"]["uid"] == before["metadata"]["uid"]

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-import support_charts
-import support_helm
 from icdc_operator.cluster import options
 from icdc_operator.cluster.heads.reader import process
-from support_charts import OPERATOR
-from support_helm import Helm, Object
+from icdc_testing.charts import files, helm
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm, Object, nested
 
 pytestmark = pytest.mark.api
 
@@ -43,7 +42,7 @@ def render(helm: Helm) -> Render:
     def rendered(flat: Mapping[str, Any]) -> list[Object]:
         key = repr(sorted(flat.items()))
         if key not in known:
-            values = support_helm.nested({"crds.install": False, **flat})
+            values = nested({"crds.install": False, **flat})
             known[key] = helm.rendered(OPERATOR, values, RELEASE, NAMESPACE)
         return known[key]
 
@@ -59,13 +58,13 @@ def shortened(change: str) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
 def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> None:
     beside = case.get("beside", {})
-    found = support_helm.changes(render(beside), render({**beside, **case["values"]}))
+    found = helm.changes(render(beside), render({**beside, **case["values"]}))
     assert sorted(shortened(each) for each in found) == sorted(case["changes"])
 
 
 def test_every_value_is_in_the_table() -> None:
     listed = {path for case in CASES for path in case["values"]}
-    assert listed == set(support_charts.leaves(support_charts.values(OPERATOR)))
+    assert listed == set(files.leaves(files.values(OPERATOR)))
 
 
 def containers(objects: list[Object]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pytest
 
 from icdc_api import naming
 from icdc_cli import main
-from support_api_stub import driver_pod
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines, condition, minimal
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.api_stub import driver_pod
+from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
 
 pytestmark = pytest.mark.api
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from icdc_api.loading import parse_pipeline
-from support_catalog_page import examples
-from support_kube_pipelines import Pipelines, minimal
+from icdc_testing.catalogs.catalog_page import examples
+from icdc_testing.kube.stored_pipelines import Pipelines, minimal
 
 pytestmark = pytest.mark.api
 

@@ -6,8 +6,8 @@ import pytest
 
 from icdc_api import crd, naming
 from icdc_api.schema import at
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines, condition, minimal
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
 
 pytestmark = pytest.mark.api
 

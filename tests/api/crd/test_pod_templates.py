@@ -15,8 +15,8 @@ from kubernetes import config
 
 import pod_template_types
 from icdc_operator.manifests import shapes
-from support_kube import KubeApi
-from support_pod_templates import (
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
     UNREADABLE,

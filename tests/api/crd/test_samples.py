@@ -4,9 +4,9 @@ import pytest
 
 from icdc_api.cel import RULES
 from icdc_api.loading import load_pipeline, parse_pipeline
-from support_kube import KubeApi
-from support_kube_pipelines import SAMPLES, Pipelines, minimal, sample
-from support_kubectl import Ran
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.kubectl import Ran
+from icdc_testing.kube.stored_pipelines import SAMPLES, Pipelines, minimal, sample
 
 pytestmark = pytest.mark.api
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import support_kstatus
 from icdc_api.status import UNOBSERVED, PipelineStatus, parse_status
-from support_kstatus import Verdict
-from support_kube_pipelines import SAMPLES, Pipelines, condition, minimal
+from icdc_testing.kube import kstatus
+from icdc_testing.kube.kstatus import Verdict
+from icdc_testing.kube.stored_pipelines import SAMPLES, Pipelines, condition, minimal
 
 pytestmark = pytest.mark.api
 
@@ -149,7 +149,7 @@ def test_kubectl_wait_returns_once_the_pipeline_is_ready(pipelines: Pipelines) -
 def test_a_pipeline_that_nobody_has_looked_at_is_not_taken_for_done(pipelines: Pipelines) -> None:
     made = pipelines.apply(minimal())
     assert made["status"] == {"observedGeneration": UNOBSERVED}
-    assert support_kstatus.verdict(made) == Verdict.IN_PROGRESS
+    assert kstatus.verdict(made) == Verdict.IN_PROGRESS
     assert parse_status(made["status"]) == PipelineStatus()
 
 

@@ -8,11 +8,11 @@ import pytest
 from kubernetes.client import Configuration
 from kubernetes.config import load_kube_config
 
-import support_rules
 from icdc_api import report_text
 from icdc_spark.reporting.pod_api import OwnPod
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
+from icdc_testing.kube import rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines
 
 pytestmark = pytest.mark.api
 
@@ -22,7 +22,7 @@ SECONDS = 20.0
 @pytest.fixture
 def driver(kube: KubeApi, pipelines: Pipelines) -> OwnPod:
     """A driver with its rights; its pod waits for a node, as there is none."""
-    support_rules.account(pipelines, "spark", support_rules.DRIVER)
+    rights.account(pipelines, "spark", rights.DRIVER)
     pipelines.ok("create", "serviceaccount", "weak")
     pod = {
         "apiVersion": "v1",

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import support_operator
-import support_rules
-import support_wait
-from support_cluster import Cluster
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
-from support_operator import OperatorProcess
+from icdc_testing.adapter.stepping import Cluster
+from icdc_testing.kube import operator_process, rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 Start = Callable[..., OperatorProcess]
 
@@ -20,7 +19,7 @@ Start = Callable[..., OperatorProcess]
 @pytest.fixture
 def account(kube: KubeApi, pipelines: Pipelines) -> Path:
     """The kubeconfig of a ServiceAccount with the rights of the operator."""
-    support_rules.account(pipelines, "operator", support_rules.OPERATOR, support_rules.LEASE)
+    rights.account(pipelines, "operator", rights.OPERATOR, rights.LEASE)
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 
@@ -33,7 +32,7 @@ def start(
 
         def started(name: str = "operator", *flags: str) -> OperatorProcess:
             arguments = ["--namespace", pipelines.namespace, *flags]
-            running = support_operator.running(account, tmp_path, name, arguments)
+            running = operator_process.running(account, tmp_path, name, arguments)
             return stack.enter_context(running)
 
         yield started
@@ -43,5 +42,5 @@ def start(
 def cluster(kube: KubeApi, pipelines: Pipelines) -> Cluster:
     """The namespace, with spark-operator played by hand."""
     account = ("get", "serviceaccount", "default")
-    support_wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
+    wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
     return Cluster(kube.kubeconfig, pipelines)

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-import support_operator
-import support_wait
 from icdc_api import naming
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests import places
-from support_cluster import Cluster, report_of
-from support_kube import KubeApi
-from support_kube_pipelines import minimal
-from support_operator import OperatorProcess
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.kube import operator_process
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -119,12 +119,12 @@ def test_an_annotation_lets_it_go_while_it_cannot_be_deleted(
 def test_a_namespace_is_not_held_up(cluster: Cluster, kube: KubeApi, tmp_path: Path) -> None:
     # An operator whose rights do not go with the namespace.
     flags = ["--namespace", cluster.pipelines.namespace]
-    with support_operator.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
+    with operator_process.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
         started(cluster, operator)
         kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
         operator.until(lambda: is_gone(cluster), "the pipeline is gone")
         operator.says("IndicesRetained")
         name = cluster.pipelines.namespace
-        support_wait.until(
+        wait.until(
             lambda: kube.kubectl.run("get", "namespace", name).code != 0, "the namespace is gone"
         )

@@ -9,10 +9,10 @@ import pytest
 from icdc_api import naming
 from icdc_api.runs import RunStatus
 from icdc_api.status import TableState, parse_status
-from support_cluster import Cluster, report_of
-from support_kube_pipelines import Resource, minimal
-from support_operator import OperatorProcess
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import Resource, minimal
 
 pytestmark = pytest.mark.api
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-import support_wait
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.cluster.leader import Timing
-from support_cluster import Cluster, report_of
-from support_kube_pipelines import minimal
-from support_operator import OperatorProcess
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -154,7 +154,7 @@ def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: Cluster, start: Sta
     taken = json.dumps({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600}})
     cluster.pipelines.ok("patch", "lease", "iceberg-cdc-operator", "--type=merge", "-p", taken)
     operator.says("another operator holds the lease")
-    support_wait.until(lambda: operator.ended == 1, "it has ended with code 1")
+    wait.until(lambda: operator.ended == 1, "it has ended with code 1")
     assert holder(cluster) == "somebody"
 
 

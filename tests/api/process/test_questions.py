@@ -16,11 +16,11 @@ from icdc_api.runs import RunStatus
 from icdc_api.status import parse_status
 from icdc_cli import main
 from icdc_operator.manifests import places
-from support_cluster import Cluster, report_of
-from support_kube import KubeApi
-from support_kube_pipelines import minimal
-from support_operator import OperatorProcess
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import minimal
 
 pytestmark = pytest.mark.api
 

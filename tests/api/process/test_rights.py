@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-import support_rules
-import support_wait
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from support_cluster import Cluster, carried_out, report_of
-from support_kube import KubeApi
-from support_kube_pipelines import minimal
-from support_operator import OperatorProcess
-from support_pipelines import caught_up
-from support_rules import Right
+from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube import rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.rights import Right
+from icdc_testing.kube.stored_pipelines import minimal
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.api
 
@@ -83,7 +83,7 @@ def test_the_operator_needs_each_right_and_no_other(
     Cluster(account, cluster.pipelines).ask(
         lambda api: a_name_has_passed_to_another(api, namespace)
     )
-    granted = support_rules.rights(support_rules.OPERATOR, support_rules.LEASE)
+    granted = rights.rights(rights.OPERATOR, rights.LEASE)
     asked = kube.asked_by(namespace, "operator")
     assert set(asked) <= granted
     assert not [right for right, codes in asked.items() if 403 in codes]
@@ -100,8 +100,8 @@ LACKING = [
 SUSPEND = '{"spec": {"suspend": true}}'
 
 
-def without(right: Right) -> list[support_rules.Rule]:
-    rules = support_rules.rules(support_rules.OPERATOR)
+def without(right: Right) -> list[rights.Rule]:
+    rules = rights.rules(rights.OPERATOR)
     for rule in rules:
         if (*rule["apiGroups"], *rule["resources"]) == right[:2]:
             rule["verbs"].remove(right[2])
@@ -130,12 +130,10 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
         operator.step()
         operator.step()
         cluster.pipelines.ok("patch", "icdc", "shop", "--type=merge", "-p", SUSPEND)
-    support_rules.grant(cluster.pipelines, "operator", without(right))
+    rights.grant(cluster.pipelines, "operator", without(right))
     asks = ("auth", "can-i", right[2], ".".join(filter(None, (right[1], right[0]))))
     whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
-    support_wait.until(
-        lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away"
-    )
+    wait.until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
     left = operator.adapt(lambda each: stalled_in_the_end(each, cluster.pipelines.namespace))
     stalled, ready = (left.condition(each) for each in (ConditionType.STALLED, ConditionType.READY))
     assert stalled is not None
@@ -145,8 +143,8 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     assert (stalled.reason, rule in stalled.message) == ("Denied", True), stalled.message
     assert "to act: the platform engineer" in stalled.message
     assert (ready.status, ready.reason) == ("False", "Denied")
-    support_rules.grant(cluster.pipelines, "operator", support_rules.rules(support_rules.OPERATOR))
-    support_wait.until(lambda: _goes_on(operator), "it goes on once the right is there")
+    rights.grant(cluster.pipelines, "operator", rights.rules(rights.OPERATOR))
+    wait.until(lambda: _goes_on(operator), "it goes on once the right is there")
 
 
 def _goes_on(operator: Cluster) -> bool:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-import support_rest_catalog
-import support_rules
 from icdc_api.status import PipelineStatus, parse_status
-from support_cluster import Cluster, report_of
-from support_head_lake import HeadLake
-from support_kube import KubeApi
-from support_kube_pipelines import minimal
-from support_operator import OperatorProcess
-from support_pipelines import caught_up
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.catalogs import rest_catalog
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube import rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import minimal
 
 pytestmark = pytest.mark.api
 
@@ -85,8 +85,8 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     cluster: Cluster, start: Start, lake: HeadLake, kube: KubeApi
 ) -> None:
     head = lake.commit()
-    granted = support_rules.rules(support_rules.OPERATOR, support_rules.CATALOG_SECRETS)
-    support_rules.grant(cluster.pipelines, "operator", granted)
+    granted = rights.rules(rights.OPERATOR, rights.CATALOG_SECRETS)
+    rights.grant(cluster.pipelines, "operator", granted)
     uri = lake.properties["uri"]
     cluster.pipelines.ok("create", "secret", "generic", "lake", f"--from-literal=uri={uri}")
     source = {"propertiesFrom": [{"secretRef": {"name": "lake"}}]}
@@ -120,7 +120,7 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
 def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
     uri: str, words: str, cluster: Cluster, start: Start
 ) -> None:
-    with support_rest_catalog.running() as hostile:
+    with rest_catalog.running() as hostile:
         impl = {"type": "custom", "impl": "subprocess.Popen", "custom": {"args": ["true"]}}
         overrides = {"auth": impl, "uri": "http://169.254.169.254"}
         hostile.answers["/v1/config"] = (200, {"defaults": {}, "overrides": overrides})
@@ -134,5 +134,5 @@ def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
 
 
 def asks_for_secrets(kube: KubeApi, cluster: Cluster) -> bool:
-    rights = support_rules.rights(support_rules.CATALOG_SECRETS)
-    return rights <= set(kube.asked_by(cluster.pipelines.namespace, "operator"))
+    granted = rights.rights(rights.CATALOG_SECRETS)
+    return granted <= set(kube.asked_by(cluster.pipelines.namespace, "operator"))

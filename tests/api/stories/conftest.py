@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import support_rules
-import support_wait
-from support_kill_playing import Place, Undisturbed, undisturbed
-from support_kill_stories import STORIES, Story
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
+from icdc_testing.kills.playing import Place, Undisturbed, undisturbed
+from icdc_testing.kills.stories import STORIES, Story
+from icdc_testing.kube import rights
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import wait
 
 ACCOUNT = "icdc-operator"
 
@@ -44,6 +44,6 @@ def model(place: Place) -> Undisturbed:
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
     default = ("get", "serviceaccount", "default")
-    support_wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
-    support_rules.account(pipelines, ACCOUNT, support_rules.OPERATOR)
+    wait.until(lambda: pipelines.run(*default).code == 0, "pods can be made")
+    rights.account(pipelines, ACCOUNT, rights.OPERATOR)
     return kube.kubeconfig_for(pipelines.namespace, ACCOUNT)

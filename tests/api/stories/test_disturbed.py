@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from support_cuts import DISTURBANCES, Cut, Fault, Journal
-from support_kill_playing import (
+from icdc_testing.kills.cuts import DISTURBANCES, Cut, Fault, Journal
+from icdc_testing.kills.playing import (
     SOAK_VARIABLE,
     Place,
     Undisturbed,
@@ -27,7 +27,7 @@ from support_kill_playing import (
     play_cuts,
     share,
 )
-from support_kill_trial import Site, Trial
+from icdc_testing.kills.trial import Site, Trial
 
 pytestmark = pytest.mark.api
 

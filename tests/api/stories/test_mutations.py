@@ -10,19 +10,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from icdc_api.spec import PipelineSpec
-from support_kill_mutations import (
-    MISTAKES,
-    MUTATIONS,
-    ONE_WAY,
-    MutationTrial,
-    Spec,
-    changed,
-)
-from support_kill_playing import Place, play_all
-from support_kill_stories import STORIES, Story
-from support_kill_trial import Site
-from support_kstatus import Verdict
-from support_kube_pipelines import Resource
+from icdc_testing.kills.mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, changed
+from icdc_testing.kills.playing import Place, play_all
+from icdc_testing.kills.stories import STORIES, Story
+from icdc_testing.kills.trial import Site
+from icdc_testing.kube.kstatus import Verdict
+from icdc_testing.kube.stored_pipelines import Resource
 
 pytestmark = pytest.mark.api
 

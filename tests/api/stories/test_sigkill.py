@@ -14,22 +14,21 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-import support_leaping_clock
-import support_operator
-import support_wait
 from icdc_api.conditions import ConditionType
 from icdc_operator.cluster.kube import connect
-from support_cuts import Cut, client, connector_to
-from support_kill_endings import Ending, check
-from support_kill_playing import SOAK_VARIABLE
-from support_kill_proxy import Aim, KillProxy
-from support_kill_stories import STORIES, Story
-from support_kill_trial import Site, Trial
-from support_kube import KubeApi
-from support_kube_pipelines import Pipelines
-from support_kubectl import write_kubeconfig
-from support_leaping_clock import Clock
-from support_operator import OperatorProcess
+from icdc_testing.kills.cuts import Cut, client, connector_to
+from icdc_testing.kills.endings import Ending, check
+from icdc_testing.kills.playing import SOAK_VARIABLE
+from icdc_testing.kills.proxy import Aim, KillProxy
+from icdc_testing.kills.stories import STORIES, Story
+from icdc_testing.kills.trial import Site, Trial
+from icdc_testing.kube import operator_process
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.kubectl import write_kubeconfig
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import Pipelines
+from icdc_testing.waiting import leaping_clock, wait
+from icdc_testing.waiting.leaping_clock import Clock
 
 pytestmark = pytest.mark.api
 
@@ -75,11 +74,11 @@ class ProcessTrial(Trial):
         """One process until it is killed, at its so manieth call; never by 0."""
         name = f"operator-{len(proxy.killed_at)}"
         flags = ["--namespace", self.site.namespace]
-        with support_operator.running(kubeconfig, self._folder, name, flags) as operator:
+        with operator_process.running(kubeconfig, self._folder, name, flags) as operator:
             after = self._rng.random() < 0.5
             proxy.aim = Aim(calls, after, lambda: operator.send(signal.SIGKILL))
             ended = functools.partial(_has_ended, operator)
-            await asyncio.to_thread(support_wait.until, ended, "it is killed", seconds=LIFE_SECONDS)
+            await asyncio.to_thread(wait.until, ended, "it is killed", seconds=LIFE_SECONDS)
             assert operator.ended == -signal.SIGKILL, operator.messages[-5:]
 
     def _is_idle(self) -> bool:
@@ -129,4 +128,4 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
             record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")
             assert trial.expired
 
-    support_leaping_clock.run(main)
+    leaping_clock.run(main)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.main import main
 from icdc_spark.iceberg.jvm.session import table_session
-from support_harness import Harness
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import support_faults as faults
-from support_faultproxy import FaultProxy
-from support_opensearch import Answer, call, documents
-from support_tls import make_certificates
-from support_wait import until
+from icdc_testing.network import faults
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.tls import make_certificates
+from icdc_testing.target.node_calls import Answer, call, documents
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from icdc_api.errors import BadSpec, Submission
 from icdc_cli.embedded import node_files
 from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
 from icdc_cli.embedded.opensearch_node import OpenSearchNode, choose_version
-from support_opensearch import call, documents
-from support_wait import until
+from icdc_testing.target.node_calls import call, documents
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

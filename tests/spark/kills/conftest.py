@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support_kills import KillList
-from support_runs import ChildRuns
+from icdc_testing.runs.kill_points import KillList
+from icdc_testing.runs.processes import ChildRuns
 
 
 @pytest.fixture

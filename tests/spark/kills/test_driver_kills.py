@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunMode
-from support_faultproxy import FaultProxy
-from support_faults import Hold
-from support_harness import Harness
-from support_kills import (
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hold
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import (
     BULK_BYTES,
     Batch,
     KillList,
@@ -31,9 +31,9 @@ from support_kills import (
     let_go,
     plot,
 )
-from support_runs import END_SECONDS, ChildRun, ChildRuns, Victim
-from support_seeds import seeded
-from support_wait import until
+from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, Victim
+from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

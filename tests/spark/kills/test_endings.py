@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from icdc_api.status import TableState
 from icdc_spark.process.application import Application
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_kills import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot
-from support_runs import END_SECONDS, ChildRuns
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot
+from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 
 pytestmark = pytest.mark.spark
 

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode
-from support_faultproxy import FaultProxy
-from support_faults import EndAfterApply, Reset
-from support_harness import Harness
-from support_kills import BULK_BYTES, Kind, Step, assert_written_once, place, plot
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import EndAfterApply, Reset
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Step, assert_written_once, place, plot
 
 pytestmark = pytest.mark.spark
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.errors import FailureClass, Fenced
 from icdc_api.job import RunReport
 from icdc_api.status import TableReason
 from icdc_spark.process.application import Application
-from support_faultproxy import FaultProxy
-from support_faults import Hold
-from support_harness import Harness
-from support_kills import (
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hold
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import (
     BULK_BYTES,
     Kind,
     Plot,
@@ -25,9 +24,10 @@ from support_kills import (
     hold,
     plot,
 )
-from support_runs import END_SECONDS
-from support_seeds import seeded
-from support_wait import until
+from icdc_testing.runs.processes import END_SECONDS
+from icdc_testing.target import oracle
+from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_kills import (
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import (
     BULK_BYTES,
     KillList,
     Kind,
@@ -25,8 +25,8 @@ from support_kills import (
     let_go,
     plot,
 )
-from support_processes import connected_to, kill, python_workers
-from support_seeds import seeded
+from icdc_testing.waiting.processes import connected_to, kill, python_workers
+from icdc_testing.waiting.seeds import seeded
 
 pytestmark = pytest.mark.spark
 

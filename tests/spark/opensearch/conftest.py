@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-import support_sink
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
+from icdc_testing.target import sink_cases
 
 
 @pytest.fixture
@@ -27,4 +27,4 @@ def admin(connection: Connection) -> Iterator[Client]:
 @pytest.fixture
 def index(admin: Client) -> PhysicalIndex:
     """An empty physical index `orders-000001` with a long `v` and a keyword `s`."""
-    return indices.create(admin, support_sink.OWNER, support_sink.MAPPING, {})
+    return indices.create(admin, sink_cases.OWNER, sink_cases.MAPPING, {})

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import AliasTaken, Fenced, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
-from support_faultproxy import FaultProxy
-from support_opensearch import call
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-import support_sink as sink
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.protocol.state_document import base_version
-from support_faultproxy import FaultProxy
-from support_faults import (
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import (
     Action,
     Delay,
     EndAfterApply,
@@ -20,7 +19,8 @@ from support_faults import (
     Reset,
     Status,
 )
-from support_opensearch import documents
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-import support_sink as sink
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, base_version
-from support_opensearch import call, documents
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 

@@ -8,8 +8,8 @@ from icdc_api.errors import BadSpec, TargetUnavailable, Unauthorized
 from icdc_api.sink import OpenSearch
 from icdc_spark.opensearch.client.connection import Connection, client, from_spec
 from icdc_spark.opensearch.stores.state_store import StateStore
-from support_faultproxy import FaultProxy
-from support_tls import make_certificates
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.tls import make_certificates
 
 pytestmark = pytest.mark.spark
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-import support_sink as sink
 from icdc_api.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import base_version
-from support_faultproxy import FaultProxy
-from support_faults import Status
-from support_opensearch import documents
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Status
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import Gap, TargetReadOnly, TargetUnavailable
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
-from support_opensearch import call
-from support_restoring import empty_shard, restore, take_snapshot, wait_until_green
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call
+from icdc_testing.target.restoring import empty_shard, restore, take_snapshot, wait_until_green
 
 pytestmark = pytest.mark.spark
 

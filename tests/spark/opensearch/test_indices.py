@@ -4,15 +4,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import AliasTaken, MappingInvalid, TargetReadOnly, TargetUnavailable
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import aliases, identity, indices
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex
-from support_faultproxy import FaultProxy
-from support_faults import Action, HalfAnswer, Reset, Status
-from support_opensearch import call
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Action, HalfAnswer, Reset, Status
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-import support_sink as sink
 from icdc_spark.opensearch.client.connection import Client
-from support_faultproxy import FaultProxy
-from support_faults import Rewrite
-from support_opensearch import call, documents
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Rewrite
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 

@@ -7,17 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import support_sink as sink
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
 from icdc_spark.protocol.state_document import Owner, Source, StateDocument
-from support_faultproxy import FaultProxy
-from support_faults import Status
-from support_opensearch import documents
-from support_wait import until
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Status
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import documents
+from icdc_testing.waiting.wait import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 

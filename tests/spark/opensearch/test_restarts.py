@@ -2,16 +2,16 @@
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.opensearch.stores.state_store import StateStore
-from support_faultproxy import FaultProxy
-from support_faults import ItemErrors, Status
-from support_opensearch import documents
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import ItemErrors, Status
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import documents
 
 pytestmark = pytest.mark.spark
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import base_version
-from support_faultproxy import FaultProxy
-from support_faults import Rewrite
-from support_opensearch import call
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Rewrite
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 

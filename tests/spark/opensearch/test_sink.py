@@ -3,7 +3,6 @@
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import support_sink as sink
 from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
 from icdc_spark.opensearch.bulk import sink as spark_sink
 from icdc_spark.opensearch.bulk.sink import BatchResult
@@ -13,7 +12,8 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import base_version
-from support_opensearch import call, documents
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call, documents
 
 pytestmark = pytest.mark.spark
 

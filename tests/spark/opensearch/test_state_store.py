@@ -10,9 +10,9 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, Source, StateDocument
-from support_faultproxy import FaultProxy
-from support_faults import Reset, Rewrite, Status
-from support_opensearch import call
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Reset, Rewrite, Status
+from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 

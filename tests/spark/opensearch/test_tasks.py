@@ -6,15 +6,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.client.http import GUARD
 from icdc_spark.opensearch.client.tasks import opaque_id, wait_until_quiet
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
-from support_faultproxy import FaultProxy
-from support_faults import Reset, Rewrite, Status
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Reset, Rewrite, Status
+from icdc_testing.target import sink_cases as sink
 
 pytestmark = pytest.mark.spark
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-import support_sink as sink
 from icdc_api.errors import TargetInvalid
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Client, Connection
 from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Owner, Source, StateDocument
-from support_opensearch import call, documents
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import call, documents
 
 pytestmark = pytest.mark.spark
 

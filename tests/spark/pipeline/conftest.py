@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_opensearch
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from support_stories import Story
-from support_telling import Told, tell
+from icdc_testing.tables.playing import Told, tell
+from icdc_testing.tables.scenarios import Story
+from icdc_testing.target import node_calls
 
 Teller = Callable[..., Told]
 
@@ -22,7 +22,7 @@ def teller(
     opensearch: OpenSearchNode, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Teller]:
     """Tells stories on a node that is clean before and after the module."""
-    support_opensearch.clean_indices(opensearch.url)
+    node_calls.clean_indices(opensearch.url)
     folder: Path = tmp_path_factory.mktemp("stories")
 
     def told(stories: Sequence[Story], **spec: Any) -> Told:
@@ -34,4 +34,4 @@ def teller(
         return found
 
     yield told
-    support_opensearch.clean_indices(opensearch.url)
+    node_calls.clean_indices(opensearch.url)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from support_events import FILL, FILLED
-from support_harness import Harness
-from support_schemas import fields_json
-from support_stories import MOR3, Stage, Step, Story
-from support_telling import Told, assert_told
+from icdc_testing.lake.schemas import fields_json
+from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.acts import FILL, FILLED
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import MOR3, Stage, Step, Story
 
 pytestmark = pytest.mark.spark
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
-from support_stories import document_writes
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.scenarios import document_writes
 
 pytestmark = pytest.mark.spark
 

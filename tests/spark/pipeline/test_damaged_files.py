@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from icdc_api.job import RunMode
-from support_damage import (
+from icdc_testing.lake.damage import (
     ADDED,
     DELETES,
     LIST,
@@ -30,9 +30,21 @@ from support_damage import (
     other_byte,
     version_hint,
 )
-from support_harness import Harness
-from support_stories import COW2, MOR2, MOR3, Format, Op, Stage, Step, Story, gone, put, rows
-from support_telling import Told, assert_told
+from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import (
+    COW2,
+    MOR2,
+    MOR3,
+    Format,
+    Op,
+    Stage,
+    Step,
+    Story,
+    gone,
+    put,
+    rows,
+)
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,9 @@ from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.process.application import Application
-from support_harness import Harness
-from support_lake import Lake
-from support_opensearch import call
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target.node_calls import call
 
 pytestmark = pytest.mark.spark
 

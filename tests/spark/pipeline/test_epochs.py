@@ -8,8 +8,6 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
-import support_wait
 from icdc_api.base import MAX_COUNT
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
@@ -20,9 +18,11 @@ from icdc_cli.local.state_dir import StateDir
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.protocol.state_document import Owner
-from support_harness import Harness
-from support_lake import Lake
-from support_runs_inside import Pipeline, RunsBeside
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.local_runner import Pipeline, RunsBeside
+from icdc_testing.target import oracle
+from icdc_testing.waiting import wait
 
 pytestmark = pytest.mark.spark
 
@@ -102,9 +102,7 @@ def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
             assert repaired.outcome is None
             spark.sql(f"insert into lake.{table} values (4,'d')")
             _until_documents(clean_indices, 4)
-            support_wait.until(
-                lambda: runner.status.holds(ConditionType.CAUGHT_UP), "it is caught up"
-            )
+            wait.until(lambda: runner.status.holds(ConditionType.CAUGHT_UP), "it is caught up")
         finally:
             runner.stop()
             thread.join(120)
@@ -124,4 +122,4 @@ def _until_documents(url: str, count: int) -> None:
         except OSError:
             return False  # no such index yet
 
-    support_wait.until(reached, f"the index has {count} documents", seconds=120)
+    wait.until(reached, f"the index has {count} documents", seconds=120)

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunReport
 from icdc_api.status import TableState
 from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
-from support_faultproxy import FaultProxy
-from support_file_reads import bytes_read
-from support_harness import Harness
-from support_lake import Lake
-from support_wait import until
+from icdc_testing.lake.file_reads import bytes_read
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

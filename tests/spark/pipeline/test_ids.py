@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from support_paths import assert_same_bytes, on_every_path
-from support_schemas import fields_json
-from support_stories import COW2, MOR2, Op, put, rows
-from support_telling import Told, assert_told
+from icdc_testing.lake.schemas import fields_json
+from icdc_testing.tables.paths import assert_same_bytes, on_every_path
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import COW2, MOR2, Op, put, rows
 
 pytestmark = pytest.mark.spark
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.status import TableStatus
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import MERGE_ON_READ, Lake
-from support_stories import document_writes, operations, put
+from icdc_testing.lake.lake import MERGE_ON_READ, Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.scenarios import document_writes, operations, put
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.conditions import ConditionType
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
-from support_harness import Harness
-from support_lake import Lake
-from support_runs_inside import Pipeline
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.local_runner import Pipeline
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

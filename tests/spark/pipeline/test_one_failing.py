@@ -10,11 +10,11 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode
-from support_faultproxy import FaultProxy
-from support_faults import Hold, Status
-from support_harness import Harness
-from support_lake import Lake
-from support_processes import connected_to, kill, python_workers
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hold, Status
+from icdc_testing.runs.harness import Harness
+from icdc_testing.waiting.processes import connected_to, kill, python_workers
 
 pytestmark = pytest.mark.spark
 

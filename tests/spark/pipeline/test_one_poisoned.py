@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from icdc_spark.iceberg.table.tables import IcebergTable
-from support_events import FILL, FILLED, FOUR, INSERT_FOUR
-from support_schemas import fields_json
-from support_stories import Stage, Step, Story, put, rows
-from support_telling import Told, assert_told
+from icdc_testing.lake.schemas import fields_json
+from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import Stage, Step, Story, put, rows
 
 pytestmark = pytest.mark.spark
 

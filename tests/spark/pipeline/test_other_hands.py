@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunMode, RunReport
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.process.application import Application
-from support_faultproxy import FaultProxy
-from support_faults import Status
-from support_harness import Harness
-from support_lake import Lake
-from support_wait import until
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Status
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

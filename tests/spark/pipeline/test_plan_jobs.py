@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode
-from support_harness import Harness
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support_events import (
+from icdc_testing.tables.acts import (
     EXPIRE,
     FILL,
     FILLED,
@@ -18,8 +18,8 @@ from support_events import (
     recreated,
     without_tags,
 )
-from support_stories import Step, Story, gone, put, rows
-from support_telling import Told, assert_told
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import Step, Story, gone, put, rows
 
 pytestmark = pytest.mark.spark
 

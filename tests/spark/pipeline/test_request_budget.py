@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
 
 pytestmark = pytest.mark.spark
 

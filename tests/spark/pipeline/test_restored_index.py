@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunMode
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
-from support_restoring import empty_shard, restore, take_snapshot
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.target.restoring import empty_shard, restore, take_snapshot
 
 pytestmark = pytest.mark.spark
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunMode
 from icdc_api.status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
 from icdc_spark.process.application import Application
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
-from support_runs_inside import Pipeline
-from support_stories import document_writes, gone, operations, put
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.local_runner import Pipeline
+from icdc_testing.tables.scenarios import document_writes, gone, operations, put
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

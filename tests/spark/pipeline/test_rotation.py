@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_catalog_service
-import support_oracle as oracle
 from icdc_api.job import RunReport
 from icdc_api.status import TableStatus
 from icdc_spark.process.application import Application
 from icdc_spark.process.following import STALLED_RECHECK_SECONDS
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
-from support_tls import Authority
-from support_wait import until
+from icdc_testing.catalogs import catalog_service
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.tls import Authority
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 
@@ -175,7 +175,7 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
     spark: SparkSession, clean_indices: str, secrets: Secrets, tmp_path: Path
 ) -> None:
     secrets.put("lake", token="first")
-    with support_catalog_service.running() as service:
+    with catalog_service.running() as service:
 
         def asked_with(token: str) -> bool:
             asked = {each.headers.get("authorization") for each in service.all}

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support_lake import CATALOG
-from support_stories import (
+from icdc_testing.lake.lake import CATALOG
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import (
     COW2,
     EVERY_FORMAT,
     MOR2,
@@ -25,7 +26,6 @@ from support_stories import (
     put,
     rows,
 )
-from support_telling import Told, assert_told
 
 pytestmark = pytest.mark.spark
 

@@ -4,14 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from support_events import (
-    FILL,
-    FILLED,
-    FOUR,
-    INSERT_FOUR,
-)
-from support_stories import COW2, MOR2, MOR3, Step, Story, gone, put, rows
-from support_telling import Told, assert_told
+from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import COW2, MOR2, MOR3, Step, Story, gone, put, rows
 
 pytestmark = pytest.mark.spark
 

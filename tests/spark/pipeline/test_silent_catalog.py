@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport
 from icdc_spark.iceberg.jvm.session import table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
-from support_harness import Harness
-from support_lake import Lake
-from support_silent_server import SilentServer
-from support_wait import until
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.silent_server import SilentServer
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support_events import (
+from icdc_testing.tables.acts import (
     COMPACT,
     EXPIRE,
     FILL,
@@ -18,8 +18,8 @@ from support_events import (
     points_to,
     to_snapshot,
 )
-from support_stories import COW2, EVERY_FORMAT, MOR2, MOR3, Step, Story, gone, put
-from support_telling import Told, assert_told
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import COW2, EVERY_FORMAT, MOR2, MOR3, Step, Story, gone, put
 
 pytestmark = pytest.mark.spark
 

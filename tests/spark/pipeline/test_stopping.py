@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support_events import (
+from icdc_testing.tables.acts import (
     COMPACT,
     EXPIRE,
     FILL,
@@ -20,8 +20,8 @@ from support_events import (
     recreated,
     without_tags,
 )
-from support_stories import Stage, Step, Story, gone
-from support_telling import Told, assert_told
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import Stage, Step, Story, gone
 
 pytestmark = pytest.mark.spark
 

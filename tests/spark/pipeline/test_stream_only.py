@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import Compared, RunMode
-from support_harness import Harness
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

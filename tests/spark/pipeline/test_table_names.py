@@ -6,10 +6,10 @@ from urllib.parse import quote
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunMode
-from support_harness import Harness
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

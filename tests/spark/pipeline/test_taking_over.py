@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.errors import TargetUnavailable
 from icdc_api.spec import Pipeline
 from icdc_api.status import TableStatus
@@ -22,10 +21,11 @@ from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.reporting.reporter import Reporter
-from support_faultproxy import FaultProxy
-from support_faults import Status
-from support_harness import Harness
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Status
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

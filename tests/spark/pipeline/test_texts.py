@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from icdc_spark.iceberg.table.tables import IcebergTable
-from support_generics import JavaWriter
-from support_schemas import fields_json
-from support_stories import MOR2, MOR3, Document, Stage, Step, Story, gone, put
-from support_telling import Told, assert_told
+from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.schemas import fields_json
+from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.scenarios import MOR2, MOR3, Document, Stage, Step, Story, gone, put
 
 pytestmark = pytest.mark.spark
 

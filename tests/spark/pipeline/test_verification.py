@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import support_oracle as oracle
 from icdc_api.job import RunMode
-from support_faultproxy import FaultProxy
-from support_harness import Harness
-from support_lake import Lake
-from support_stories import document_writes, gone, operations, put
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.harness import Harness
+from icdc_testing.tables.scenarios import document_writes, gone, operations, put
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support_secure_opensearch import SecureNode
+from icdc_testing.target.secure_node import SecureNode
 
 
 @pytest.fixture(scope="session")

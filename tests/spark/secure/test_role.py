@@ -15,9 +15,9 @@ from icdc_api.job import RunMode, RunReport
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.wire import responses
-from support_harness import Harness
-from support_lake import Lake
-from support_secure_opensearch import SecureNode
+from icdc_testing.lake.lake import Lake
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target.secure_node import SecureNode
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_spark.diff import key_bitmaps
-from support_spark_conf import UNCOMPILED
+from icdc_testing.runs.spark_conf import UNCOMPILED
 
 _INTERPRETED = {**UNCOMPILED, "spark.sql.shuffle.partitions": "1"}
 _AS_IN_PRODUCTION = {

@@ -8,8 +8,8 @@ import pytest
 
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.strategies import Strategy
-from support_lake import Batch, Lake
-from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled, put_back
+from icdc_testing.lake.lake import Batch, Lake
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled, put_back
 
 pytestmark = pytest.mark.spark
 

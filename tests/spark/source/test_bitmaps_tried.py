@@ -8,8 +8,8 @@ import pytest
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.iceberg.scan.column_bounds import spread
 from icdc_spark.iceberg.scan.planning import list_files
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
-from support_lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
 
 pytestmark = pytest.mark.spark
 

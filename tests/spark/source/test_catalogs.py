@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import support_catalog_service
-from support_catalog_page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
-from support_catalog_probe import probed
-from support_catalog_service import MANIFESTS, TOKEN, VENDED, CatalogService
-from support_kube_process import HeldPort
+from icdc_testing.catalogs import catalog_service
+from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
+from icdc_testing.catalogs.catalog_probe import probed
+from icdc_testing.catalogs.catalog_service import MANIFESTS, TOKEN, VENDED, CatalogService
+from icdc_testing.kube.server_process import HeldPort
 
 pytestmark = pytest.mark.spark
 
@@ -95,7 +95,7 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
     folder = tmp_path_factory.mktemp("catalogs")
     with ExitStack() as stack:
         services = {
-            label: stack.enter_context(support_catalog_service.running())
+            label: stack.enter_context(catalog_service.running())
             for label in [*ASKED, "denied", "vending"]
         }
         services["denied"].denied = services["vending"].vends = True

@@ -11,8 +11,8 @@ from icdc_spark.diff.change_plan import ChangePlan, plan_changes
 from icdc_spark.diff.strategies import changes
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.batches import check_plan
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parsed
-from support_metadata_table import MetadataTable
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parsed
+from icdc_testing.lake.metadata_table import MetadataTable
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support_engine_faults import Told, losses
+from icdc_testing.runs.engine_faults import Told, losses
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 from icdc_api.errors import FilterInvalid
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.readers.choose import open_reader
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from support_lake import Lake, Op
+from icdc_testing.lake.lake import Lake, Op
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 

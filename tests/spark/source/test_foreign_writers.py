@@ -16,11 +16,11 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyspark.sql import SparkSession
 
-import support_oracle
 from icdc_spark.iceberg.table.tables import SCHEMA_PARSER
-from support_following import Follower
-from support_head_lake import end_threads
-from support_lake import CATALOG, Lake
+from icdc_testing.catalogs.head_lake import end_threads
+from icdc_testing.lake.lake import CATALOG, Lake
+from icdc_testing.runs.following import Follower
+from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
 
@@ -67,9 +67,9 @@ def rows(*ids: int, **values: Any) -> pa.Table:
     return pa.Table.from_pylist(found, COLUMNS)
 
 
-def wanted(at: int) -> support_oracle.Document:
+def wanted(at: int) -> oracle.Document:
     """The document of one of `rows`."""
-    return support_oracle.fields({"id": at, **({} if at % 2 else VALUES)})
+    return oracle.fields({"id": at, **({} if at % 2 else VALUES)})
 
 
 @contextmanager
@@ -167,4 +167,4 @@ def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[
     found = {op.id: op.doc for op in by_spark.ops}
     assert {op.id: op.doc for op in by_arrow.ops} == found
     documents = {key: json.loads(doc or "") for key, doc in found.items()}
-    support_oracle.assert_equal(documents, {str(at): wanted(at) for at in range(3)})
+    oracle.assert_equal(documents, {str(at): wanted(at) for at in range(3)})

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import support_rest_catalog
 from icdc_api.errors import TableNotFound
 from icdc_spark.iceberg.jvm.session import table_session
 from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.cached_table import HeldTable
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
-from support_file_reads import bytes_read
-from support_head_lake import HeadLake
+from icdc_testing.catalogs import rest_catalog
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.lake.file_reads import bytes_read
 
 pytestmark = pytest.mark.spark
 
@@ -177,7 +177,7 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
     lake = HeadLake(tmp_path)
     lake.create()
     head = lake.commit()
-    with support_rest_catalog.running() as rest:
+    with rest_catalog.running() as rest:
         rest.etags = etags
         rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
         follower = table_session(spark, CATALOG, rest.properties)

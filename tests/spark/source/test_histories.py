@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icdc_spark.diff.strategies import Strategy
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, applied
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, applied
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff import rows as diff_rows
 from icdc_spark.diff.strategies import Strategy
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 
 pytestmark = pytest.mark.spark
 

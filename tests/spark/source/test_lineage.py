@@ -11,10 +11,10 @@ from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.diff.lineage_changes import BROADCAST_IDS
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.choose import will_tell_lineage
-from support_generics import JavaWriter
-from support_lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
-from support_lineage import by_lineage, put_back
-from support_schemas import create_from_json, fields_json
+from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
+from icdc_testing.lake.lineage import by_lineage, put_back
+from icdc_testing.lake.schemas import create_from_json, fields_json
 
 pytestmark = pytest.mark.spark
 

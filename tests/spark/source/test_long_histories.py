@@ -17,7 +17,7 @@ from histories.columns import EVERY, PLAIN, TEXTS
 from histories.history import History
 from histories.playing import play
 from histories.shares import KINDS, ROUNDS, TIMES, TOGETHER
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
 
 pytestmark = pytest.mark.spark
 

@@ -19,8 +19,8 @@ from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
 from icdc_spark.iceberg.scan.manifests import data_entries, manifests_of
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
-from support_metadata_history import MetadataHistory
-from support_metadata_table import MetadataTable
+from icdc_testing.lake.metadata_history import MetadataHistory
+from icdc_testing.lake.metadata_table import MetadataTable
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_spark.diff.change_plan import plan_changes
 from icdc_spark.diff.strategies import Strategy
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Batch, Lake, Op
 
 pytestmark = pytest.mark.spark
 

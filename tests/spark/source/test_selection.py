@@ -21,7 +21,7 @@ from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
 from icdc_spark.readers.choose import open_reader
-from support_lake import (
+from icdc_testing.lake.lake import (
     COPY_ON_WRITE,
     MERGE_ON_READ,
     VERSION,

@@ -19,7 +19,7 @@ from histories.playing import STREAM, UPSERTS, play
 from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
 from histories.twins import Chosen, check_twins
 from icdc_spark.iceberg.changes import key_deletes
-from support_lake import Lake
+from icdc_testing.lake.lake import Lake
 
 pytestmark = pytest.mark.spark
 

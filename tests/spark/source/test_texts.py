@@ -13,11 +13,11 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.staged import StagedReader
-from support_damage import local
-from support_generics import JavaWriter, Row
-from support_lake import CATALOG, Lake, Op
-from support_schemas import create_from_json, fields_json
-from support_types import VALUES
+from icdc_testing.lake.damage import local
+from icdc_testing.lake.java_writers import JavaWriter, Row
+from icdc_testing.lake.lake import CATALOG, Lake, Op
+from icdc_testing.lake.schemas import create_from_json, fields_json
+from icdc_testing.lake.typed_values import VALUES
 
 pytestmark = pytest.mark.spark
 

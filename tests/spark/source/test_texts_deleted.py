@@ -6,9 +6,9 @@ import pytest
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.diff.strategies import Strategy
-from support_generics import JavaWriter, Row
-from support_lake import Lake, Op
-from support_schemas import with_time
+from icdc_testing.lake.java_writers import JavaWriter, Row
+from icdc_testing.lake.lake import Lake, Op
+from icdc_testing.lake.schemas import with_time
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support_generics import JavaWriter
-from support_lake import Lake
-from support_schemas import with_time
+from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.lake import Lake
+from icdc_testing.lake.schemas import with_time
 
 pytestmark = pytest.mark.spark
 

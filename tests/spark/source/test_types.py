@@ -13,9 +13,9 @@ from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.ids import joined
 from icdc_spark.documents.schema import Field, parse_schema
-from support_heads import ON_LOOPBACK
-from support_lake import Lake, Op
-from support_types import VALUES
+from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.lake.lake import Lake, Op
+from icdc_testing.lake.typed_values import VALUES
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from icdc_spark.diff.change_plan import ChangePlan, plan_changes
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_spark.iceberg.scan.planning import list_files
-from support_metadata_table import ROWS, MetadataTable
+from icdc_testing.lake.metadata_table import ROWS, MetadataTable
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@ columns alone."""
 
 import pytest
 
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, rows_one_by_one
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, rows_one_by_one
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,6 @@ from unittest import mock
 
 from pyspark.sql.types import VariantVal
 
-import support_oracle
 from histories.columns import HISTORY, KEY, Cells, Column, from_json, shown
 from histories.history import History
 from icdc_spark.diff.change_plan import ChangePlan, planner
@@ -24,7 +23,8 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merged
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import SnapshotReader
-from support_lake import VERSION, Batch, Op, other_strategies, parsed
+from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parsed
+from icdc_testing.target import oracle
 
 KEYS = (HISTORY, KEY)
 Documents = dict[str, str]
@@ -106,9 +106,9 @@ def documents(rows: Iterable[Cells], columns: Sequence[Column]) -> Documents:
     found: Documents = {}
     for cells in rows:
         values = shown(cells, columns)
-        identity = support_oracle.document_id([values[name] for name in KEYS])
+        identity = oracle.document_id([values[name] for name in KEYS])
         assert identity not in found, f"the model has {identity} twice"
-        found[identity] = json.dumps(support_oracle.fields(values), sort_keys=True)
+        found[identity] = json.dumps(oracle.fields(values), sort_keys=True)
     return found
 
 

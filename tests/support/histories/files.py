@@ -19,7 +19,7 @@ from pyiceberg.transforms import parse_transform
 
 from histories.columns import Cells, Column, for_arrow
 from icdc_spark.iceberg.table.tables import IcebergTable
-from support_java_files import constant, described, int_array
+from icdc_testing.lake.java_files import constant, described, int_array
 
 ROW_ID, UPDATED_AT = "_row_id", "_last_updated_sequence_number"
 Lineage = tuple[int | None, int | None]

@@ -15,8 +15,8 @@ from histories.columns import HISTORY, KEY, Cells, Column, columns, random_value
 from histories.files import Files, Lineage, Stored
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
-from support_lake import CATALOG, MERGE_ON_READ
-from support_schemas import fields_json
+from icdc_testing.lake.lake import CATALOG, MERGE_ON_READ
+from icdc_testing.lake.schemas import fields_json
 
 State = Mapping[str, Stored]
 """The live data files of a snapshot by location."""

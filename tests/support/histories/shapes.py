@@ -6,7 +6,7 @@ from typing import Any
 from histories.columns import KEY, PART, TEXT
 from histories.history import History, rows_of
 from histories.rows import Said
-from support_schemas import fields_json
+from icdc_testing.lake.schemas import fields_json
 
 _TYPES = fields_json({"int": "int", "long": "long", "double": "double", "string": "string"})
 

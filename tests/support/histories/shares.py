@@ -7,7 +7,7 @@ together.
 import os
 
 from histories.history import Kind
-from support_lake import COPY_ON_WRITE, MERGE_ON_READ
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 TOGETHER = {"plain": 10, "all-types": 5, "not-for-spark": 5}
 """How many histories are evaluated together at least, by the columns that they have."""

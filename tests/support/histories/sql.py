@@ -9,7 +9,7 @@ from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, Stored
 from histories.history import History, rows_of
 from histories.rows import Said
-from support_lake import CATALOG, rows_one_by_one
+from icdc_testing.lake.lake import CATALOG, rows_one_by_one
 
 
 def update(history: History) -> Said:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
-import support_oracle
 from histories.checking import KEYS, canonical
 from histories.columns import Cells, Column, shown
 from histories.history import History
@@ -18,7 +17,8 @@ from icdc_spark.diff.resolve import resolve
 from icdc_spark.diff.strategies import changed_ids
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
-from support_lake import VERSION, parsed
+from icdc_testing.lake.lake import VERSION, parsed
+from icdc_testing.target import oracle
 
 Candidates = dict[str, tuple[str, ...]]
 """By id the documents of its rows, as JSON, in their order, equal ones as often as they occur."""
@@ -51,8 +51,8 @@ def candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candidates:
     found: dict[str, list[str]] = {}
     for cells in rows:
         values: dict[str, Any] = shown(cells, columns)
-        identity = support_oracle.document_id([values[name] for name in KEYS])
-        document = json.dumps(support_oracle.fields(values), sort_keys=True)
+        identity = oracle.document_id([values[name] for name in KEYS])
+        document = json.dumps(oracle.fields(values), sort_keys=True)
         found.setdefault(identity, []).append(document)
     return {identity: tuple(sorted(documents)) for identity, documents in found.items()}
 

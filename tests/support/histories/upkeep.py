@@ -5,7 +5,7 @@ from dataclasses import replace
 from histories.history import History, State, rows_of
 from histories.rows import Said, copy_on_write, insert, merge_on_read
 from icdc_spark.iceberg.table.tables import MAIN
-from support_java_files import constant
+from icdc_testing.lake.java_files import constant
 
 _BRANCH = "side"
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import support_wait
+from icdc_testing.waiting import wait
 from real_cluster.places import Node
 
 _ROOT = Path("/sys/fs/cgroup")
@@ -39,9 +39,7 @@ def processes(node: Node) -> set[int]:
 
 def remove(node: Node) -> None:
     """Removes it and all below; its processes must have ended."""
-    support_wait.until(
-        lambda: _removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS
-    )
+    wait.until(lambda: _removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
 
 
 def exists(node: Node) -> bool:

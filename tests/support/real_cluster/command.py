@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 
 from icdc_api.errors import BadSpec, IcdcError
+from icdc_testing.kube.api_server import GIVEN
+from icdc_testing.kube.server_process import with_parent
 from real_cluster import (
     images,
     lifecycle,
@@ -27,8 +29,6 @@ from real_cluster import (
 from real_cluster.places import Places
 from real_cluster.programs import Starter
 from real_cluster.used import CLUSTER
-from support_kube import GIVEN
-from support_kube_process import with_parent
 
 _END_SECONDS = 60.0  # for a command that is interrupted
 

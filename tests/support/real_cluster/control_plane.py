@@ -10,14 +10,13 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-import support_kube_binaries
-import support_kube_flags
+from icdc_testing.kube import binaries, flags
+from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig, write_private
+from icdc_testing.kube.server_process import HeldPort, Probe
+from icdc_testing.network.tls import Authority, Certificates
 from real_cluster import places
 from real_cluster.places import Node, Places
 from real_cluster.programs import Starter
-from support_kube_process import HeldPort, Probe
-from support_kubectl import Kubectl, write_kubeconfig, write_private
-from support_tls import Authority, Certificates
 
 _ETCD_SECONDS = 60.0
 _READY_SECONDS = 180.0  # Usually 3 to 15; a loaded machine needs several times that.
@@ -100,12 +99,12 @@ def start(starter: Starter, credentials: Credentials) -> Kubectl:
     """Returns once the API server can be used and controllers work."""
     where = starter.places
     wanted = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-    paths = support_kube_binaries.programs(wanted)
+    paths = binaries.programs(wanted)
     # etcd is not protected: on loopback pods cannot reach it.
     client, peer = HeldPort(), HeldPort()
     try:
-        flags = support_kube_flags.etcd(where.run / "etcd", client, peer)
-        etcd = starter.start(paths["etcd"], flags)
+        storing = flags.etcd(where.run / "etcd", client, peer)
+        etcd = starter.start(paths["etcd"], storing)
         etcd.wait_until(Probe(client, "/health").answers, "/health answers", seconds=_ETCD_SECONDS)
     finally:
         client.release()

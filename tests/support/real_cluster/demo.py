@@ -17,16 +17,16 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.table import Table
 
-import support_kube_binaries
 from icdc_api import naming
 from icdc_api.errors import IcdcError
+from icdc_testing.charts.files import OPERATOR, PIPELINES
+from icdc_testing.charts.helm import Helm
+from icdc_testing.kube import binaries
+from icdc_testing.kube.api_server import GIVEN
 from real_cluster import command, product, used
 from real_cluster.places import Places
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from real_cluster.used import CLUSTER, Cluster
-from support_charts import OPERATOR, PIPELINES
-from support_helm import Helm
-from support_kube import GIVEN
 
 NAMESPACE = "icdc-demo"
 """Of the demo's operator, its pipeline, and its Helm release."""
@@ -77,7 +77,7 @@ def _images(options: argparse.Namespace) -> list[str]:
 
 
 def _play(options: argparse.Namespace, *, down: str) -> int:
-    program = support_kube_binaries.program("helm")
+    program = binaries.program("helm")
     with used.cluster() as cluster, tempfile.TemporaryDirectory(prefix="icdc-helm-") as home:
         kubeconfig = cluster.kubectl.kubeconfig
         helm = Helm(program, Path(home), kubeconfig, seconds=_HELM_SECONDS + 60)

@@ -8,8 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import support_kube_binaries
 from icdc_api.errors import BadSpec
+from icdc_testing.kube import binaries
 from real_cluster import containers, oci
 from real_cluster.places import NodePlaces
 
@@ -28,7 +28,7 @@ def load_own(at: NodePlaces) -> None:
     for program, name in (("pause", containers.PAUSE_IMAGE), ("pod", POD_IMAGE)):
         with tempfile.TemporaryDirectory(prefix="icdc-image-") as scratch:
             archive = Path(scratch) / "image.tar"
-            oci.write(archive, name, support_kube_binaries.program(program))
+            oci.write(archive, name, binaries.program(program))
             load(at, archive)
 
 

@@ -9,8 +9,8 @@ from typing import Self
 
 from pyiceberg.table import Table
 
-import support_opensearch
-import support_wait
+from icdc_testing.target import node_calls
+from icdc_testing.waiting import wait
 from real_cluster.shop import RUN_SECONDS, Shop, rows
 
 COMMITS = 100
@@ -76,9 +76,7 @@ class Watch:
             return False
 
         try:
-            support_wait.until(
-                complete, "a search finds every row that was committed", seconds=RUN_SECONDS
-            )
+            wait.until(complete, "a search finds every row that was committed", seconds=RUN_SECONDS)
         except AssertionError as error:
             raise AssertionError(f"{error}; searches refused: {self._refused[-3:]}") from error
         return dict(self._found)
@@ -91,9 +89,7 @@ class Watch:
     def _search(self) -> None:
         query = {"size": COMMITS, "_source": ["id"], "query": {"range": {"id": {"gte": _FIRST}}}}
         while not self._stop.wait(_PAUSE_SECONDS):
-            answer = support_opensearch.call(
-                self._url, "POST", f"/{self._index}/_search", query
-            ).json
+            answer = node_calls.call(self._url, "POST", f"/{self._index}/_search", query).json
             now = time.time()
             if "hits" not in answer:
                 # A busy node refuses a search now and then; the next one comes at once.

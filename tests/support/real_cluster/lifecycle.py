@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import support_kube_binaries
 from icdc_api.errors import BadSpec, Submission
 from icdc_cli.embedded import jars
+from icdc_testing.kube import binaries
+from icdc_testing.kube.kubectl import Kubectl
 from real_cluster import (
     containers,
     control_plane,
@@ -33,7 +34,6 @@ from real_cluster import (
 )
 from real_cluster.places import Places
 from real_cluster.programs import Starter
-from support_kubectl import Kubectl
 
 _KEPT = "kept"
 
@@ -85,7 +85,7 @@ def _start(starter: Starter, archives: Sequence[Path]) -> Up:
     where, step = starter.places, _Steps()
     first = where.of(places.FIRST)
     # Built and fetched once, in minutes, which must not eat the time of what waits for them.
-    support_kube_binaries.programs(support_kube_binaries.NAMES)
+    binaries.programs(binaries.NAMES)
     rest_catalog.fetch()
     network.make(where)
     # What is slow comes first or in a thread. Programs do not start in one: they would end with

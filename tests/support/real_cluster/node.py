@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import support_kube_binaries
+from icdc_testing.kube import binaries
+from icdc_testing.kube.kubectl import Kubectl
+from icdc_testing.kube.server_process import Program
+from icdc_testing.network.tls import Certificates
 from real_cluster import cgroups, places
 from real_cluster.control_plane import Credentials
 from real_cluster.places import Node, NodePlaces
 from real_cluster.programs import Starter
-from support_kube_process import Program
-from support_kubectl import Kubectl
-from support_tls import Certificates
 
 _READY_SECONDS = 120.0
 
@@ -37,7 +37,7 @@ _DNS_RULES = [
 def start(starter: Starter, credentials: Credentials, kubectl: Kubectl) -> None:
     """Starts the first node; returns once it is Ready and names are resolved."""
     where = starter.places
-    paths = support_kube_binaries.programs(("kube-proxy", "coredns"))
+    paths = binaries.programs(("kube-proxy", "coredns"))
     own = credentials.kubeconfig("kubelet"), credentials.kubelet
     kubelet = start_kubelet(starter, where.of(places.FIRST), *own)
     proxy = _written(where.run / "proxy.json", _proxy(credentials.kubeconfig("proxy")))
@@ -61,7 +61,7 @@ def start_kubelet(
     (at.folder / "resolv.conf").touch()
     config = {**_kubelet(at, serving), "registerWithTaints": list(taints)}
     return starter.start(
-        support_kube_binaries.program("kubelet"),
+        binaries.program("kubelet"),
         [
             f"--config={_written(at.folder / 'kubelet.json', config)}",
             f"--kubeconfig={kubeconfig}",

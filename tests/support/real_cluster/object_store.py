@@ -11,10 +11,10 @@ from pyarrow import ArrowException
 from pyarrow.fs import S3FileSystem
 
 from icdc_api.errors import Submission
+from icdc_testing.kube.kubectl import write_private
+from icdc_testing.kube.server_process import FixedPort, Program
 from real_cluster import places
 from real_cluster.programs import Starter
-from support_kube_process import FixedPort, Program
-from support_kubectl import write_private
 
 PORT = FixedPort(places.ADDRESS, 8333)
 BUCKET = "lake"

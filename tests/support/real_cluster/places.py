@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from icdc_cli.embedded import jars
-from support_kube_process import FixedPort
+from icdc_testing.kube.server_process import FixedPort
 
 BRIDGE = "icdc0"
 ADDRESS = "10.244.0.1"

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import support_wait
+from icdc_testing.kube.server_process import Program
+from icdc_testing.waiting import wait
 from real_cluster.places import Places
-from support_kube_process import Program
 
 _GONE_SECONDS = 60.0
 
@@ -79,7 +79,7 @@ def kill(pids: Iterable[int]) -> None:
     doomed = {pid: started for pid in pids if (started := _started(pid)) is not None}
     _signal(doomed, signal.SIGKILL)
     for pid, started in doomed.items():
-        support_wait.until(
+        wait.until(
             lambda pid=pid, started=started: _started(pid) != started,  # type: ignore[misc]
             f"process {pid} is gone",
             seconds=_GONE_SECONDS,

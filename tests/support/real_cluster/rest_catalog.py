@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from icdc_cli.embedded import jar_lock, jars, jdk
+from icdc_testing.kube.server_process import FixedPort, Probe, Program
 from real_cluster import object_store, places
 from real_cluster.programs import Starter
-from support_kube_process import FixedPort, Probe, Program
 
 PORT = FixedPort(places.ADDRESS, 8182)
 URI = f"http://{PORT.address}"

@@ -4,10 +4,10 @@ The node is the embedded one, which listens on loopback; here also on the bridge
 """
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_testing.kube.server_process import LOOPBACK, HeldPort
 from real_cluster import places, programs
 from real_cluster.places import Places
 from real_cluster.programs import Starter
-from support_kube_process import LOOPBACK, HeldPort
 
 NAME = "opensearch"
 

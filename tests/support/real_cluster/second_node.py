@@ -5,12 +5,12 @@ namespace and kube-proxy with the first. Nobody's pods land on it who does not a
 a taint.
 """
 
-import support_kube_binaries
 from icdc_api.errors import BadSpec
+from icdc_testing.kube import binaries
+from icdc_testing.kube.kubectl import Kubectl
 from real_cluster import containers, control_plane, images, network, node, places, teardown
 from real_cluster.places import Places
 from real_cluster.programs import Starter
-from support_kubectl import Kubectl
 
 NODE = places.SECOND
 TAINT = {"key": "icdc-tests/second", "value": "", "effect": "NoSchedule"}
@@ -47,4 +47,4 @@ def detach(where: Places) -> None:
 
 
 def _kubectl(where: Places) -> Kubectl:
-    return Kubectl(support_kube_binaries.program("kubectl"), where.kubeconfig, where.run / "cache")
+    return Kubectl(binaries.program("kubectl"), where.kubeconfig, where.run / "cache")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
-import support_opensearch
+from icdc_testing.target import node_calls
 from real_cluster.spark_operator import QUICK_JVM
 from real_cluster.used import Cluster
 
@@ -198,14 +198,14 @@ class Shop:
     def physical_index(self, table: Table) -> str:
         """The index behind that name; "" where there is none."""
         path = f"/_cat/aliases/{self.index(table)}?format=json&h=index"
-        answer = support_opensearch.call(self.cluster.facts["search"], "GET", path)
+        answer = node_calls.call(self.cluster.facts["search"], "GET", path)
         behind = [each["index"] for each in json.loads(answer.body)]
         assert len(behind) <= 1, behind
         return str(behind[0]) if behind else ""
 
     def documents(self, table: Table) -> Documents:
         """What readers find: id -> (version, source)."""
-        return support_opensearch.documents(self.cluster.facts["search"], self.index(table))
+        return node_calls.documents(self.cluster.facts["search"], self.index(table))
 
     def assert_equal(self, table: Table, *key: str) -> None:
         """The index holds exactly the rows of the table; nulls are left out."""

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyspark
 
-import support_kube_binaries
-import support_wait
 from icdc_cli.embedded import jdk
+from icdc_testing.kube import binaries
+from icdc_testing.kube.kubectl import Kubectl, write_kubeconfig
+from icdc_testing.kube.server_process import FixedPort, Probe
+from icdc_testing.waiting import wait
 from real_cluster import control_plane, places, programs
 from real_cluster.places import Places
 from real_cluster.programs import Starter
-from support_kube_process import FixedPort, Probe
-from support_kubectl import Kubectl, write_kubeconfig
 
 NAME = "spark-operator"
 GROUP = "sparkoperator.k8s.io"
@@ -52,10 +52,10 @@ def define(kubectl: Kubectl) -> None:
 
     It ends when it is started before.
     """
-    source = support_kube_binaries.source_folder(NAME)
+    source = binaries.source_folder(NAME)
     kubectl.ok("apply", "--server-side", "-f", str(source / "config" / "crd" / "bases"))
     kubectl.ok("apply", "-f", "-", stdin=json.dumps(_account()))
-    support_wait.until(lambda: _are_served(kubectl), "its kinds are served")
+    wait.until(lambda: _are_served(kubectl), "its kinds are served")
 
 
 def install(starter: Starter, kubectl: Kubectl) -> None:
@@ -69,7 +69,7 @@ def install(starter: Starter, kubectl: Kubectl) -> None:
 def start(starter: Starter) -> None:
     """Starts it, again where it was stopped; returns once it is ready."""
     program = starter.start(
-        support_kube_binaries.program(NAME),
+        binaries.program(NAME),
         [
             *("controller", "start", "--namespaces="),
             f"--health-probe-bind-address={_HEALTH.address}",

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import support_kube_binaries
 from icdc_api.errors import IcdcError, Submission
+from icdc_testing.kube import binaries
 from real_cluster import cgroups, containers, network, places, programs
 from real_cluster.places import Node, NodePlaces, Places
 
@@ -97,7 +97,7 @@ def _clean_iptables(where: Places) -> None:
     if not config.exists():
         return
     try:
-        proxy = support_kube_binaries.program("kube-proxy")
+        proxy = binaries.program("kube-proxy")
     except IcdcError:
         return  # Without it no rule was made, either.
     subprocess.run(

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import support_kube_binaries
-import support_wait
+from icdc_testing.kube import binaries
+from icdc_testing.kube.kubectl import Kubectl, new_namespace
+from icdc_testing.waiting import wait
 from real_cluster.places import Places
 from real_cluster.programs import Starter
-from support_kubectl import Kubectl, new_namespace
 
 CLUSTER = "ICDC_TEST_CLUSTER"
 _FACTS = "cluster.json"
@@ -58,7 +58,7 @@ class Cluster:
         """A new namespace; its end deletes it and does not wait until it is gone."""
         with new_namespace(self.kubectl) as name:
             account = ("get", "serviceaccount", "default", "-n", name)
-            support_wait.until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
+            wait.until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
             yield name
 
     def apply(self, namespace: str, resource: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class Cluster:
                 ended.update(each["state"].get("terminated", {}))
             return bool(ended)
 
-        support_wait.until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
+        wait.until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)
         return ended
 
     def logs(self, namespace: str, pod: str) -> str:
@@ -99,6 +99,6 @@ def cluster() -> Iterator[Cluster]:
     kubeconfig = Path(named)
     beside = kubeconfig.with_name(_FACTS)
     facts = Facts(json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {})
-    program = support_kube_binaries.program("kubectl")
+    program = binaries.program("kubectl")
     with tempfile.TemporaryDirectory(prefix="icdc-kubectl-") as cache:
         yield Cluster(Kubectl(program, kubeconfig, Path(cache)), facts)

@@ -1,4 +1,4 @@
-// The BuildKit that builds the images beside buildah; built by tests/support/support_kube_binaries.py.
+// The BuildKit that builds the images beside buildah; built by icdc_testing.kube.binaries.
 module tools/buildkit
 
 go 1.25.0

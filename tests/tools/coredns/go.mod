@@ -1,4 +1,4 @@
-// The DNS server of the cluster of the tests; built by tests/support/support_kube_binaries.py.
+// The DNS server of the cluster of the tests; built by icdc_testing.kube.binaries.
 module tools/coredns
 
 go 1.25.0

@@ -1,4 +1,4 @@
-// The etcd below the API server of the tests; built by tests/support/support_kube_binaries.py.
+// The etcd below the API server of the tests; built by icdc_testing.kube.binaries.
 module tools/etcd
 
 go 1.26.0

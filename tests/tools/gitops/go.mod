@@ -1,4 +1,4 @@
-// The engines of Flux and Argo CD; built by tests/support/support_kube_binaries.py.
+// The engines of Flux and Argo CD; built by icdc_testing.kube.binaries.
 module tools/gitops
 
 go 1.25.0

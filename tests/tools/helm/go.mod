@@ -1,4 +1,4 @@
-// The Helm that the charts are tested with; built by tests/support/support_kube_binaries.py.
+// The Helm that the charts are tested with; built by icdc_testing.kube.binaries.
 module tools/helm
 
 go 1.26.0

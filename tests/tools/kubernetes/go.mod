@@ -1,4 +1,4 @@
-// The Kubernetes programs of the tests; built by tests/support/support_kube_binaries.py.
+// The Kubernetes programs of the tests; built by icdc_testing.kube.binaries.
 module tools/kubernetes
 
 go 1.25.0

@@ -1,4 +1,4 @@
-// Built by tests/support/support_kube_binaries.py.
+// Built by icdc_testing.kube.binaries.
 module tools/pause
 
 go 1.25.0

@@ -1,4 +1,4 @@
-// The spark-operator of the tests; built by tests/support/support_kube_binaries.py.
+// The spark-operator of the tests; built by icdc_testing.kube.binaries.
 module tools/spark-operator
 
 go 1.25.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import support_charts
-from support_charts import BOTH, CHARTS
+from icdc_testing.charts import files
+from icdc_testing.charts.files import BOTH, CHARTS
 
 pytestmark = pytest.mark.unit
 
@@ -34,4 +34,4 @@ def test_every_value_has_a_row_with_a_description(chart: Path) -> None:
         if line.startswith("| `")
     ]
     described = {row[0].strip("`") for row in rows if row[-1]}
-    assert set(support_charts.leaves(support_charts.values(chart))) <= described
+    assert set(files.leaves(files.values(chart))) <= described

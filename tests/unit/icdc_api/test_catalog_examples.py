@@ -3,8 +3,8 @@
 import pytest
 
 from icdc_api.catalog import Catalog
-from support_catalog_page import Example, examples
-from support_pipelines import make_spec
+from icdc_testing.catalogs.catalog_page import Example, examples
+from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -19,7 +19,7 @@ from icdc_operator.manifests import places
 from icdc_operator.manifests.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report
 from icdc_spark.reporting.pod_report import Pace, PodSink
-from support_wait import until
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
 

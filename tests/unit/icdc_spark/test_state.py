@@ -14,7 +14,7 @@ from icdc_spark.protocol.state_document import (
     StateDocument,
     Totals,
 )
-from support_state import (
+from icdc_testing.target.state_documents import (
     LATER,
     NOW,
     SHARDS,

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from icdc_api.errors import StateCorrupt
 from icdc_spark.protocol.state_document import Shards, StateDocument, base_version
-from support_state import NOW, SHARDS, applied, changelog, empty, exported, exporting, swapping
+from icdc_testing.target.state_documents import (
+    NOW,
+    SHARDS,
+    applied,
+    changelog,
+    empty,
+    exported,
+    exporting,
+    swapping,
+)
 
 pytestmark = pytest.mark.unit
 

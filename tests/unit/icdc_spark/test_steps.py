@@ -8,7 +8,7 @@ import pytest
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
 from icdc_spark.protocol.next_step import Step, StepKind, next_step
 from icdc_spark.protocol.state_document import IntentKind, Phase, StateDocument
-from support_steps import (
+from icdc_testing.target.step_cases import (
     CHANGED,
     COMPLETE,
     EXPIRED,

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_spark.protocol.next_step import next_step
 from icdc_spark.protocol.state_document import Phase
-from support_steps import (
+from icdc_testing.target.step_cases import (
     IDLE,
     INDEX_GONE,
     NOW,

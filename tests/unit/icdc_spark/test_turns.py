@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from icdc_spark.process.fair_semaphore import Turns
-from support_wait import until
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from icdc_spark.iceberg.table.type_promotion import widest
-from support_schemas import fields_json
+from icdc_testing.lake.schemas import fields_json
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support_api_stub import ApiStub, Object, serving
-from support_pipelines import make_spec
+from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.kube.api_stub import ApiStub, Object, serving
 
 
 @pytest.fixture

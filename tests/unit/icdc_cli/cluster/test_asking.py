@@ -15,8 +15,8 @@ from icdc_api.runs import Failure, RunKind, RunState
 from icdc_api.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
-from support_api_stub import ApiStub, Object, driver_pod
-from support_pipelines import NOW, make_spec, run_record
+from icdc_testing.deciding.pipelines import NOW, make_spec, run_record
+from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
 
 pytestmark = pytest.mark.unit
 

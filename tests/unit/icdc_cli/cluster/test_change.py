@@ -4,7 +4,7 @@ import pytest
 
 from icdc_cli import main
 from icdc_cli.cluster import change
-from support_api_stub import ApiStub, Object, touch
+from icdc_testing.kube.api_stub import ApiStub, Object, touch
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from icdc_cli import main
-from support_api_stub import ApiStub, Object, driver_pod
+from icdc_testing.kube.api_stub import ApiStub, Object, driver_pod
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from icdc_api.status import PipelineStatus, TableReason, TableState
 from icdc_cli.cluster.next_step import MAX_LINE, next_step
 from icdc_operator.core import retry
 from icdc_operator.core import status as core
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from icdc_api.errors import BadSpec
 from icdc_cli import main
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.cluster.kubeconfig import Context
-from support_api_stub import ApiStub, Object
+from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 

@@ -16,8 +16,8 @@ from icdc_cli import main, tables
 from icdc_cli.cluster import status
 from icdc_operator.core import status as core
 from icdc_operator.core.observed import Observed, Queued
-from support_api_stub import ApiStub, Object
-from support_pipelines import caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.deciding.pipelines import caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key, WorkQueue
 from icdc_operator.core.decide import decide
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
 
 pytestmark = pytest.mark.unit
 

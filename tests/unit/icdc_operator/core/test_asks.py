@@ -24,7 +24,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
 
 pytestmark = pytest.mark.unit
 

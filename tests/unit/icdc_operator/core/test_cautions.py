@@ -7,7 +7,7 @@ import pytest
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus
 from icdc_operator.core import events, status
-from support_pipelines import NOW, make_spec, observed
+from icdc_testing.deciding.pipelines import NOW, make_spec, observed
 
 pytestmark = pytest.mark.unit
 

@@ -13,8 +13,16 @@ from icdc_api.status import TableState, parse_status
 from icdc_operator.core import comparisons, schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, StopRun
-from support_comparing import ITEMS, ORDERS, World, asking, comparing, exported, verdict
-from support_pipelines import make_spec
+from icdc_testing.deciding.comparing import (
+    ITEMS,
+    ORDERS,
+    World,
+    asking,
+    comparing,
+    exported,
+    verdict,
+)
+from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from icdc_api.runs import Failure, RunState
 from icdc_api.status import TableReason, TableState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
-from support_pipelines import (
+from icdc_testing.deciding.pipelines import (
     NOW,
     after_failure,
     at_work,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-import support_any_state
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus, parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunSeen
-from support_decide_world import TABLES, World, check
-from support_pipelines import NOW, make_spec
+from icdc_testing.deciding import any_state
+from icdc_testing.deciding.decide_world import TABLES, World, check
+from icdc_testing.deciding.pipelines import NOW, make_spec
 
 pytestmark = pytest.mark.unit
 
@@ -46,14 +46,14 @@ observations = st.builds(
     name=st.just("shop"),
     generation=st.integers(1, 4),
     spec=st.sampled_from(SPECS),
-    status=support_any_state.statuses,
+    status=any_state.statuses,
     problem=st.just("spec.tables: empty"),
-    runs=support_any_state.runs(),
+    runs=any_state.runs(),
     heads=heads,
     old_heads=st.sets(st.sampled_from(TABLES)),
     heads_told=st.booleans(),
-    asked_at=st.none() | support_any_state.moments,
-    denied=st.none() | support_any_state.failures,
+    asked_at=st.none() | any_state.moments,
+    denied=st.none() | any_state.failures,
     closing=st.booleans(),
 )
 
@@ -79,7 +79,7 @@ def test_looking_again_at_the_same_world_comes_to_rest(observed: Observed) -> No
 
 
 @bounded(20)
-@given(support_any_state.statuses, support_any_state.runs(), st.booleans())
+@given(any_state.statuses, any_state.runs(), st.booleans())
 def test_from_any_state_a_calm_world_becomes_well(
     status: PipelineStatus, runs: tuple[RunSeen, ...], heads_known: bool
 ) -> None:

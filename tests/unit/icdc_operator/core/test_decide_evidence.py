@@ -11,7 +11,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
-from support_pipelines import NOW, at_work, caught_up, make_spec, report, seen
+from icdc_testing.deciding.pipelines import NOW, at_work, caught_up, make_spec, report, seen
 
 pytestmark = pytest.mark.unit
 

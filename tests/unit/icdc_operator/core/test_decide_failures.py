@@ -13,8 +13,8 @@ from icdc_api.runs import Failure, RunState, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
-from support_decide_world import World
-from support_pipelines import (
+from icdc_testing.deciding.decide_world import World
+from icdc_testing.deciding.pipelines import (
     NOW,
     after_failure,
     at_work,

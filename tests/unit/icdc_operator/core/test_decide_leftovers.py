@@ -8,7 +8,16 @@ import pytest
 from icdc_api.status import PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
-from support_pipelines import NOW, at_work, caught_up, make_spec, observed, report, run_record, seen
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    at_work,
+    caught_up,
+    make_spec,
+    observed,
+    report,
+    run_record,
+    seen,
+)
 
 pytestmark = pytest.mark.unit
 

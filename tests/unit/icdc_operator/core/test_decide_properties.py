@@ -17,7 +17,7 @@ from icdc_api.spec import Trigger
 from icdc_api.status import PipelineStatus
 from icdc_api.triggers import Ask
 from icdc_operator.core.observed import Queued, RunPhase
-from support_decide_world import QUEUED, TABLES, World
+from icdc_testing.deciding.decide_world import QUEUED, TABLES, World
 
 FAILURES = (
     errors.TargetUnavailable("down"),

@@ -21,8 +21,8 @@ from icdc_operator.core.observed import (
     RunPhase,
     StopRun,
 )
-from support_deletion import World
-from support_pipelines import NOW, make_spec, observed
+from icdc_testing.deciding.deletion import World
+from icdc_testing.deciding.pipelines import NOW, make_spec, observed
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_api.status import PipelineStatus, TableState
 from icdc_operator.core.events import Event, between
-from support_pipelines import NOW, caught_up
+from icdc_testing.deciding.pipelines import NOW, caught_up
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from icdc_api.runs import RunKind
 from icdc_api.status import PipelineStatus
 from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core import comparisons, resyncs
-from support_pipelines import make_spec
+from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,15 @@ from icdc_api.triggers import ObservedTriggers
 from icdc_operator.core import schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record, seen, stalled
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_spec,
+    observed,
+    run_record,
+    seen,
+    stalled,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -20,7 +20,7 @@ from icdc_api.status import (
 )
 from icdc_operator.core import status
 from icdc_operator.core.observed import Observed, RunPhase
-from support_pipelines import (
+from icdc_testing.deciding.pipelines import (
     NOW,
     caught_up,
     make_spec,

@@ -8,7 +8,15 @@ from icdc_api import errors
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import Failure
 from icdc_api.status import TableState
-from support_comparing import ITEMS, ORDERS, World, asking, comparing, exported, verdict
+from icdc_testing.deciding.comparing import (
+    ITEMS,
+    ORDERS,
+    World,
+    asking,
+    comparing,
+    exported,
+    verdict,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import yaml
 from icdc_api import loading
 from icdc_api.runs import RunKind, RunStatus
 from icdc_operator.manifests.launch import Launch, Owner, Settings
-from support_pipelines import make_spec
+from icdc_testing.deciding.pipelines import make_spec
 
 RUN = RunStatus(
     name="shop-e12-3",

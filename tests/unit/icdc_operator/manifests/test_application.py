@@ -17,7 +17,7 @@ from icdc_operator.manifests import application, metadata, places
 from icdc_operator.manifests.application import spark_application
 from icdc_operator.manifests.launch import Launch, Settings
 from icdc_operator.manifests.templates import driver_template
-from support_pipelines import run_record
+from icdc_testing.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit
 

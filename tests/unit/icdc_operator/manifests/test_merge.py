@@ -12,7 +12,7 @@ from icdc_operator.manifests import refusals
 from icdc_operator.manifests.launch import Launch, Owner, Settings
 from icdc_operator.manifests.merge import LIST_KEYS, merged
 from icdc_operator.manifests.templates import driver_template, executor_template
-from support_pipelines import make_spec, run_record
+from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
 

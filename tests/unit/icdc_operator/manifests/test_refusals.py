@@ -9,7 +9,7 @@ from icdc_api.spark import Spark
 from icdc_operator.manifests import refusals
 from icdc_operator.manifests.application import spark_application
 from icdc_operator.manifests.launch import Launch, Owner, Settings
-from support_pipelines import make_spec, run_record
+from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
 

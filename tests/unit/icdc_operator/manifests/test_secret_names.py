@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_operator.manifests.secret_names import secret_names
-from support_pipelines import make_spec
+from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

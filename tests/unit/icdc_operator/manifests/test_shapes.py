@@ -7,7 +7,7 @@ from hypothesis import given
 
 from icdc_api.spark import Spark
 from icdc_operator.manifests import refusals, shapes
-from support_pod_templates import (
+from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,
     QUANTITIES,

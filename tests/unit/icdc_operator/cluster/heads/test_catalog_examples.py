@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import support_catalog_service
 from icdc_api.errors import SourceUnavailable, TableNotFound
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.branches import Heads
-from support_catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
-from support_catalog_service import CatalogService
-from support_head_lake import HeadLake
-from support_heads import ON_LOOPBACK, opened
-from support_kube_process import HeldPort
+from icdc_testing.catalogs import catalog_service
+from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
+from icdc_testing.catalogs.catalog_service import CatalogService
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.catalogs.readers import ON_LOOPBACK, opened
+from icdc_testing.kube.server_process import HeldPort
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ OUT_OF_SIGHT = ("hadoop", "nessie-api")
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogService]:
-    with support_catalog_service.running() as running:
+    with catalog_service.running() as running:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFTHETEST")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
         # Java has a property for it, pyiceberg leaves it to the library of AWS.

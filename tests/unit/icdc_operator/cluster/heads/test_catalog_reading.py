@@ -10,16 +10,16 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, ServerError, ValidationError
 from pyiceberg.table.metadata import TableMetadataUtil
 
-import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.branches import branches, in_file
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.reader.foreign_errors import mapped
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from support_head_lake import HeadLake
-from support_heads import ON_LOOPBACK, opened
-from support_rest_catalog import RestCatalog
+from icdc_testing.catalogs import rest_catalog
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.catalogs.readers import ON_LOOPBACK, opened
+from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +42,7 @@ def catalog(lake: HeadLake) -> Iterator[OpenCatalog]:
 
 @pytest.fixture
 def rest() -> Iterator[RestCatalog]:
-    with support_rest_catalog.running() as served:
+    with rest_catalog.running() as served:
         yield served
 
 

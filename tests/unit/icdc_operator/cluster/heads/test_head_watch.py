@@ -12,8 +12,8 @@ from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, K
 from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import Key
-from support_async import until
-from support_pipelines import make_spec
+from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-import support_audit
-import support_rest_catalog
 from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.addresses import Refused
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import Settings
-from support_heads import opened
-from support_rest_catalog import RestCatalog
+from icdc_testing.catalogs import interpreter_audit, rest_catalog
+from icdc_testing.catalogs.readers import opened
+from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 
@@ -45,17 +44,17 @@ class Site:
     def heads(self, **own: str) -> object:
         """Of `shop.orders`, or the error; asserts that nothing else was touched."""
         found: object
-        with support_audit.audited() as events:
+        with interpreter_audit.audited() as events:
             try:
                 given = {**self.catalog.properties, **own}
                 found = opened(given).heads(ORDERS)
             except IcdcError as error:
                 found = error
         names = {event for event, _ in events}
-        assert not names & support_audit.STARTS
+        assert not names & interpreter_audit.STARTS
         assert str(self.secret) not in {str(each[1][0]) for each in events if each[0] == "open"}
         assert "no_such_module" not in {each[1][0] for each in events if each[0] == "import"}
-        assert support_audit.ports(events) == {self.catalog.port}
+        assert interpreter_audit.ports(events) == {self.catalog.port}
         assert not self.marker.exists()
         assert self.other.requests == []
         return found
@@ -64,7 +63,7 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
-        running = support_rest_catalog.running
+        running = rest_catalog.running
         yield Site(stack.enter_context(running()), stack.enter_context(running()), tmp_path)
 
 
@@ -255,6 +254,6 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> No
     ["hdfs://n/m.json", "hf://x/m.json", "viewfs://n/m", "abfss://c@a/m", "m.json", "/m.json", ""],
 )
 def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
-    with support_audit.audited() as events, pytest.raises(OutOfSight):
+    with interpreter_audit.audited() as events, pytest.raises(OutOfSight):
         read({"warehouse": "file:///"}, location, Settings())
     assert not {name for name, _ in events} & {"import", "open", "socket.connect"}

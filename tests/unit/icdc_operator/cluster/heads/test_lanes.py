@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.lanes import PLACES, Lane, Places
-from support_async import until
+from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
 

@@ -17,10 +17,10 @@ from icdc_operator.cluster.heads.lanes import Places
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader, Unseen
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.metrics import Metrics
-from support_fake_api import FakeServer
-from support_head_lake import HeadLake
-from support_heads import ON_LOOPBACK
-from support_pipelines import make_spec
+from icdc_testing.adapter.fake_api import FakeServer
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from icdc_operator.cluster.loop.admission import EVERY_ELDEST
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import Key
-from support_site import Pipeline, Site
+from icdc_testing.adapter.site import Pipeline, Site
 
 LIMITS = Limits(total=3, per_namespace=2, per_target=2)
 KEYS = [Key(namespace, f"shop-{number}") for namespace in "abc" for number in range(3)]

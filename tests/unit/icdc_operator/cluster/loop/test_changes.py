@@ -8,7 +8,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.status import Duplicates, ExportProgress, PipelineStatus, TableReason, TableState
 from icdc_operator.cluster.loop.changes import is_progress_only
 from icdc_operator.core.decide import decide
-from support_pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.core.events import Event
-from support_pipelines import make_spec, observed
+from icdc_testing.deciding.pipelines import make_spec, observed
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,8 @@ from icdc_operator.cluster.loop.reconciler import LOOKS, PROGRESS_SECONDS, WATCH
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
-from support_cluster_fakes import SHOP, MemoryCluster
-from support_pipelines import at_work, caught_up, make_spec, observed, report, seen
+from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
+from icdc_testing.deciding.pipelines import at_work, caught_up, make_spec, observed, report, seen
 
 pytestmark = pytest.mark.unit
 

@@ -14,8 +14,16 @@ from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import Key
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase
-from support_cluster_fakes import SHOP, MemoryCluster
-from support_pipelines import NOW, at_work, caught_up, make_spec, observed, run_record, seen
+from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    at_work,
+    caught_up,
+    make_spec,
+    observed,
+    run_record,
+    seen,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_api.job import RunReport
 from icdc_api.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.core.observed import RunPhase, StopRun
-from support_cluster_objects import (
+from icdc_testing.adapter.cluster_objects import (
     EPOCH,
     NODE_SILENT,
     NOW,
@@ -22,10 +22,10 @@ from support_cluster_objects import (
     spark_application,
     terminated,
 )
-from support_fake_api import on, refusal
-from support_fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
-from support_kube_pipelines import Resource, minimal
-from support_pipelines import run_record
+from icdc_testing.adapter.fake_api import on, refusal
+from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
+from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.kube.stored_pipelines import Resource, minimal
 
 pytestmark = pytest.mark.unit
 

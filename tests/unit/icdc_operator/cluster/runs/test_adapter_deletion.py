@@ -8,9 +8,9 @@ import pytest
 from icdc_api import naming
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import Action, AddFinalizer, RemoveFinalizer
-from support_cluster_objects import ago, spark_application
-from support_fake_api import FakeAnswer, on, refusal
-from support_fake_world import PIPELINE, World
+from icdc_testing.adapter.cluster_objects import ago, spark_application
+from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
+from icdc_testing.adapter.fake_world import PIPELINE, World
 
 pytestmark = pytest.mark.unit
 

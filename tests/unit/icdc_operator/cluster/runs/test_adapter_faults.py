@@ -8,12 +8,9 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import RunPhase
-from support_cluster_objects import (
-    EPOCH,
-    RUN,
-)
-from support_fake_api import FakeAnswer, on, refusal
-from support_fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, World
+from icdc_testing.adapter.cluster_objects import EPOCH, RUN
+from icdc_testing.adapter.fake_api import FakeAnswer, on, refusal
+from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, PIPELINE, World
 
 pytestmark = pytest.mark.unit
 

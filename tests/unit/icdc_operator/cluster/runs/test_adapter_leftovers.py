@@ -6,9 +6,9 @@ import pytest
 
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
-from support_cluster_objects import RUN, driver_pod, running, terminated
-from support_fake_api import on, refusal
-from support_fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World
+from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, terminated
+from icdc_testing.adapter.fake_api import on, refusal
+from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.runs import RunState
-from support_cluster_objects import NODE_SILENT, ago, driver_pod, running
-from support_sequences import Step, play
-from support_spark_operator import WELL, WORKS, begun
+from icdc_testing.adapter.cluster_objects import NODE_SILENT, ago, driver_pod, running
+from icdc_testing.adapter.sequences import Step, play
+from icdc_testing.adapter.spark_operator import WELL, WORKS, begun
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_operator.cluster.runs import seen
 from icdc_operator.core.observed import RunPhase
-from support_cluster_objects import (
+from icdc_testing.adapter.cluster_objects import (
     EPOCH,
     NOW,
     OWNER,

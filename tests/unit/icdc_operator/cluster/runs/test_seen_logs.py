@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.job import RunReport
-from support_cluster_objects import (
+from icdc_testing.adapter.cluster_objects import (
     NOW,
     RUN_ID,
     Resource,

@@ -10,9 +10,9 @@ import pytest
 
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from support_cluster_objects import ago, driver_pod, running, terminated, waiting
-from support_sequences import Step, play
-from support_spark_operator import (
+from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, terminated, waiting
+from icdc_testing.adapter.sequences import Step, play
+from icdc_testing.adapter.spark_operator import (
     CRASHED,
     DRAINED,
     EVICTED,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import support_rest_catalog
 from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader import metadata_files
 from icdc_operator.cluster.heads.reader.foreign_errors import mapped
 from icdc_operator.cluster.heads.reader.metadata_files import MAX_BYTES, read
 from icdc_operator.cluster.heads.settings import Settings
-from support_heads import ON_LOOPBACK
-from support_rest_catalog import RestCatalog
+from icdc_testing.catalogs import rest_catalog
+from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,7 @@ KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "r"}
 
 @pytest.fixture
 def store() -> Iterator[RestCatalog]:
-    with support_rest_catalog.running() as served:
+    with rest_catalog.running() as served:
         yield served
 
 

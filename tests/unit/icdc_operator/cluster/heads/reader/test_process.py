@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import support_hostile_server
-import support_rest_catalog
 from icdc_api.errors import SourceUnavailable, TableNotFound
 from icdc_api.spec import PipelineSpec
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
@@ -26,11 +24,13 @@ from icdc_operator.cluster.heads.reader import confinement
 from icdc_operator.cluster.heads.settings import Settings
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader, wanted
 from icdc_operator.cluster.metrics import Metrics
-from support_async import until
-from support_fake_api import FakeServer
-from support_head_lake import HeadLake
-from support_heads import ON_LOOPBACK
-from support_pipelines import make_spec
+from icdc_testing.adapter.fake_api import FakeServer
+from icdc_testing.catalogs import rest_catalog
+from icdc_testing.catalogs.head_lake import HeadLake
+from icdc_testing.catalogs.readers import ON_LOOPBACK
+from icdc_testing.deciding.pipelines import make_spec
+from icdc_testing.network import hostile_server
+from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +41,7 @@ LONG = 60.0
 
 @pytest.fixture
 def healthy() -> Iterator[dict[str, str]]:
-    with support_rest_catalog.running() as catalog:
+    with rest_catalog.running() as catalog:
         catalog.put("shop.orders", dict(METADATA))
         yield catalog.properties
 
@@ -119,7 +119,7 @@ def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
         assert await other.head(ORDERS, "main", LONG) == 7
         other.close()
 
-    with support_hostile_server.running(kind) as uri:
+    with hostile_server.running(kind) as uri:
         asyncio.run(story(uri))
 
 
@@ -135,7 +135,7 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
         connection.close()
         await until(lambda: not children(pid_of(readers)), "no child is left")
 
-    with support_hostile_server.running(kind) as uri:
+    with hostile_server.running(kind) as uri:
         asyncio.run(story(uri))
 
 
@@ -146,7 +146,7 @@ def test_a_reader_that_nobody_waits_for_any_more_is_ended_at_once(readers: OfOwn
         asked.cancel()
         await until(lambda: not children(pid_of(readers)), "no child is left")
 
-    with support_hostile_server.running("silent") as uri:
+    with hostile_server.running("silent") as uri:
         asyncio.run(story(uri))
 
 
@@ -169,7 +169,7 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
         hostile.cancel()
         reader.close()
 
-    with support_hostile_server.running("silent") as uri:
+    with hostile_server.running("silent") as uri:
         asyncio.run(story(uri))
 
 

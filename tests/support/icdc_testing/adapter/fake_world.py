@@ -1,0 +1,72 @@
+"""A pipeline on a fake API server and the adapter that works on it, for unit tests."""
+
+import asyncio
+
+from icdc_api.runs import RunState, RunStatus
+from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.core import decide
+from icdc_operator.core.observed import CreateRun, Decision, RunSeen, StopRun
+from icdc_operator.manifests.launch import Settings
+from icdc_testing.adapter.cluster_objects import NOW, OWNER, RUN
+from icdc_testing.adapter.fake_api import FakeServer
+from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.kube.stored_pipelines import minimal
+
+APPLICATION = kinds.APPLICATION.path("default", RUN)
+POD = kinds.POD.path("default", f"{RUN}-driver")
+CONFIG_MAP = kinds.CONFIG_MAP.path("default", RUN)
+PIPELINE = kinds.PIPELINE.path("default", "shop")
+PLANNED = run_record(state=RunState.PLANNED, started_at=None)
+CREATE = CreateRun(PLANNED, continuous=False)
+
+
+class World:
+    """A pipeline on a fake server, and an adapter that stays."""
+
+    def __init__(
+        self, *, run: RunStatus | None = PLANNED, server: FakeServer | None = None
+    ) -> None:
+        self.server = server or FakeServer()
+        self.now = NOW
+        status = PipelineStatus(observed_generation=1, current_run=run)
+        self.put_pipeline(status=status.to_resource())
+        self.adapter = ClusterAdapter(
+            self.server.api(), Settings(image="spark"), now=lambda: self.now
+        )
+
+    def put_pipeline(self, **more: object) -> None:
+        resource = {**minimal(), **more}
+        resource["metadata"] = {
+            "name": "shop",
+            "namespace": "default",
+            "uid": OWNER["uid"],
+            "generation": 1,
+        }
+        self.server.add(PIPELINE, resource)
+
+    def look(self) -> Observation:
+        found = asyncio.run(self.adapter.observe("default", "shop"))
+        assert found is not None
+        return found
+
+    def run(self) -> RunSeen:
+        (only,) = self.look().observed.runs
+        return only
+
+    def act(self, action: CreateRun | StopRun) -> None:
+        asyncio.run(self.adapter.act(self.look(), action))
+
+    def step(self) -> Decision:
+        async def steps() -> Decision:
+            found = await self.adapter.observe("default", "shop")
+            assert found is not None
+            decision = decide.decide(found.observed, self.now)
+            if decision.status != found.observed.status:
+                found = await self.adapter.save(found, decision.status)
+            for action in decision.actions:
+                await self.adapter.act(found, action)
+            return decision
+
+        return asyncio.run(steps())

@@ -1,0 +1,114 @@
+"""Many pipelines that want runs, in place of an operator: the border at which turns are tested."""
+
+import functools
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from icdc_api.runs import RunKind, RunState, RunStatus
+from icdc_api.spec import PipelineSpec
+from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.loop.admission import Admission
+from icdc_operator.cluster.loop.slots import Limits
+from icdc_operator.cluster.queue import Key
+from icdc_operator.core.observed import Decision, Queued
+from icdc_testing.deciding.pipelines import NOW, make_spec, observed, run_record
+
+HOST = "https://search:9200"
+
+
+@functools.cache
+def _spec(host: str) -> PipelineSpec:
+    return make_spec(sink={"opensearch": {"hosts": [host]}})
+
+
+@dataclass
+class Pipeline:
+    """What a cluster knows of one."""
+
+    host: str = HOST
+    kind: RunKind = RunKind.EXPORT
+    wants: bool = False
+    run: RunStatus | None = None
+    since: datetime | None = None
+    turns: int = 0
+
+
+@dataclass
+class Site:
+    """Pipelines and the operator that looks at them; `restarted` forgets what it remembers."""
+
+    limits: Limits
+    counted: bool = True
+    pipelines: dict[Key, Pipeline] = field(default_factory=dict)
+    woken: list[Key] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.restarted()
+        if self.counted:
+            self.admission.listed(())
+
+    @property
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.seconds)
+
+    @property
+    def running(self) -> set[Key]:
+        return {key for key, each in self.pipelines.items() if each.run is not None}
+
+    def restarted(self) -> None:
+        self.woken.clear()
+        self.admission = Admission(
+            self.limits, self.woken.append, lambda: self.seconds, waited=self.waited.append
+        )
+
+    def want(
+        self, *keys: Key, host: str = HOST, kind: RunKind = RunKind.EXPORT
+    ) -> list[Queued | None]:
+        """A run is due for each, one second after the other: the answers to their first looks."""
+        answers = []
+        for key in keys:
+            self.seconds += 1
+            self.pipelines.setdefault(key, Pipeline(host, kind)).wants = True
+            answers.append(self.look(key))
+        return answers
+
+    def look(self, key: Key, *, saved: bool = True) -> Queued | None:
+        """As the reconciler; not `saved`: nobody knows whether the status was written."""
+        known = self.pipelines[key]
+        spec = _spec(known.host)
+        before = PipelineStatus(current_run=known.run, next_attempt_time=known.since)
+        after = before
+        if known.wants and known.run is None:
+            epoch = 1000 + known.turns
+            record = run_record(kind=known.kind, epoch=epoch, state=RunState.PLANNED)
+            after = PipelineStatus(current_run=record)
+        seen = replace(observed(spec, before), namespace=key.namespace, name=key.name)
+        queued = self.admission.looked(key, seen, Decision(after), self.now)
+        if queued is not None:
+            known.since = known.since or self.now
+        elif after is not before and saved:
+            known.run, known.wants, known.since = after.current_run, False, None
+            known.turns += 1
+            self.admission.planned(key)
+        self.admission.tried(key)
+        return queued
+
+    def end(self, key: Key) -> None:
+        """Its run ends, which a look finds a second later."""
+        self.seconds += 1
+        self.pipelines[key].run = None
+        self.look(key)
+
+    def wake(self) -> set[Key]:
+        """The looks that were asked for so far; those who got their turn by them."""
+        before = self.running
+        while self.woken:
+            self.look(self.woken.pop(0))
+        return self.running - before
+
+    def place(self, key: Key) -> str | None:
+        """What a look says now."""
+        queued = self.look(key)
+        return None if queued is None else queued.text

@@ -1,0 +1,82 @@
+"""Parts of sequences: what spark-operator writes about a run, and the pods it writes it about.
+
+States, messages and their order are those of kubeflow/spark-operator v2.5.2, read in
+internal/controller/sparkapplication/controller.go and submission.go: with restartPolicy Never a
+run goes NEW, SUBMITTED, RUNNING, then SUCCEEDING, COMPLETED or FAILING, FAILED; a submission that
+fails goes SUBMISSION_FAILED, FAILED.
+"""
+
+from typing import Any
+
+from icdc_api.errors import Unauthorized
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure
+from icdc_testing.adapter.cluster_objects import (
+    NOW,
+    RUN_ID,
+    condition,
+    driver_pod,
+    running,
+    terminated,
+    waiting,
+)
+from icdc_testing.adapter.sequences import Step
+from icdc_testing.deciding.pipelines import caught_up
+
+
+def report(*, finished: bool = False, **more: Any) -> RunReport:
+    fields = {"run_id": RUN_ID, "started_at": NOW, "updated_at": NOW, "finished": finished}
+    return RunReport(**fields, tables=(caught_up("shop.orders"),), **more)
+
+
+def begun(*more: Step) -> tuple[Step, ...]:
+    """A run that works 12 seconds after it was planned, and what follows."""
+    return (
+        Step(1, ""),
+        Step(5, "SUBMITTED", pod=driver_pod("Pending", state=waiting("ContainerCreating"))),
+        Step(10, pod=driver_pod("Running", state=running())),
+        Step(12, "RUNNING", pod=WORKS),
+        *more,
+    )
+
+
+def submitted(*more: Step) -> tuple[Step, ...]:
+    return (Step(1, ""), Step(5, "SUBMITTED"), *more)
+
+
+WORKS = driver_pod("Running", state=running(), report=report())
+WELL = driver_pod("Succeeded", state=terminated(0, "Completed"), report=report(finished=True))
+KILLED_DONE = driver_pod("Failed", state=terminated(143), report=report(finished=True))
+CRASHED = driver_pod("Failed", state=terminated(1, message="Traceback: boom"))
+OOM = driver_pod("Failed", state=terminated(137, "OOMKilled"), report=report())
+LOW = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+EVICTED = driver_pod("Failed", status=LOW)
+UNKNOWN = driver_pod("Unknown", state=running(), report=report())
+DRAINED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
+OUTCOME = Failure.of(Unauthorized("the Secret x"))
+REFUSED = driver_pod("Failed", state=terminated(1), report=report(finished=True, outcome=OUTCOME))
+FULL = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
+NOT_FOUND = "driver pod not found"
+EXITED = "driver container failed with ExitCode: {}, Reason: {}"
+SUBMIT = "failed to submit spark application: failed to run spark-submit: {}"
+THERE = SUBMIT.format("driver pod already exist")
+
+
+def failed(at: float, message: str, **more: Any) -> tuple[Step, ...]:
+    return (Step(at, "FAILING", message, **more), Step(at + 1, "FAILED", message))
+
+
+def unsubmitted(message: str) -> tuple[Step, ...]:
+    text = SUBMIT.format(f"failed to run spark-submit: {message}")
+    return (Step(1, ""), Step(6, "SUBMISSION_FAILED", text), Step(7, "FAILED", text))
+
+
+def pulling() -> tuple[Step, ...]:
+    """The kubelet's two words for it take turns."""
+    words = ("ErrImagePull", "ImagePullBackOff")
+    return submitted(
+        *(
+            Step(at, pod=driver_pod("Pending", state=waiting(words[at // 20 % 2], "not found")))
+            for at in range(6, 400, 20)
+        )
+    )

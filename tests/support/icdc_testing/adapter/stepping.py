@@ -1,0 +1,170 @@
+"""The adapter on a real API server, driven step by step, and spark-operator played by hand."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from icdc_api import naming, report_text
+from icdc_api.job import RunReport
+from icdc_api.runs import RunStatus
+from icdc_operator.cluster.kube import connect
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.core import decide
+from icdc_operator.core.observed import Decision
+from icdc_operator.manifests.launch import Settings
+from icdc_testing.kube.stored_pipelines import Pipelines, Resource
+
+SETTINGS = Settings(image="iceberg-cdc-operator-spark:test")
+DRIVER = "spark-kubernetes-driver"
+
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class Cluster:
+    """One namespace of an API server with an operator that works when it is told to."""
+
+    kubeconfig: Path
+    pipelines: Pipelines
+    counted: list[tuple[str, str, int | str]] = field(default_factory=list)
+
+    def ask(self, question: Callable[[ClusterApi], Awaitable[Answer]]) -> Answer:
+        """What the API server answers."""
+
+        async def asked() -> Answer:
+            env = {connect.KUBECONFIG: str(self.kubeconfig)}
+            async with connect.connected(env, observer=self._count) as api:
+                return await question(api)
+
+        return asyncio.run(asked())
+
+    def adapt(self, question: Callable[[ClusterAdapter], Awaitable[Answer]]) -> Answer:
+        """What an adapter that was started this moment makes of it."""
+
+        async def asked(api: ClusterApi) -> Answer:
+            return await question(ClusterAdapter(api, SETTINGS))
+
+        return self.ask(asked)
+
+    def observe(self, name: str = "shop") -> Observation:
+        """A look at a pipeline that is there."""
+        seen = self.adapt(lambda adapter: adapter.observe(self.pipelines.namespace, name))
+        assert seen is not None
+        return seen
+
+    def step(self, name: str = "shop") -> Decision:
+        """One look by an operator that was started this moment, as the reconciler does it."""
+
+        async def steps(adapter: ClusterAdapter) -> Decision:
+            seen = await adapter.observe(self.pipelines.namespace, name)
+            assert seen is not None
+            return await carried_out(adapter, seen)
+
+        return self.adapt(steps)
+
+    def objects(self, kind: str) -> list[Resource]:
+        """All objects of a kind in the namespace that belong to a pipeline."""
+        labelled = ("-l", naming.LABEL_PIPELINE, "-o", "json")
+        items: list[Resource] = json.loads(self.pipelines.ok("get", kind, *labelled))["items"]
+        return items
+
+    def names(self, kind: str) -> list[str]:
+        """Their names."""
+        return sorted(each["metadata"]["name"] for each in self.objects(kind))
+
+    def say(self, run: str, state: str, message: str = "") -> None:
+        """spark-operator writes the state of a run."""
+        found = {"state": state, "errorMessage": message}
+        self._patch_status("sparkapplication", run, {"applicationState": found})
+
+    def start_driver(self, run: str) -> None:
+        """spark-operator makes the driver pod of a run, and a kubelet starts it."""
+        (application,) = [
+            each for each in self.objects("sparkapplication") if each["metadata"]["name"] == run
+        ]
+        self.pipelines.ok("create", "-f", "-", stdin=json.dumps(driver_pod(application)))
+        self.pod_state(run, "Running", {"running": {"startedAt": now()}})
+
+    def pod_state(self, run: str, phase: str, state: Resource) -> None:
+        """A kubelet writes the state of the driver."""
+        container = {
+            "name": DRIVER,
+            "image": "spark",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+            "state": state,
+        }
+        status = {"phase": phase, "containerStatuses": [container]}
+        self._patch_status("pod", f"{run}-driver", status)
+
+    def report(self, run: str, report: RunReport) -> None:
+        """The driver reports."""
+        text = f"{report_text.ANNOTATION_REPORT}={report_text.to_annotation(report)}"
+        self.pipelines.ok("annotate", "--overwrite", "pod", f"{run}-driver", text)
+
+    def _patch_status(self, kind: str, name: str, status: Resource) -> None:
+        how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+        self.pipelines.ok("patch", kind, name, *how)
+
+    def _count(self, verb: str, kind: str, code: int | str) -> None:
+        self.counted.append((verb, kind, code))
+
+
+async def carried_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
+    """Decides on a look, makes the status durable, and acts."""
+    decision = decide.decide(seen.observed, datetime.now(UTC))
+    if decision.status != seen.observed.status:
+        seen = await adapter.save(seen, decision.status)
+    for action in decision.actions:
+        await adapter.act(seen, action)
+    return decision
+
+
+def driver_pod(application: Resource) -> Resource:
+    """The driver pod as Spark makes it from the SparkApplication, on a node that is not there."""
+    metadata, template = application["metadata"], application["spec"]["driver"]["template"]
+    owner = {
+        **{name: application[name] for name in ("apiVersion", "kind")},
+        **{name: metadata[name] for name in ("name", "uid")},
+        "controller": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{metadata['name']}-driver",
+            "labels": {**template["metadata"]["labels"], "spark-role": "driver"},
+            "annotations": template["metadata"]["annotations"],
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "nodeName": "nowhere",
+            "terminationGracePeriodSeconds": template["spec"]["terminationGracePeriodSeconds"],
+            "containers": [{"name": DRIVER, "image": "spark"}],
+        },
+    }
+
+
+def report_of(run: RunStatus, *tables: Any, finished: bool = False, **more: Any) -> RunReport:
+    """A report of that attempt."""
+    moment = datetime.now(UTC)
+    return RunReport(
+        run_id=run.run_id or run.name,
+        started_at=moment,
+        updated_at=moment,
+        finished=finished,
+        tables=tables,
+        **more,
+    )
+
+
+def now() -> str:
+    """The time as the API has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

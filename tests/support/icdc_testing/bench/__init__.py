@@ -1,0 +1,1 @@
+"""What benchmarks share: the machine, sessions, data and measures."""

@@ -1,0 +1,206 @@
+"""What the benchmark of the changelog measures: ways from two snapshots to lines, and their cost.
+
+Every way ends in the same null sink, which takes Arrow batches in Python workers as the sink for
+OpenSearch does. Cost is that of the whole tree of processes: driver, JVM and workers, planning,
+compiling and garbage collection included.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from icdc_api.spark import Spark
+from icdc_api.spark_defaults import defaults
+from icdc_spark.diff.change_plan import ChangePlan, planner
+from icdc_spark.diff.lineage_changes import LAST_UPDATED
+from icdc_spark.diff.row_sets import read_sides
+from icdc_spark.diff.rows import print_of, values, whole
+from icdc_spark.diff.strategies import Strategy, changes
+from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
+from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.readers.choose import open_reader
+from icdc_testing.bench.native_floor import changed_lines
+from icdc_testing.bench.session import bench_session, stages
+from icdc_testing.waiting.process_cpu import cpu_seconds
+
+CATALOG = "lake"
+_VIEW = "changelog_of_bench"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """What happened to a table: two of its snapshots."""
+
+    table: str
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one way took; `cpu_seconds` of all processes, `task_cpu_seconds` as Spark counts it."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    task_cpu_seconds: float
+    shuffled_mb: float
+    lines: int
+    written_mb: float
+
+
+def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None) -> SparkSession:
+    """Two cores, and a catalog of files in the folder; with further properties of Spark."""
+    catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
+    conf = {
+        **APPLICATION_CONF,
+        **defaults(Spark(conf=wished)),
+        "spark.sql.shuffle.partitions": "8",  # as `icdc run` sets it
+        "spark.ui.retainedStages": "100000",  # the meter adds up all of them
+        "spark.ui.showConsoleProgress": "false",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "hadoop",
+        f"{catalog}.warehouse": str(folder / "warehouse"),
+        f"{catalog}.cache-enabled": "false",
+        **wished,
+    }
+    made = bench_session("bench-changelog", folder, memory=memory, conf=conf)
+    made.sql(f"create namespace {CATALOG}.db")
+    return made
+
+
+class Ways:
+    """The ways to the lines of a range; each answers how many lines and bytes it handed over."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def plan(self, where: Range) -> ChangePlan:
+        """What differs, by files."""
+        table = IcebergTable.load(self._spark, CATALOG, where.table)
+        return _planned(table, where)[1]
+
+    def changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
+        """As the application does it, from loading the table on."""
+        table = IcebergTable.load(self._spark, CATALOG, where.table)
+        spec, plan = _planned(table, where)
+        if plan.is_empty:
+            return 0, 0  # as `changelog.write` does
+        with open_reader(self._spark, table, where.until, spec) as reader:
+            lines = changes(reader, plan, spec, version=1 << 20, strategy=strategy)
+            return _swallowed(lines.frame.select("line"))
+
+    def view(self, where: Range, *, updates: bool) -> tuple[int, int]:
+        """Iceberg's own changelog, its rows as JSON: what a user without the operator would do."""
+        by_key = ", identifier_columns => array('id')" if updates else ""
+        self._spark.sql(
+            f"call {CATALOG}.system.create_changelog_view(table => '{where.table}', "
+            f"changelog_view => '{_VIEW}', options => map('start-snapshot-id', '{where.since}', "
+            f"'end-snapshot-id', '{where.until}'){by_key})"
+        )
+        rows = self._spark.table(_VIEW)
+        return _swallowed(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
+
+    def ids(self, where: Range) -> tuple[int, int]:
+        """One read of the keys of all rows at the beginning: what looking for some cannot beat."""
+        name = f"{CATALOG}.{where.table}"
+        rows = self._spark.read.option("versionAsOf", where.since).table(name)
+        rows.agg(F.max(F.xxhash64("id"))).collect()
+        return 0, 0
+
+    def reads(self, where: Range, strategy: Strategy) -> tuple[int, int]:
+        """What a strategy reads of a range without delete files, without comparing anything; of the
+        rows that are to be written, TWO_READS takes a hundredth, LINEAGE those that say so."""
+        table = IcebergTable.load(self._spark, CATALOG, where.table)
+        spec, plan = _planned(table, where)
+        told = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
+        with open_reader(self._spark, table, where.until, spec) as reader:
+            sides = read_sides(reader, plan, metadata=told)
+
+            def narrow(rows: DataFrame) -> DataFrame:
+                last = F.col(LAST_UPDATED) if told else print_of(rows, spec, salt=1)
+                return values(rows, spec, last.alias("compared"))
+
+            def written(rows: DataFrame) -> DataFrame:
+                some = F.xxhash64("id") % 100 == 0
+                since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if told else some
+                return whole(rows.where(since), spec)
+
+            _decoded(sides.united((sides.added, narrow), (sides.removed, narrow)))
+            _decoded(sides.united((sides.added, written)))
+        return 0, 0
+
+    def floor(self, where: Range) -> tuple[int, int]:
+        """What a native engine needs for it; of ranges without delete files."""
+        plan = self.plan(where)
+        sides = (_locations(plan.added), _locations(plan.removed))
+        columns = self._spark.table(f"{CATALOG}.{where.table}").columns
+        sizes = [len(line) for line in changed_lines(*sides, columns=columns, key="id")]
+        return len(sizes), sum(sizes)
+
+
+def _planned(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
+    wishes = DocumentWishes(identifier_columns=("id",))
+    spec = resolve_spec(where.table, table.schema(where.until), wishes)
+    return spec, planner(spec)(table, where.since, where.until)
+
+
+def _locations(group: FileGroup) -> list[str]:
+    return [str(task.file().location()) for task in group.tasks]
+
+
+class Meter:
+    """Measures one piece of work at a time."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+
+    def measure(self, work: Callable[[], tuple[int, int]]) -> Cost:
+        """The cost of the work, after a garbage collection that counts for nobody."""
+        self._jvm.System.gc()
+        tasks, shuffled = self._tasks()
+        processor, started = cpu_seconds(), time.monotonic()
+        lines, size = work()
+        wall = time.monotonic() - started
+        processor = cpu_seconds() - processor
+        tasks_after, shuffled_after = self._tasks()
+        return Cost(
+            wall_seconds=round(wall, 2),
+            cpu_seconds=round(processor, 2),
+            task_cpu_seconds=round(tasks_after - tasks, 2),
+            shuffled_mb=round((shuffled_after - shuffled) / 1e6, 2),
+            lines=lines,
+            written_mb=round(size / 1e6, 2),
+        )
+
+    def _tasks(self) -> tuple[float, int]:
+        """CPU seconds and shuffled bytes of all stages until now."""
+        found = stages(self._spark)
+        nanoseconds = sum(int(stage.executorCpuTime()) for stage in found)
+        return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in found)
+
+
+def _swallowed(lines: DataFrame) -> tuple[int, int]:
+    """Hands lines to Python workers, which do nothing with them; their number and bytes."""
+    counted = lines.mapInArrow(_count, "lines long, bytes long").collect()
+    return sum(row["lines"] for row in counted), sum(row["bytes"] for row in counted)
+
+
+def _decoded(rows: DataFrame) -> None:
+    """Looks at every cell in the tasks that read it."""
+    rows.agg(F.max(F.xxhash64(*rows.columns))).collect()
+
+
+def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        size = pc.sum(pc.binary_length(batch.column(0))).as_py() or 0
+        yield pa.RecordBatch.from_pydict({"lines": [batch.num_rows], "bytes": [size]})

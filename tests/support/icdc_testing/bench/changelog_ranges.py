@@ -1,0 +1,116 @@
+"""The tables of the benchmarks of the changelog, and what happens to them.
+
+Of format 3, with 20 columns: a `bigint` key, texts of 24 characters, doubles and integers.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_testing.bench.changelog import CATALOG, Range
+from icdc_testing.lake.java_files import described, int_array
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
+
+FILES = 8
+TEXTS, NUMBERS, COUNTS = 10, 5, 4
+"""Columns beside `id`: texts, doubles, integers."""
+_EARLIER = 10
+"""Commits with equality deletes before those that are looked at."""
+
+
+def two_commits(
+    spark: SparkSession, rows: int, *, mode: str, table: str, files: int = FILES
+) -> Range:
+    """1 % of the rows updated, then 0.1 % deleted."""
+    name = _table(spark, rows, mode, table, files)
+    since = _head(spark, name)
+    spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 100 = 3")
+    spark.sql(f"delete from {CATALOG}.{name} where id % 1000 = 5")
+    return Range(table=name, since=since, until=_head(spark, name))
+
+
+def ten_commits(spark: SparkSession, rows: int) -> Range:
+    """Ten times another 1 % of the rows updated."""
+    name = _table(spark, rows, COPY_ON_WRITE, "ten")
+    since = _head(spark, name)
+    for commit in range(10):
+        spark.sql(f"update {CATALOG}.{name} set s1 = concat(s1, 'Y') where id % 100 = {commit}")
+    return Range(table=name, since=since, until=_head(spark, name))
+
+
+def compaction(spark: SparkSession, rows: int) -> Range:
+    """All files written anew."""
+    name = _table(spark, rows, COPY_ON_WRITE, "compacted")
+    since = _head(spark, name)
+    spark.sql(
+        f"call {CATALOG}.system.rewrite_data_files(table => '{name}', "
+        "options => map('rewrite-all', 'true'))"
+    )
+    return Range(table=name, since=since, until=_head(spark, name))
+
+
+def upserts(spark: SparkSession, rows: int) -> Range:
+    """Every 1000th row written anew as streams do, by an equality delete for each key, which
+    concern all older files: ten times before the range, once in it."""
+    name = _table(spark, rows, MERGE_ON_READ, "upserted")
+    for commit in range(_EARLIER):
+        _upsert(spark, name, range(commit, rows, 1000))
+    since = _head(spark, name)
+    _upsert(spark, name, range(_EARLIER, rows, 1000))
+    return Range(table=name, since=since, until=_head(spark, name))
+
+
+def _upsert(spark: SparkSession, name: str, keys: range) -> None:
+    before = _head(spark, name)
+    table = IcebergTable.load(spark, CATALOG, name)
+    table.java.newRowDelta().addDeletes(_equality_deletes(table, keys)).commit()
+    columns = spark.table(f"{CATALOG}.{name}").columns
+    shown = ", ".join("concat(s0, 'Z')" if each == "s0" else each for each in columns)
+    spark.sql(
+        f"insert into {CATALOG}.{name} select {shown} from {CATALOG}.{name} "
+        f"version as of {before} where id % {keys.step} = {keys.start}"
+    )
+
+
+def _equality_deletes(table: IcebergTable, keys: range) -> Any:
+    """The Java delete file for these values of `id`, field 1, of an unpartitioned table."""
+    bridge, java = table.bridge, table.java
+    column = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    place = f"{java.location()}/data/equal-{keys.start}.parquet"
+    made = pa.table({"id": pa.array(keys, pa.int64())}, pa.schema([column]))
+    pq.write_table(made, place.removeprefix("file:"))
+    metadata = bridge.statics("org.apache.iceberg.FileMetadata")
+    builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
+    config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
+    return described(table, builder, place, config)
+
+
+def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
+    """A table of format 3 with 20 columns."""
+    columns = {"id": "id"}
+    for at in range(TEXTS):
+        hashes = f"hex(xxhash64(id, {at})), hex(xxhash64({at}, id))"
+        columns[f"s{at}"] = f"substring(lower(concat({hashes})), 1, 24)"
+    columns |= {f"d{at}": f"cast(id * {at + 1} + 0.5 as double)" for at in range(NUMBERS)}
+    columns |= {f"i{at}": f"cast(id % {at + 7} as int)" for at in range(COUNTS)}
+    modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("update", "delete", "merge"))
+    rows_of = spark.range(0, rows, 1, files).selectExpr(
+        *(f"{made} as {name}" for name, made in columns.items())
+    )
+    described = ", ".join(f"{name} {kind}" for name, kind in rows_of.dtypes)
+    spark.sql(
+        f"create table {CATALOG}.db.{table} ({described}) using iceberg tblproperties("
+        f"'format-version' = '3', 'write.distribution-mode' = 'none', {modes})"
+    )
+    rows_of.writeTo(f"{CATALOG}.db.{table}").append()
+    return f"db.{table}"
+
+
+def _head(spark: SparkSession, name: str) -> int:
+    (row,) = spark.sql(
+        f"select snapshot_id from {CATALOG}.{name}.refs where name = 'main'"
+    ).collect()
+    return int(row["snapshot_id"])

@@ -1,0 +1,100 @@
+"""The most memory that one piece of work took, in the places where it could grow with the data."""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
+from icdc_testing.bench.session import stages
+from icdc_testing.waiting.process_cpu import tree
+
+MB = 1 << 20
+_PAUSE = 0.5
+_COLLECTED = re.compile(r"Pause Full .* \d+M->(?P<left>\d+)M\(\d+M\)")
+_WORKER = ["-m", APPLICATION_CONF["spark.python.daemon.module"]]
+"""Arguments of Python's daemon, and so of the workers that it forks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """In MB."""
+
+    execution: float
+    """Of one task: what its joins, aggregations and sorts held, by Spark's own count."""
+    spilled: float
+    """Of all tasks: what did not fit and went to disk."""
+    heap: float
+    """What a full collection left, of which there is one every half second."""
+    worker: float
+    """Resident set of one Python worker."""
+
+
+class MemoryMeter:
+    """Measures one piece of work after the other in a Spark whose JVM logs its collections."""
+
+    def __init__(self, spark: SparkSession, gc_log: Path) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._gc_log = gc_log
+
+    def measure(self, work: Callable[[], object]) -> Peaks:
+        """The peaks while it worked."""
+        self._jvm.System.gc()
+        logged, before = self._gc_log.stat().st_size, len(self._stages())
+        ended = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            watching = pool.submit(self._watch, ended)
+            try:
+                work()
+            finally:
+                ended.set()
+        new = self._stages()[before:]
+        return Peaks(
+            execution=max((_peak(stage) for stage in new), default=0.0) / MB,
+            spilled=sum(int(stage.memoryBytesSpilled()) for stage in new) / MB,
+            heap=self._left(logged),
+            worker=watching.result() / 1024,
+        )
+
+    def _watch(self, ended: threading.Event) -> int:
+        """Collects garbage in the JVM; the most that one Python worker held meanwhile, in kB."""
+        most = 0
+        while True:
+            self._jvm.System.gc()
+            most = max([most, *map(_resident_kb, tree(os.getpid()))])
+            if ended.wait(_PAUSE):
+                return most
+
+    def _left(self, logged: int) -> float:
+        with self._gc_log.open() as lines:
+            lines.seek(logged)
+            found = [int(each["left"]) for each in _COLLECTED.finditer(lines.read())]
+        return float(max(found))
+
+    def _stages(self) -> list[Any]:
+        return sorted(stages(self._spark, 1.0), key=lambda stage: int(stage.stageId()))
+
+
+def _peak(stage: Any) -> float:
+    told = stage.taskMetricsDistributions()
+    return float(told.get().peakExecutionMemory().apply(0)) if told.isDefined() else 0.0
+
+
+def _resident_kb(pid: int) -> int:
+    """Of a Python worker; 0 for any other process, and for one that has ended."""
+    process = Path(f"/proc/{pid}")
+    try:
+        if (process / "cmdline").read_text().split("\0")[1:3] != _WORKER:
+            return 0
+        status = (process / "status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) if found else 0

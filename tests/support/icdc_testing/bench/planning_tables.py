@@ -1,0 +1,185 @@
+"""Tables of many files in many manifests, made of metadata alone, and commits to plan in them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_testing.lake.metadata_table import MetadataTable
+
+_ICEBERG = "org.apache.iceberg."
+TOUCHED = 3
+"""Data files that a small commit concerns."""
+PARTITIONS = 100
+"""Of the table that has any; each manifest is of one of them."""
+ROWS = 1_000
+"""Of each data file that is there before the commit that is planned."""
+WITH_DELETES = 10
+"""One data file in so many has deletes before the commit that is planned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Two snapshots of a table; `files` and `manifests` (of both kinds) are of the later one.
+
+    `keys` are the ids of the fields that make the ids of documents.
+    """
+
+    name: str
+    table: MetadataTable
+    since: int
+    until: int
+    files: int
+    manifests: int
+    keys: frozenset[int] = frozenset({1})
+    rewrites_all: bool = False
+
+    def load(self) -> IcebergTable:
+        """The table, loaded anew."""
+        return self.table.loaded()
+
+
+class ManyFiles:
+    """Tables with so many data files, spread over so many manifests."""
+
+    def __init__(self, session: SparkSession, folder: Path, files: int, manifests: int) -> None:
+        self._session, self._folder = session, folder
+        self._files, self._manifests = files, manifests
+        self._described: list[Any] = []
+
+    def cases(self, *, growth_only: bool) -> Iterator[Case]:
+        """One table after the other, each when asked for; all kinds, or the two for growth."""
+        yield from self._without_deletes(growth_only)
+        yield from self._with_deletes("position deletes", 2)
+        yield self._upserted()
+        if not growth_only:
+            yield from self._with_deletes("deletion vectors", 3)
+            yield self._with_equality_deletes()
+
+    def _without_deletes(self, growth_only: bool) -> Iterator[Case]:
+        table, files = self._filled("plain", 2)
+        since = _head(table)
+        change = table.java.newOverwrite()
+        for file in _spread(files, TOUCHED):
+            change = change.deleteFile(file).addFile(table.data_file())
+        change.commit()
+        yield self._case("copy-on-write, 3 files replaced", table, since)
+        if growth_only:
+            return
+        since = _head(table)
+        table.java.newFastAppend().appendFile(table.data_file()).commit()
+        yield self._case("append of 1 file", table, since)
+        since = _head(table)
+        same = table.bridge.function(_ICEBERG + "ContentFile", "specId")
+        table.java.rewriteManifests().clusterBy(same).commit()
+        table.java.newFastAppend().appendFile(table.data_file()).commit()
+        yield self._case("all manifests rewritten, 1 file appended", table, since, True)
+
+    def _with_deletes(self, kind: str, version: int) -> Iterator[Case]:
+        table, files = self._filled(kind.replace(" ", "-"), version)
+        concerned = files[::WITH_DELETES]
+        for part in _parts(concerned, self._manifests // WITH_DELETES):
+            _delete_in(table, part)
+        since = _head(table)
+        fresh = [file for at, file in enumerate(files) if at % WITH_DELETES]
+        _delete_in(table, _spread(fresh, TOUCHED), table.data_file())
+        name = f"merge-on-read, {kind} for 3 files, 1 file appended"
+        yield self._case(name, table, since)
+
+    def _upserted(self) -> Case:
+        table, files = self._filled("upserted", 2)
+        for number in range(self._manifests // WITH_DELETES + 1):
+            since = _head(table)
+            change = table.java.newRowDelta().addDeletes(table.equality_deletes(files[number]))
+            change.addRows(table.data_file()).commit()
+        return self._case("equality deletes by key for all files, 1 file appended", table, since)
+
+    def _with_equality_deletes(self) -> Case:
+        table = self._table("equality", 2)
+        table.java.updateSpec().addField("p").commit()
+        counts = [len(part) for part in _parts([None] * self._files, self._manifests)]
+        parts = [
+            [*table.like(table.data_file(number % PARTITIONS, bounds=True), count)]
+            for number, count in enumerate(counts)
+        ]
+        self._fill(table, parts)
+        since = _head(table)
+        deletes = table.equality_deletes(parts[0][0], by=(1, 2))  # as streams must
+        table.java.newRowDelta().addDeletes(deletes).addRows(table.data_file(0)).commit()
+        name = f"equality deletes for 1 of {PARTITIONS} partitions, 1 file appended"
+        return self._case(name, table, since)
+
+    def _filled(self, name: str, version: int) -> tuple[MetadataTable, list[Any]]:
+        table = self._table(name, version)
+        if not self._described:  # the same ones serve every unpartitioned table of this size
+            self._described = [*table.like(table.data_file(bounds=True, rows=ROWS), self._files)]
+        self._fill(table, _parts(self._described, self._manifests))
+        return table, self._described
+
+    def _table(self, name: str, version: int) -> MetadataTable:
+        return MetadataTable(
+            self._session,
+            str(self._folder / f"{name}-{self._files}"),
+            **{"format-version": str(version), "commit.manifest-merge.enabled": "false"},
+        )
+
+    def _fill(self, table: MetadataTable, parts: list[list[Any]]) -> None:
+        """A commit of the files, each part in a manifest of its own."""
+        change = table.java.newFastAppend()
+        for number, part in enumerate(parts):
+            place = f"{table.java.location()}/m{number}.avro"
+            change = change.appendManifest(_manifest(table, place, part))
+        change.commit()
+
+    def _case(
+        self, name: str, table: MetadataTable, since: int, rewrites_all: bool = False
+    ) -> Case:
+        head = table.java.currentSnapshot()
+        return Case(
+            name=name,
+            table=table,
+            since=since,
+            until=_head(table),
+            files=int(head.summary().get("total-data-files")),
+            manifests=int(head.allManifests(table.java.io()).size()),
+            rewrites_all=rewrites_all,
+        )
+
+
+def _head(table: MetadataTable) -> int:
+    table.java.refresh()
+    return int(table.java.currentSnapshot().snapshotId())
+
+
+def _delete_in(table: MetadataTable, files: list[Any], added: Any = None) -> None:
+    change = table.java.newRowDelta()
+    for file in files:
+        if "deletion" in table.java.location():
+            change = change.addDeletes(table.vector(file))
+        else:
+            change = change.addDeletes(table.position_deletes(file, target=True))
+    (change if added is None else change.addRows(added)).commit()
+
+
+def _manifest(table: MetadataTable, place: str, files: list[Any]) -> Any:
+    output = table.java.io().newOutputFile(place)
+    writers = table.bridge.statics(_ICEBERG + "ManifestFiles")
+    version = table.java.operations().current().formatVersion()
+    writer = writers.write(version, table.java.spec(), output, None)
+    for file in files:
+        writer.add(file)
+    writer.close()
+    return writer.toManifestFile()
+
+
+def _parts(files: list[Any], count: int) -> list[list[Any]]:
+    size = max(1, len(files) // max(1, count))
+    return [files[at : at + size] for at in range(0, len(files), size)]
+
+
+def _spread(files: list[Any], count: int) -> list[Any]:
+    """So many of them, from all over."""
+    return files[:: max(1, len(files) // count)][:count]

@@ -1,0 +1,1 @@
+"""Catalogs of every kind, honest and hostile, and readers confined as in the pod."""

@@ -1,0 +1,127 @@
+"""Loads a table of each of many catalogs, in a Spark with the jars of the image.
+
+A program of its own, because those jars are not on the class path of the other tests' Spark:
+
+    {"catalogs": {LABEL: {"name": …, "properties": …}}, "table": …, "constants": [CLASS]}
+      → {"errors": {LABEL: {"kind": …, "message": …}}, "constants": [TEXT], "postgres": [TEXT]}
+
+`errors` are those of the application; `constants` the texts that those classes of Iceberg name,
+`postgres` the properties of PostgreSQL's driver.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import IcdcError
+from icdc_cli.embedded import jars, jdk, lake
+from icdc_spark.iceberg.jvm import session as sessions
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.process import lakeshell
+from icdc_testing import SOURCES
+from icdc_testing.kube.server_process import with_parent
+
+_SECONDS = 180.0
+_STATIC = 8  # of java.lang.reflect.Modifier
+_KEYS = {
+    "AWS_ACCESS_KEY_ID": "AKIDOFTHETEST",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_QUICK = {
+    # What is not there is not waited for.
+    "spark.hadoop.ipc.client.connect.max.retries": "0",
+    "spark.hadoop.hive.metastore.connect.retries": "1",
+    "spark.hadoop.hive.metastore.failure.retries": "0",
+    "spark.hadoop.hive.metastore.client.connect.retry.delay": "0",
+}
+
+
+def probed(question: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The answer, from a process that has ended by then."""
+    # Fetched once, in minutes, which must not eat the time of what needs them.
+    _libraries()
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    done = subprocess.run(
+        [*with_parent(), sys.executable, __file__],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        env={**kept, **_KEYS, "PYTHONPATH": SOURCES, "JAVA_HOME": str(jdk.find_spark_jdk().home)},
+        cwd=folder,
+        timeout=_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _libraries() -> list[Path]:
+    return [*jars.jar_set(jars.SPARK_SET), *jars.jar_set(jars.IMAGE_SET)]
+
+
+def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
+    """What loading the table, and reading the list of its files, ends with."""
+    session = sessions.table_session(spark, catalog["name"], catalog["properties"])
+    try:
+        loaded = IcebergTable.load(session, catalog["name"], table)
+        with source_errors(table):
+            loaded.java.currentSnapshot().allManifests(loaded.java.io())
+    except IcdcError as exc:
+        return {"kind": type(exc).__name__, "message": exc.message}
+    return {"kind": "", "message": ""}
+
+
+def constants(bridge: Bridge, class_name: str) -> list[str]:
+    """The texts that a class has as constants, private ones too."""
+    texts = []
+    for each in bridge._class(class_name).getDeclaredFields():
+        static = int(each.getModifiers()) & _STATIC
+        if static and str(each.getType().getName()) == "java.lang.String":
+            each.setAccessible(True)
+            texts.append(str(each.get(None)))
+    return texts
+
+
+def main() -> None:
+    """Answers the question on standard input."""
+    question = json.load(sys.stdin)
+    builder = SparkSession.builder.master("local[1]")
+    conf = {
+        **sessions.APPLICATION_CONF,
+        **_QUICK,
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, _libraries())),
+        "spark.driver.extraJavaOptions": lake.QUICK_START,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    bridge = Bridge(spark)
+    answer = {
+        "errors": {
+            label: error(spark, catalog, question["table"])
+            for label, catalog in question["catalogs"].items()
+        },
+        "constants": [text for name in question["constants"] for text in constants(bridge, name)],
+        "postgres": [
+            str(each.getName()) for each in bridge.statics("org.postgresql.PGProperty").values()
+        ],
+    }
+    lakeshell.stop(spark)
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The charts: as files, rendered by Helm, installed, and watched by GitOps engines."""

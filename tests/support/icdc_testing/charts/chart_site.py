@@ -1,0 +1,71 @@
+"""The operator's chart on a real API server, as tests use it. Knows no single value of it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from icdc_api import naming
+from icdc_testing.charts import helm
+from icdc_testing.charts.files import OPERATOR
+from icdc_testing.charts.helm import Helm, Object
+from icdc_testing.kube.api_server import KubeApi
+from icdc_testing.kube.rights import Right
+from icdc_testing.waiting import wait
+
+RELEASE = "iceberg-cdc-operator"
+"""Named as the chart, so that its objects have that name and no other."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server, and Helm for it."""
+
+    kube: KubeApi
+    helm: Helm
+
+    def dry_run(self, objects: list[Object]) -> None:
+        """Has the server check them, unknown fields too, and keep nothing."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        how = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+        self.kube.kubectl.ok(*how, stdin=text)
+
+    @contextmanager
+    def release(self, namespace: str, **flat: Any) -> Iterator[None]:
+        """The operator's chart as a release; with the definition only where `flat` asks for it.
+
+        It then must not be kept: the next release, in another namespace, would not get it.
+        """
+        values = helm.nested({"crds.install": False, **flat})
+        self.helm.ok("install", RELEASE, str(OPERATOR), "-n", namespace, values=values)
+        try:
+            yield
+        finally:
+            self.helm.ok("uninstall", RELEASE, "-n", namespace)
+            if values["crds"]["install"]:
+                here = ("get", naming.CRD_NAME, "-n", namespace)
+                wait.until(lambda: self.kube.kubectl.run(*here).code != 0, "the kind is gone")
+
+    def serves(self, namespace: str) -> bool:
+        """Whether the server knows pipelines."""
+        return self.kube.kubectl.run("get", naming.CRD_NAME, "-n", namespace).code == 0
+
+    def rights(self, account: str, namespace: str) -> set[Right]:
+        """What the user may do there, by the server's own answer."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": namespace},
+        }
+        told = self.kube.kubectl.object(
+            "create", "--validate=false", "-f", "-", f"--as={account}", stdin=json.dumps(review)
+        )
+        return {
+            (group, resource, verb)
+            for rule in told["status"]["resourceRules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+            if not resource.startswith("selfsubject")  # which everybody has
+        }

@@ -1,0 +1,1 @@
+"""Specs, statuses and worlds for tests of what the operator decides."""

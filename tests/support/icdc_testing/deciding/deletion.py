@@ -1,0 +1,119 @@
+"""A pipeline that is deleted with its indices, played for the reconcile core: it and its runs."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from icdc_api.conditions import ConditionType
+from icdc_api.job import RunReport
+from icdc_api.runs import Failure
+from icdc_api.spec import DeletionPolicy
+from icdc_api.status import PipelineStatus, parse_status
+from icdc_operator.core import deletion, events
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import (
+    Action,
+    AddFinalizer,
+    CreateRun,
+    Decision,
+    ForgetRun,
+    RemoveFinalizer,
+    RunPhase,
+    RunSeen,
+    StopRun,
+)
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed
+
+
+class World:
+    """A pipeline and its runs: what is decided is carried out at once, or only a part of it."""
+
+    def __init__(self, **spec: Any) -> None:
+        made = make_spec(**{"deletionPolicy": "DeleteIndices", **spec})
+        self.seen = replace(observed(made), finalizer=False)
+        self.now = NOW
+        self.done: list[Action] = []
+        self.told: list[events.Event] = []
+        self.gone = False
+
+    @property
+    def status(self) -> PipelineStatus:
+        return self.seen.status
+
+    def step(self, *, seconds: float = 1.0, cut_off: int | None = None) -> Decision:
+        """A decision; `cut_off` actions of it are carried out before the operator dies."""
+        self.now += timedelta(seconds=seconds)
+        decision = decide(self.seen, self.now)
+        self.told += events.between(self.status, decision.status)
+        written = parse_status(decision.status.to_resource())
+        self.seen = replace(self.seen, status=written)
+        for action in decision.actions[:cut_off]:
+            self._act(action)
+        assert len([run for run in self.seen.runs if run.live]) <= 1
+        return decision
+
+    def delete(self) -> None:
+        """Somebody deletes the pipeline, which raises its generation."""
+        since = replace(self.seen, deleting_since=self.now, closing=True)
+        self.seen = replace(since, generation=since.generation + 1)
+
+    def edit(self, **changes: Any) -> None:
+        """Somebody changes the spec."""
+        assert self.seen.spec is not None
+        spec = self.seen.spec.model_copy(update=changes)
+        self.seen = replace(self.seen, spec=spec, generation=self.seen.generation + 1)
+
+    def end(self, outcome: Failure | None = None) -> None:
+        """The only live run ends and says how."""
+        (run,) = [run for run in self.seen.runs if run.live]
+        table = caught_up().model_copy(update={"message": "shop.orders: deleted shop.orders-1"})
+        report = RunReport(
+            run_id=f"{run.name}.{run.epoch}",
+            started_at=self.now,
+            updated_at=self.now,
+            finished=True,
+            outcome=outcome,
+            tables=(table,) if deletion.is_deletion_run("shop", run.name) else (caught_up(),),
+        )
+        phase = RunPhase.SUCCEEDED if outcome is None else RunPhase.FAILED
+        self._see(replace(run, phase=phase, writer_alive=False, report=report))
+
+    def live(self) -> str | None:
+        return next((run.name for run in self.seen.runs if run.live), None)
+
+    def reason(self, kind: ConditionType = ConditionType.READY) -> str:
+        found = self.status.condition(kind)
+        return "" if found is None else found.reason
+
+    def message(self) -> str:
+        found = self.status.condition(ConditionType.READY)
+        return "" if found is None else found.message
+
+    def _see(self, run: RunSeen) -> None:
+        others = tuple(each for each in self.seen.runs if each.name != run.name)
+        self.seen = replace(self.seen, runs=(*others, run))
+
+    def _act(self, action: Action) -> None:
+        self.done.append(action)
+        named = {run.name: run for run in self.seen.runs}
+        match action:
+            case CreateRun(run):
+                spec = self.seen.spec
+                assert spec is not None
+                retains = spec.deletion_policy == DeletionPolicy.RETAIN
+                assert self.seen.finalizer or retains
+                if run.name not in named:
+                    self._see(RunSeen(run.name, run.epoch, RunPhase.PENDING, writer_alive=True))
+            case StopRun(name, graceful):
+                if graceful:
+                    self.end()
+                else:
+                    self._see(replace(named[name], phase=RunPhase.GONE, writer_alive=False))
+            case ForgetRun(name):
+                left = tuple(run for run in self.seen.runs if run.name != name)
+                self.seen = replace(self.seen, runs=left)
+            case AddFinalizer():
+                self.seen = replace(self.seen, finalizer=True)
+            case RemoveFinalizer():
+                self.seen = replace(self.seen, finalizer=False)
+                self.gone = self.seen.deleting_since is not None

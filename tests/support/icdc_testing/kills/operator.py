@@ -1,0 +1,84 @@
+"""One operator of a trial: its core, from its start until it is cut off.
+
+The core is adapter, reconciler, queue and workers as `process.Operator` wires them. Its watch is
+played: who plays it tells what happened, and may lose some of it. Knows no story.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import cast
+
+from kubernetes.aio.client import ApiClient
+
+from icdc_operator.cluster import together
+from icdc_operator.cluster.kube import kinds
+from icdc_operator.cluster.kube.api import ClusterApi
+from icdc_operator.cluster.loop import relist
+from icdc_operator.cluster.loop.posting import Poster
+from icdc_operator.cluster.loop.reconciler import Reconciler
+from icdc_operator.cluster.loop.workers import Workers
+from icdc_operator.cluster.metrics import Metrics
+from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
+from icdc_testing.adapter.stepping import SETTINGS
+from icdc_testing.kills.cuts import CutError, Line
+from icdc_testing.kube.stored_pipelines import Resource
+from icdc_testing.waiting.leaping_clock import Clock
+
+
+class Operator:
+    """One operator, from its start to its death."""
+
+    def __init__(self, line: Line, key: Key, clock: Clock, now: Callable[[], datetime]) -> None:
+        self.metrics = Metrics()
+        self.line = line
+        self._key = key
+        api = ClusterApi(cast(ApiClient, line), observer=self.metrics.saw_request)
+        self._queue = WorkQueue(lambda: clock.seconds)
+        self._adapter = ClusterAdapter(api, SETTINGS, now=now)
+        self._reconciler = Reconciler(
+            self._adapter,
+            now=now,
+            post_events=Poster(api, self.metrics).post,
+            metrics=self.metrics,
+        )
+        self._workers = Workers(self._queue, self._reconciler.reconcile, self.metrics)
+
+    async def run(self) -> None:
+        """Works until it is cut off."""
+        self._queue.add(self._key)
+        try:
+            await together.first_of(self._workers.run(2), self._net())
+        except BaseExceptionGroup as group:
+            _, others = group.split(CutError)
+            if others is not None:
+                raise
+        finally:
+            self.line.end()
+
+    async def _net(self) -> None:
+        """What `Relist` does for a pipeline that changed unseen; it would look at others too."""
+        while True:
+            await asyncio.sleep(relist.PERIOD_SECONDS)
+            self._queue.add(self._key)
+
+    def tell(self, plural: str, told: Resource, deleted: bool) -> None:
+        """As `process.Operator` takes an event of a watch."""
+        version = str(told["metadata"].get("resourceVersion", ""))
+        living = plural == kinds.PIPELINE.plural and not deleted
+        if living and self._reconciler.knows(self._key, version):
+            return
+        if plural == kinds.POD.plural:
+            self._adapter.note_driver_pod(told)
+        self._queue.add(self._key)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a look is under way."""
+        return self._queue.active > 0
+
+    def check_errors(self) -> None:
+        """AssertionError after an error that nobody foresaw."""
+        (errors,) = self.metrics.unexpected_errors.collect()
+        assert errors.samples[0].value == 0, "an internal error; see the log"

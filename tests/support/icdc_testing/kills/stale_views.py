@@ -1,0 +1,47 @@
+"""What a second API server with a cache of its own answers while it lags behind: a view of before.
+
+The operator asks for the newest that there is: none of its reads names a version to go by, so a
+server may not answer from a cache that lags. Here one does so nevertheless.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from icdc_testing.adapter.fake_api import FakeAnswer, refusal
+
+Resource = dict[str, Any]
+
+STALE_SECONDS = 6.0
+"""For how long it lags behind: longer than an operator needs to start anew and look twice."""
+
+
+@dataclass
+class StaleView:
+    """What there was of one pipeline: its objects by the plurals of their kinds."""
+
+    until: float
+    """By the clock of the loop; from then on reads are answered by the server itself."""
+    objects: Mapping[str, list[Resource]]
+    answered: int = 0
+    """Reads that it answered."""
+
+    def answer(self, method: str, url: str, seconds: float) -> FakeAnswer | None:
+        """The answer to a read, as it was; None for all that the server itself answers."""
+        if method != "GET" or seconds >= self.until:
+            return None
+        parts = urlsplit(url)
+        assert not {"resourceVersion", "resourceVersionMatch"} & set(parse_qs(parts.query)), url
+        found = self._found(parts.path)
+        self.answered += found is not None
+        return found
+
+    def _found(self, path: str) -> FakeAnswer | None:
+        *_, plural, name = path.split("/")
+        if name in self.objects:
+            return FakeAnswer(200, {"metadata": {}, "items": self.objects[name]})
+        for each in self.objects.get(plural, ()):
+            if each["metadata"]["name"] == name:
+                return FakeAnswer(200, each)
+        return refusal(404, "not yet, or gone before") if plural in self.objects else None

@@ -1,0 +1,65 @@
+"""Which verdict of kstatus is right for a stored pipeline, told from what is true of it.
+
+Told from the spec, the runs in the status and the target; never from conditions, which are what
+is judged. Pure.
+"""
+
+from collections.abc import Set
+from typing import Any
+
+from icdc_api.runs import RunState
+from icdc_api.status import PipelineStatus
+from icdc_operator.cluster.runs import resource
+from icdc_testing.adapter.stepping import SETTINGS
+from icdc_testing.kube.kstatus import Verdict
+
+Resource = dict[str, Any]
+
+
+def why_wrong(
+    found: Verdict,
+    pipeline: Resource,
+    status: PipelineStatus,
+    *,
+    target: Set[str],
+    began: Set[str],
+) -> str | None:
+    """What the verdict overlooks; None for a right one.
+
+    `target` names the tables that readers find, `began` the run ids whose drivers were started.
+    """
+    wanted = _wanted(pipeline, status, target, began)
+    if not wanted or found in wanted:
+        return None
+    return f"it is {' or '.join(sorted(wanted))}: {pipeline['spec']}, {status.to_resource()}"
+
+
+def _wanted(
+    pipeline: Resource, status: PipelineStatus, target: Set[str], began: Set[str]
+) -> set[Verdict]:
+    """The verdicts that are right; none where a status is still to come."""
+    generation, spec = pipeline["metadata"]["generation"], pipeline["spec"]
+    if pipeline["metadata"].get("deletionTimestamp"):
+        return {Verdict.TERMINATING}
+    if status.observed_generation != generation:
+        return {Verdict.IN_PROGRESS}
+    if resource.spec_of(pipeline, SETTINGS)[0] is None:
+        return {Verdict.FAILED}
+    at_work = status.current_run is not None
+    if spec.get("suspend"):
+        return {Verdict.IN_PROGRESS if at_work else Verdict.CURRENT}
+    last = status.last_run
+    failed = last is not None and last.state == RunState.FAILED
+    if failed and status.consecutive_failures >= spec["retry"]["maxAttempts"]:
+        return {Verdict.FAILED}
+    if failed and not at_work and status.next_attempt_time is None:
+        return {Verdict.FAILED}
+    if failed and not at_work:
+        return {Verdict.IN_PROGRESS}
+    runs = [each for each in (status.current_run, *status.recent_runs) if each is not None]
+    in_effect = any(each.generation == generation and each.run_id in began for each in runs)
+    if not in_effect or any(table["name"] not in target for table in spec["tables"]):
+        return {Verdict.IN_PROGRESS}
+    if not failed and last is not None and last.generation == generation:
+        return {Verdict.CURRENT}
+    return {Verdict.IN_PROGRESS, Verdict.CURRENT}

@@ -1,0 +1,1 @@
+"""A real API server on loopback, kubectl, and what tests store in it."""

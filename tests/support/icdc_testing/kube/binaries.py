@@ -1,0 +1,208 @@
+"""Builds the Kubernetes programs of the tests from Go modules whose versions are pinned.
+
+A build takes minutes, so it is done once: the program is kept in the project's cache, under a key
+of everything that it is made of. Run as a program it builds those that its arguments name (without
+any: a control plane's) and prints where they are. Knows the Go command and nothing of what the
+programs do.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from icdc_api.errors import IcdcError, Submission
+from icdc_cli.embedded import jars
+
+_TOOLS = Path(__file__).parents[3] / "tools"
+_BUILD_SECONDS = 3600  # A loaded machine with two cores needs about 10 minutes for the API server.
+_SHOWN_LINES = 25
+_KUBERNETES = "k8s.io/kubernetes"
+_HELM = "helm.sh/helm/v4"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A main package, and the folder whose go.mod and go.sum fix its version.
+
+    The package "." is that of the folder itself; `version_of` is then the module that it wraps.
+    """
+
+    module: Path
+    package: str
+    version_of: str = ""
+
+
+_SOURCES = {
+    "etcd": _Source(_TOOLS / "etcd", "go.etcd.io/etcd/server/v3"),
+    **{
+        name: _Source(_TOOLS / "kubernetes", f"{_KUBERNETES}/cmd/{name}")
+        for name in (
+            *("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+            *("kubelet", "kube-proxy", "kubectl"),
+        )
+    },
+    "coredns": _Source(_TOOLS / "coredns", ".", "github.com/coredns/coredns"),
+    "pause": _Source(_TOOLS / "pause", "."),
+    "pod": _Source(_TOOLS / "pod", "."),
+    "spark-operator": _Source(
+        _TOOLS / "spark-operator", "github.com/kubeflow/spark-operator/v2/cmd/operator"
+    ),
+    **{
+        name: _Source(_TOOLS / "buildkit", f"github.com/moby/buildkit/cmd/{name}")
+        for name in ("buildkitd", "buildctl")
+    },
+    "helm": _Source(_TOOLS / "helm", f"{_HELM}/cmd/helm"),
+    "gitops": _Source(_TOOLS / "gitops", ".", "github.com/google/cel-go"),
+}
+NAMES = tuple(_SOURCES)
+"""Every program that can be built."""
+
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+"""What an API server without nodes is made of."""
+
+
+def program(name: str) -> Path:
+    """The program, ready to be run; built first where the cache does not have it.
+
+    Submission where it cannot be had: no Go, one that is too old, no network, a full disk.
+    """
+    source = _SOURCES[name]
+    flags = _flags(source)
+    # A folder for each: kubectl takes a file name with a dash for that of a plugin.
+    folder = jars.cache_dir() / "programs" / f"{name}-{_key(source, flags)}"
+    built = folder / name
+    if not built.is_file():
+        with jars.exclusive(folder.with_name(".lock")):
+            # Another process may have built it while this one waited.
+            if not built.is_file():
+                sys.stderr.write(f"building {name} {_version(source)}: only once, but minutes\n")
+                _build(source, flags, built)
+    return built
+
+
+def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
+    """Several of them by name; Submission as for one."""
+    return {name: program(name) for name in names}
+
+
+def source_folder(name: str) -> Path:
+    """The folder of the module that holds the program: charts and definitions are there too.
+
+    Submission as for `program`.
+    """
+    source = _SOURCES[name]
+    shown = _go(source, "list", "-m", "-f", "{{.Dir}}", _wrapped(source)[0])
+    return Path(shown.stdout.decode().strip())
+
+
+def _flags(source: _Source) -> list[str]:
+    linked = ["-s", "-w", *(f"-X {name}={value}" for name, value in _stamps(source).items())]
+    return ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked)]
+
+
+def _stamps(source: _Source) -> dict[str, str]:
+    """Variables by which a program knows its version, as its own build sets them."""
+    if source.package.startswith(_HELM):
+        return {f"{_HELM}/internal/version.version": _version(source)}
+    if source.package.startswith(_KUBERNETES):
+        version = _version(source)
+        major, minor, _ = version.removeprefix("v").split(".")
+        values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+        packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+        return {f"{each}.{name}": values[name] for each in packages for name in values}
+    return {}
+
+
+def _version(source: _Source) -> str:
+    return _wrapped(source)[1]
+
+
+def _wrapped(source: _Source) -> tuple[str, str]:
+    """The module that holds the package and its version in go.mod; ("", "") for our own."""
+    text = (source.module / "go.mod").read_text(encoding="utf-8")
+    required: list[tuple[str, str]] = re.findall(
+        r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE
+    )
+    package = source.version_of or source.package
+    fitting = (each for each in required if f"{package}/".startswith(f"{each[0]}/"))
+    return next(fitting, ("", ""))
+
+
+def _key(source: _Source, flags: list[str]) -> str:
+    platform = _go(source, "env", "GOVERSION", "GOOS", "GOARCH").stdout
+    # A module without dependencies has no go.sum; those of our own have code beside it.
+    names = ("go.mod", "go.sum", "*.go")
+    paths = [path for name in names for path in sorted(source.module.glob(name))]
+    # What a comment says is no reason to build for minutes.
+    files = [re.sub(rb"(?m)^//.*\n", b"", path.read_bytes()) for path in paths]
+    return hashlib.sha256(b"\0".join([*files, *map(str.encode, flags), platform])).hexdigest()[:16]
+
+
+def _build(source: _Source, flags: list[str], final: Path) -> None:
+    """Builds in a folder beside the final one and renames it: nobody sees half a program."""
+    with tempfile.TemporaryDirectory(dir=final.parent.parent, prefix=".build-") as scratch:
+        made = Path(scratch) / "made"
+        _go(source, "build", *flags, "-o", str(made / final.name), source.package)
+        shutil.rmtree(final.parent, ignore_errors=True)
+        made.rename(final.parent)
+
+
+def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    go = shutil.which("go")
+    if go is None:
+        raise Submission(
+            "Go is missing, with which the Kubernetes programs of the tests are built: install it "
+            "and put the folder of `go` on PATH."
+        )
+    # A workspace around the checkout would change the versions; without cgo no C compiler is
+    # needed, and the program runs on any host of its platform.
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    try:
+        done = subprocess.run(
+            [go, *arguments],
+            cwd=source.module,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_BUILD_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise Submission(f"`go {arguments[0]}` in {source.module} did not end well: {exc}") from exc
+    if done.returncode != 0:
+        last = done.stderr.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
+        raise Submission(f"`go {arguments[0]}` in {source.module} failed:\n" + "\n".join(last))
+    return done
+
+
+def main() -> int:
+    """Builds what is missing, and prints the path of every program."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--path", action="store_true", help="print their folders as PATH has them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_SOURCES))
+    options = parser.parse_args()
+    names = options.names
+    unknown = sorted(set(names) - set(_SOURCES))
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; known: {', '.join(_SOURCES)}")
+    try:
+        built = programs(names or CONTROL_PLANE)
+        folders = os.pathsep.join(str(path.parent) for path in built.values())
+        lines = "".join(f"{name}: {path}\n" for name, path in built.items())
+        sys.stdout.write(f"{folders}\n" if options.path else lines)
+    except IcdcError as exc:
+        sys.stderr.write(f"error: {exc.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

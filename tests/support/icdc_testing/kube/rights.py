@@ -1,0 +1,60 @@
+"""The rights that the chart gives, bound to ServiceAccounts of a test's namespace.
+
+Nobody in the tests writes a Role for the operator or a driver: what is shipped is what is tested.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from icdc_testing.kube.stored_pipelines import Pipelines
+
+FILES = Path(__file__).parents[4] / "charts" / "iceberg-cdc-operator" / "files"
+
+OPERATOR = "operator-rules"
+LEASE = "operator-lease-rules"
+CATALOG_SECRETS = "catalog-secrets-rules"
+DRIVER = "driver-rules"
+
+Rule = dict[str, Any]
+Right = tuple[str, str, str]
+"""API group, resource (with its subresource) and verb."""
+
+
+def rules(*names: str) -> list[Rule]:
+    """The rules in the files of these names, as a Role has them."""
+    texts = [(FILES / f"{name}.yaml").read_text(encoding="utf-8") for name in names]
+    return [rule for text in texts for rule in yaml.safe_load(text)]
+
+
+def rights(*names: str) -> set[Right]:
+    """The same, one by one."""
+    return {
+        (group, resource, verb)
+        for rule in rules(*names)
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def account(pipelines: Pipelines, name: str, *names: str) -> str:
+    """Makes the ServiceAccount with a Role of exactly the rules in these files: its name."""
+    pipelines.ok("create", "serviceaccount", name)
+    grant(pipelines, name, rules(*names))
+    whom = f"--serviceaccount={pipelines.namespace}:{name}"
+    pipelines.ok("create", "rolebinding", name, f"--role={name}", whom)
+    return name
+
+
+def grant(pipelines: Pipelines, name: str, granted: list[Rule]) -> None:
+    """Makes these the rules of the Role."""
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": name},
+        "rules": granted,
+    }
+    pipelines.ok("apply", "-f", "-", stdin=json.dumps(role))

@@ -1,0 +1,79 @@
+"""The pipelines of one namespace of an API server, as users and the operator write them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from icdc_api import naming
+from icdc_api.loading import load_resource
+from icdc_testing.kube.kubectl import Kubectl, Ran
+
+SAMPLES = Path(__file__).parents[4] / "crds" / "samples"
+
+Resource = dict[str, Any]
+
+
+def sample(name: str) -> Resource:
+    """A sample by the name of its file, as plain values."""
+    return load_resource(SAMPLES / f"{name}.yaml", {})
+
+
+def minimal(name: str = "shop", **spec: Any) -> Resource:
+    """The least pipeline, and these fields of its spec."""
+    resource = sample("minimal")
+    resource["metadata"]["name"] = name
+    resource["spec"].update(spec)
+    return resource
+
+
+def condition(kind: str, status: str, **more: Any) -> Resource:
+    """A condition with all that it must have."""
+    return {
+        "type": kind,
+        "status": status,
+        "reason": "Tested",
+        "lastTransitionTime": "2026-03-01T12:00:00Z",
+        **more,
+    }
+
+
+class Pipelines:
+    """What a test does with pipelines in its namespace."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+        self.kubectl = kubectl
+        self.namespace = namespace
+
+    def run(self, *arguments: str, stdin: str = "") -> Ran:
+        """kubectl in the namespace."""
+        return self.kubectl.run("-n", self.namespace, *arguments, stdin=stdin)
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        """kubectl in the namespace, which must come through: what it printed."""
+        return self.kubectl.ok("-n", self.namespace, *arguments, stdin=stdin)
+
+    def try_to_apply(self, resource: Resource) -> Ran:
+        """Applies on the server's side, and tells how that ended."""
+        return self.run("apply", "--server-side", "-f", "-", stdin=json.dumps(resource))
+
+    def apply(self, resource: Resource) -> Resource:
+        """Applies on the server's side: the object as it is then."""
+        ran = self.try_to_apply(resource)
+        assert ran.code == 0, ran.err
+        return self.get(resource["metadata"]["name"])
+
+    def get(self, name: str = "shop") -> Resource:
+        """The object as it is stored, with who manages which field."""
+        shown = self.ok("get", naming.CRD_NAME, name, "-o", "json", "--show-managed-fields")
+        found: Resource = json.loads(shown)
+        return found
+
+    def patch_status(self, status: Resource, name: str = "shop") -> None:
+        """What the operator does: merges into the status through the subresource."""
+        how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+        self.ok("patch", naming.CRD_NAME, name, *how)
+
+    def names(self, *selection: str) -> list[str]:
+        """The names of the pipelines that a list shows."""
+        listed = json.loads(self.ok("get", naming.CRD_NAME, *selection, "-o", "json"))
+        return sorted(each["metadata"]["name"] for each in listed["items"])

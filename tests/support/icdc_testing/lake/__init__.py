@@ -1,0 +1,1 @@
+"""Real Iceberg tables: by Spark, by Java writers, and of metadata alone."""

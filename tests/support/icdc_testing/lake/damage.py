@@ -1,0 +1,109 @@
+"""Damage to the files of a table: what is found, how it is damaged, and how it is put back."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from icdc_testing.tables.scenarios import Stage
+
+Find = Callable[[Stage], str]
+How = Callable[[bytes], bytes | None]
+
+
+NEEDLE = b"needle"
+"""Stands in a row of every file that `other_byte` damages."""
+
+
+def local(location: str) -> Path:
+    """The file behind a location of the test's catalog."""
+    return Path(unquote(urlsplit(location).path))
+
+
+def found_by(query: str) -> Find:
+    """The only location that a query finds; `{last}` stands for the newest snapshot."""
+
+    def find(stage: Stage) -> str:
+        snapshots = stage.snapshots()
+        text = query.replace("{last}", str(snapshots[-1])).replace("{first}", str(snapshots[0]))
+        ((location,),) = stage.sql(text)
+        return str(location)
+
+    return find
+
+
+ADDED = found_by(
+    "select data_file.file_path from {t}.entries where status = 1 and snapshot_id = {last}"
+)
+REMOVED = found_by(
+    "select data_file.file_path from {t}.entries where status = 2 and snapshot_id = {last}"
+)
+DELETES = found_by("select file_path from {t}.delete_files")
+MANIFEST = found_by(
+    "select path from {t}.manifests where added_snapshot_id = {last} and added_data_files_count > 0"
+)
+DELETE_MANIFEST = found_by("select path from {t}.manifests where content = 1")
+OLD_MANIFEST = found_by("select path from {t}.all_manifests where reference_snapshot_id = {first}")
+LIST = found_by("select manifest_list from {t}.snapshots where snapshot_id = {last}")
+OLD_LIST = found_by("select manifest_list from {t}.snapshots where snapshot_id = {first}")
+METADATA = found_by(
+    "select file from {t}.metadata_log_entries order by timestamp desc, file desc limit 1"
+)
+
+
+def version_hint(stage: Stage) -> str:
+    """The file in which a Hadoop catalog keeps the number of the newest metadata."""
+    return str(local(METADATA(stage)).parent / "version-hint.text")
+
+
+def lost(_: bytes) -> None:
+    """Nothing is left."""
+
+
+def cut(content: bytes) -> bytes:
+    """What a writer leaves that died half-way."""
+    return content[: len(content) // 2]
+
+
+def garbage(content: bytes) -> bytes:
+    """Something else of the same length."""
+    return b"\x07garbage"[:8] * (len(content) // 8) + b"\x07" * (len(content) % 8)
+
+
+def newer(content: bytes) -> bytes:
+    """Metadata of a format version that nobody has written yet."""
+    return re.sub(rb'("format-version"\s*:\s*)\d', rb"\g<1>9", content)
+
+
+def other_byte(content: bytes) -> bytes:
+    """Another value in the first page of a Parquet file that is not compressed."""
+    at = content.index(NEEDLE) + 1
+    return content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :]
+
+
+class Damage:
+    """One file of a table that is damaged, and later put back."""
+
+    def __init__(self, find: Find, how: How) -> None:
+        self._find, self._how = find, how
+        self._saved: tuple[Path, bytes] | None = None
+
+    def do(self, stage: Stage) -> None:
+        """Damages the file, which is `{file}` in the story's messages from here on."""
+        location = self._find(stage)
+        path = local(location)
+        content = path.read_bytes()
+        self._saved = path, content
+        path.unlink()
+        made = self._how(content)
+        if made is not None:
+            path.write_bytes(made)
+        sizes = {"whole": str(len(content)), "left": str(len(made or b""))}
+        number = "".join(filter(str.isdigit, path.stem))
+        stage.names = {"file": location, **sizes, "folder": str(path.parent), "number": number}
+
+    def undo(self, _: Stage) -> None:
+        """Puts the file back as it was."""
+        assert self._saved is not None, "nothing was damaged"
+        path, content = self._saved
+        path.write_bytes(content)

@@ -1,0 +1,144 @@
+"""One request on its way through the fault proxy: the chosen fault, played in order."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from icdc_testing.network.faults import (
+    Action,
+    Delay,
+    EndAfterApply,
+    HalfAnswer,
+    Hang,
+    Hold,
+    ItemErrors,
+    Reset,
+    Rewrite,
+    Status,
+)
+from icdc_testing.network.http_messages import Request, Response
+from icdc_testing.network.recorded_writes import Write, bulk_items, is_bulk
+
+Send = Callable[[Request], Awaitable[Response]]
+"""Forwards a request to the node."""
+
+
+class ConnectionEndError(Exception):
+    """The client's connection is to be closed now, in order or by RST."""
+
+    def __init__(self, *, reset: bool) -> None:
+        super().__init__()
+        self.reset = reset
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Bytes for the client; after the `last` one the connection is closed in order."""
+
+    data: bytes
+    last: bool
+
+
+class Exchange:
+    """One request on its way: what was done with it so far."""
+
+    def __init__(self, request: Request, send: Send) -> None:
+        self._send = send
+        self.request = request
+        self.forwarded = False
+        self.fault = ""
+        self.status = 0
+
+    async def play(self, action: Action | None) -> Reply:
+        """Everything that happens to the request, in order; ConnectionEndError: no answer."""
+        self.fault = type(action).__name__ if action else ""
+        await self._before(action)
+        if isinstance(action, Status):
+            return self._reply(_status_answer(action))
+        if isinstance(action, ItemErrors):
+            return self._reply(await self._with_item_errors(action))
+        answer = await self._forward(self.request)
+        await self._after(action)
+        if isinstance(action, Rewrite):
+            changed = action.change(json.loads(answer.body))
+            return self._reply(Response.of_json(action.status or answer.status, changed))
+        if isinstance(action, HalfAnswer):
+            whole = answer.encode()
+            return Reply(whole[: len(whole) - max(1, len(answer.body) // 2)], last=True)
+        return self._reply(answer)
+
+    async def _before(self, action: Action | None) -> None:
+        match action:
+            case Reset(after=False):
+                raise ConnectionEndError(reset=True)
+            case Delay(after=False):
+                await asyncio.sleep(action.seconds)
+            case Hang(after=False):
+                await asyncio.Event().wait()
+            case Hold(after=False):
+                await self._held(action)
+
+    async def _after(self, action: Action | None) -> None:
+        match action:
+            case Reset(after=True):
+                raise ConnectionEndError(reset=True)
+            case EndAfterApply():
+                raise ConnectionEndError(reset=False)
+            case Delay(after=True):
+                await asyncio.sleep(action.seconds)
+            case Hang(after=True):
+                await asyncio.Event().wait()
+            case Hold(after=True):
+                await self._held(action)
+
+    async def _held(self, hold: Hold) -> None:
+        if not await hold.decision():
+            raise ConnectionEndError(reset=True)
+
+    async def _forward(self, request: Request) -> Response:
+        self.forwarded = True
+        return await self._send(request)
+
+    def _reply(self, answer: Response) -> Reply:
+        self.status = answer.status
+        return Reply(answer.encode(head_only=self.request.method == "HEAD"), last=False)
+
+    async def _with_item_errors(self, action: ItemErrors) -> Response:
+        """Real answers for the operations let through, the error for the chosen ones."""
+        assert is_bulk(self.request), "ItemErrors is for bulk requests"
+        items = bulk_items(self.request)
+        passed = [item for item in items if not action.pick(item.write)]
+        answers: Iterator[object] = iter(())
+        if passed:
+            body = b"".join(item.lines for item in passed)
+            # filter_path would drop the answers that have to be merged.
+            plain = Request("POST", self.request.path, self.request.headers, b"")
+            answer = await self._forward(plain.with_text(body))
+            if answer.status != 200:
+                return answer
+            answers = iter(json.loads(answer.body)["items"])
+        merged = [
+            {item.write.op: _item_error(item.write, action)}
+            if action.pick(item.write)
+            else next(answers)
+            for item in items
+        ]
+        return Response.of_json(200, {"took": 1, "errors": True, "items": merged})
+
+
+def _item_error(write: Write, action: ItemErrors) -> dict[str, object]:
+    error = {"type": action.kind, "reason": "injected"}
+    return {"_index": write.index, "_id": write.id, "status": action.status, "error": error}
+
+
+def _status_answer(action: Status) -> Response:
+    headers: tuple[tuple[str, str], ...] = ()
+    if action.retry_after is not None:
+        headers = (("Retry-After", str(action.retry_after)),)
+    if action.code == 401:
+        headers = (*headers, ("WWW-Authenticate", 'Basic realm="OpenSearch"'))
+    if action.body is not None:
+        return Response(action.code, headers, action.body)
+    error = {"root_cause": [], "type": action.kind, "reason": "injected"}
+    return Response.of_json(action.code, {"error": error, "status": action.code}, headers)

@@ -1,0 +1,161 @@
+"""A Spark of its own that loses executors, workers, memory or disk, and what is made of it.
+
+A program: each name among its arguments is one loss, each line that it prints one error. It
+needs a process of its own, because some of the losses would end the tests' Spark as well.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from icdc_cli.embedded.jdk import find_spark_jdk
+from icdc_cli.embedded.lake import QUICK_START
+from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
+from icdc_testing import SOURCES
+from icdc_testing.runs.spark_conf import UNCOMPILED
+
+SECONDS = 240
+TINY = "8m"
+"""Room for a JVM's few files, and not for what is shuffled below."""
+
+
+class Told(NamedTuple):
+    """One error as the border translates it."""
+
+    name: str
+    kind: str
+    retryable: bool
+    message: str
+
+
+def losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False) -> list[Told]:
+    """What became of each loss; on `tiny_disk` Spark's scratch space is a few megabytes large.
+
+    The disk is a mount that only the program sees, and that ends with it.
+    """
+    program: list[str] = [sys.executable, __file__, str(folder), *names]
+    if tiny_disk:
+        mount = f'mount -t tmpfs -o size={TINY} none "$0" && exec "$@"'
+        folder.mkdir(parents=True, exist_ok=True)
+        alone = ("unshare", "--mount", "--map-root-user", "sh", "-c", mount, str(folder))
+        program = [*alone, *program]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_spark_jdk().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": SOURCES,
+        "ICDC_TINY_DISK": "1" if tiny_disk else "",
+    }
+    done = subprocess.run(
+        program, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [Told(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
+
+
+def _heap(spark: SparkSession) -> DataFrame:
+    return spark.sql("select size(sequence(id, id + 200000000)) from range(1, 2)")
+
+
+def _in_python(act: Callable[[], object]) -> Callable[[SparkSession], DataFrame]:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        act()
+        yield from batches
+
+    return lambda spark: spark.range(1).mapInArrow(task, "id long")
+
+
+def _kill_worker() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill_executor() -> None:
+    # The worker's parent forks workers, and is the child of the executor.
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="ascii")
+    os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+
+
+def _fill_memory() -> None:
+    bytearray(1 << 60)
+
+
+def _fill_disk() -> None:
+    # Where Spark tells its Python workers to keep what does not fit into memory.
+    with tempfile.TemporaryFile(dir=os.environ["SPARK_LOCAL_DIRS"].split(",")[0]) as file:
+        file.write(bytes(16 << 20))
+
+
+def _spill(spark: SparkSession) -> DataFrame:
+    # Random text, which does not shrink when it is compressed.
+    return spark.sql("select /*+ repartition(2) */ sha2(uuid(), 512) t from range(400000)")
+
+
+LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
+    "heap": _heap,
+    "worker": _in_python(_kill_worker),
+    "executor": _in_python(_kill_executor),
+    "python memory": _in_python(_fill_memory),
+    "python disk": _in_python(_fill_disk),
+    "spill": _spill,
+}
+
+
+def main(folder: str, names: Sequence[str]) -> None:
+    """Suffers each loss."""
+    tiny = bool(os.environ["ICDC_TINY_DISK"])
+    # Executors of their own, so that they can be lost and the driver stays.
+    master = "local[1]" if tiny else "local-cluster[1,1,1024]"
+    conf = {
+        **UNCOMPILED,
+        "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": folder,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        # The last of several attempts may meet an executor that the first has already ended.
+        "spark.task.maxFailures": "1",
+    }
+    builder: Any = SparkSession.builder.master(master).appName("losses")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    for name in names:
+        try:
+            LOSSES[name](spark).collect()
+        except FOREIGN_ERRORS as error:
+            found = translated("shop.orders", error)
+            told = Told(name, type(found).__name__, found.retryable, found.message)
+            sys.stdout.write(json.dumps(told) + "\n")
+        _await_executor(spark)
+    spark.stop()
+
+
+def _await_executor(spark: SparkSession) -> None:
+    # The executor that the loss has ended may still be offered tasks, and refuses them.
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            spark.range(1).collect()
+        except FOREIGN_ERRORS:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

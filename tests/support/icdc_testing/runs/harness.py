@@ -1,0 +1,112 @@
+"""Drives the real application inside the test's own Spark, one run at a time.
+
+No process is started, so a run costs a second instead of ten; what needs processes (kills, the
+command line) is tested with processes elsewhere.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icdc_api.job import RunMode, RunReport, RunRequest
+from icdc_api.spec import Pipeline
+from icdc_api.status import PipelineStatus, TableStatus
+from icdc_operator.core import resyncs
+from icdc_spark.process.application import Application
+from icdc_testing.lake.lake import CATALOG
+
+_EPOCHS = itertools.count(1)
+
+Resource = dict[str, Any]
+
+
+def catalog_properties(spark: SparkSession) -> dict[str, str]:
+    """The properties of the test session's catalog, as a pipeline would give them."""
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "type": spark.conf.get(f"{prefix}.type") or "",
+        "warehouse": spark.conf.get(f"{prefix}.warehouse") or "",
+    }
+
+
+class Harness:
+    """One pipeline over tables of the test's catalog and indices of the test's node."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        url: str,
+        folder: Path,
+        tables: Sequence[Mapping[str, Any]],
+        *,
+        name: str = "test",
+        **spec: Any,
+    ) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.resource: Resource = {
+            "apiVersion": "icebergcdc.dev/v1alpha1",
+            "kind": "IcebergCDCPipeline",
+            "metadata": {"name": name},
+            "spec": {
+                "catalog": {"name": CATALOG, "properties": catalog_properties(spark)},
+                "tables": [dict(table) for table in tables],
+                "sink": {
+                    "opensearch": {
+                        "hosts": [url],
+                        "indexSettings": {"number_of_replicas": 0},
+                    }
+                },
+                **spec,
+            },
+        }
+
+    def request(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunRequest:
+        """The request of the next run, with a higher epoch than any before."""
+        epoch = next(_EPOCHS)
+        spec = Pipeline.model_validate(self.resource).spec
+        fields = {
+            "run_id": f"run-{epoch}",
+            "mode": mode,
+            "pipeline": self.resource,
+            "reexport": resyncs.reexport(PipelineStatus(), spec),
+            "owner": f"default/{self.resource['metadata']['name']}",
+            "epoch": epoch,
+            "poll_seconds": 1,
+            "report_path": str(self.folder / f"report-{epoch}.json"),
+        }
+        return RunRequest.model_validate({**fields, **changes})
+
+    def run(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunReport:
+        """Runs to the end and returns the last report."""
+        request = self.request(mode, **changes)
+        Application(request, self.spark).run()
+        report = RunReport.read(Path(request.report_path))
+        assert report.finished
+        return report
+
+    def sync(self) -> TableStatus:
+        """Runs and returns the only table, which must have come through."""
+        report = self.run()
+        assert report.outcome is None, report.outcome
+        (table,) = report.tables
+        assert table.reason is None, f"{table.reason}: {table.message}"
+        return table
+
+    def stalled(self) -> TableStatus:
+        """Runs and returns the only table, which must have stalled."""
+        (table,) = self.run().tables
+        assert table.reason is not None, f"the table came through: {table}"
+        return table
+
+    def inspect(self, mode: RunMode) -> dict[str, Any]:
+        """The only table's entry in the answer of plan, verify or repair."""
+        report = self.run(mode)
+        assert report.outcome is None, report.outcome
+        assert report.result is not None
+        (entry,) = report.result["tables"]
+        found: dict[str, Any] = entry
+        return found

@@ -1,0 +1,230 @@
+"""Runs of the application as real child processes, which a test may kill.
+
+Started by the very adapter that `icdc run` uses, so that what is killed is what ships. Knows
+which process of a run is which; what a run does, and when to kill it, is the test's business.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from icdc_api.job import RunReport, RunRequest
+from icdc_api.spark import Spark
+from icdc_cli.embedded.lake import QUICK_START
+from icdc_cli.local import processes
+from icdc_cli.local.application import installed
+from icdc_cli.local.runs import LocalRuns
+from icdc_operator.core.observed import RunSeen
+from icdc_testing import SOURCES
+from icdc_testing.runs.spark_conf import UNCOMPILED
+from icdc_testing.waiting.processes import command, kill, name_of
+from icdc_testing.waiting.wait import until
+
+END_SECONDS = 120.0
+"""How long a run may take to its end on a busy machine."""
+ORPHAN_SECONDS = 30.0
+"""How long what is left of a killed run may take to notice."""
+
+SMALL = Spark.model_validate(
+    {
+        "driver": {"memory": "1g"},
+        "executor": {"instances": 1, "cores": 2},
+        "conf": {
+            **UNCOMPILED,
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.sql.shuffle.partitions": "2",
+        },
+    }
+)
+"""A JVM that starts quickly is worth more here than one that peaks high."""
+
+
+class Victim(StrEnum):
+    """What of a run is killed."""
+
+    EVERYTHING = "everything"
+    DRIVER_PYTHON = "driver Python"
+    DRIVER_JVM = "driver JVM"
+
+
+class Parent:
+    """A process of its own that starts a run, and may die before it."""
+
+    def __init__(self, folder: Path, request: Path) -> None:
+        program = [sys.executable, __file__, str(folder), str(request)]
+        self._process = subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": SOURCES},
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == _STARTED
+
+    def die(self) -> None:
+        """By SIGKILL: it can tell nobody."""
+        self._process.kill()
+        self._process.communicate()
+
+
+class ChildRun:
+    """One run in processes of its own."""
+
+    def __init__(self, runs: LocalRuns, request: RunRequest, folder: Path) -> None:
+        self.request = request
+        self._runs = runs
+        self._folder = folder / request.run_id
+        self._driver: int | None = None
+
+    @property
+    def marker(self) -> str:
+        """What all processes of the run carry in their environment."""
+        return str(json.loads((self._folder / "process.json").read_text())["marker"])
+
+    @property
+    def log(self) -> str:
+        """What the run has printed."""
+        return self._runs.log_path(self.request.run_id).read_text(errors="replace")
+
+    def pids(self) -> list[int]:
+        """Every live process of the run."""
+        return processes.members(self.marker)
+
+    def driver_python(self) -> int:
+        """The process that was started; the JVM and the workers come from it."""
+        request = str(self._folder / "request.json")
+        (pid,) = [each for each in self.pids() if request in command(each)]
+        return pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the driver lives."""
+        if self._driver is None:
+            self._driver = self.driver_python()
+        return bool(command(self._driver)[0])
+
+    def driver_jvm(self) -> int:
+        """The JVM of the driver, in which the tasks run as well."""
+        (pid,) = [each for each in self.pids() if name_of(each) == "java"]
+        return pid
+
+    def kill(self, victim: Victim) -> None:
+        """SIGKILL; returns at once."""
+        if victim is Victim.EVERYTHING:
+            processes.kill(self.marker)
+        elif victim is Victim.DRIVER_PYTHON:
+            kill(self.driver_python())
+        else:
+            kill(self.driver_jvm())
+
+    def terminate(self) -> None:
+        """SIGTERM to the driver, as an orderly stop sends it."""
+        os.kill(self.driver_python(), signal.SIGTERM)
+
+    def wait_dead(self, seconds: float = ORPHAN_SECONDS) -> None:
+        """Returns when no process of the run is left, without ending any."""
+        marker = self.marker
+        try:
+            until(lambda: not processes.members(marker), "every process has ended", seconds=seconds)
+        except AssertionError as error:
+            left = [" ".join(command(pid))[-200:] for pid in processes.members(marker)]
+            raise AssertionError(f"still alive: {left}\n{self.log[-4000:]}") from error
+
+    def report(self) -> RunReport | None:
+        """What the run last said of itself; None before its first report."""
+        try:
+            return RunReport.read(Path(self.request.report_path))
+        except FileNotFoundError:
+            return None
+
+    def end(self, seconds: float = END_SECONDS) -> RunReport:
+        """Waits for the end of the run and returns its last report."""
+        self.wait_dead(seconds)
+        last = self.report()
+        assert last is not None, f"the run left no report:\n{self.log[-4000:]}"
+        assert last.finished, f"the run did not say how it ended:\n{self.log[-4000:]}"
+        return last
+
+    def seen_ended(self) -> RunSeen:
+        """The run as the reconcile core sees it once it knows that the run has ended.
+
+        A killed process loses its memory, by which `wait_dead` knows it, a moment before its
+        parent is told.
+        """
+        until(lambda: not self._seen().live, "the end is seen", seconds=ORPHAN_SECONDS)
+        return self._seen()
+
+    def _seen(self) -> RunSeen:
+        return next(each for each in self._runs.observe() if each.name == self.request.run_id)
+
+
+class ChildRuns:
+    """A context manager that starts runs, and leaves no process behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "runs"
+        self._folder.mkdir(parents=True)
+        self._runs = LocalRuns(self._folder, installed())
+        self._parents: list[Parent] = []
+        self._started: list[ChildRun] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for parent in self._parents:
+            parent.die()
+        for run in self._started:
+            processes.kill(run.marker)
+        self._runs.close()
+        for run in self._started:
+            run.wait_dead()
+
+    def start(self, request: RunRequest) -> ChildRun:
+        """Starts a run that ends with this test."""
+        run = self._prepared(request)
+        self._runs.create(run.request.run_id, run.request, SMALL)
+        return run
+
+    def start_by_parent(self, request: RunRequest) -> tuple[ChildRun, Parent]:
+        """Starts a run from another process, and returns both."""
+        run = self._prepared(request)
+        path = self._folder.with_name(f"{request.run_id}.json")
+        run.request.write(path)
+        self._parents.append(Parent(self._folder, path))
+        return run, self._parents[-1]
+
+    def _prepared(self, request: RunRequest) -> ChildRun:
+        report = self._runs.report_path(request.run_id)
+        fields = {"end_with_stdin": True, "report_path": str(report)}
+        run = ChildRun(self._runs, request.model_copy(update=fields), self._folder)
+        self._started.append(run)
+        return run
+
+
+_STARTED = "started\n"
+
+
+def main(folder: str, request: str) -> None:
+    """The program of `Parent`: starts the run and waits to be killed."""
+    asked = RunRequest.read(Path(request))
+    LocalRuns(Path(folder), installed()).create(asked.run_id, asked, SMALL)
+    sys.stdout.write(_STARTED)
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Scenarios of tables: what happens to them and what must be in the index."""

@@ -1,0 +1,73 @@
+"""What happens to tables and indices in stories: acts of users, maintenance, somebody else."""
+
+from collections.abc import Callable
+
+from icdc_testing.tables.scenarios import Stage, put, rows
+
+FILL = "insert into {t} " + rows("(1,'a',1), (2,'b',2), (3,'c',3)")
+"""Three rows in one file, for the columns that stories have by default."""
+FILLED = [put(str(n), id=n, name="abc"[n - 1], age=n) for n in (1, 2, 3)]
+FOUR = put("4", id=4, name="d", age=4)
+INSERT_FOUR = "insert into {t} values (4,'d',4)"
+COMPACT = (
+    "call {c}.system.rewrite_data_files(table => '{n}', options => map('rewrite-all','true', "
+    "'remove-dangling-deletes','true'))"
+)
+EXPIRE = (
+    "call {c}.system.expire_snapshots(table => '{n}', "
+    "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1)"
+)
+
+
+def to_snapshot(number: int) -> Callable[[Stage], None]:
+    """Sets `main` to the snapshot of this number, counted from 0."""
+
+    def act(stage: Stage) -> None:
+        wanted = stage.snapshots()[number]
+        stage.sql(f"call {{c}}.system.set_current_snapshot('{{n}}', {wanted})")
+
+    return act
+
+
+def note_snapshot(stage: Stage) -> None:
+    """Remembers the newest snapshot: `{noted}` in messages."""
+    stage.noted = stage.snapshots()[-1]
+
+
+def without_tags(stage: Stage) -> None:
+    """Somebody removes the tags that keep snapshots."""
+    for row in stage.sql("select name from {t}.refs where type = 'TAG'"):
+        stage.sql(f"alter table {{t}} drop tag `{row[0]}`")
+
+
+def recreated(stage: Stage) -> None:
+    """The table is dropped, and another one of its name is made."""
+    stage.sql("drop table {t}")
+    stage.create()
+
+
+def index_deleted(stage: Stage) -> None:
+    """Somebody deletes the index behind the alias."""
+    for index in stage.indices():
+        stage.call("DELETE", index)
+
+
+def points_to(number: int, *, kept: tuple[int, ...] = ()) -> Callable[[Stage], None]:
+    """Checks that the alias points to one physical index; `kept` are the older ones left."""
+
+    def check(stage: Stage) -> None:
+        alias = stage.story.alias
+        assert stage.indices() == [f"{alias}-{number:06d}"]
+        found = stage.call("GET", f"{alias}-*/_alias")
+        assert sorted(found) == [f"{alias}-{each:06d}" for each in (*kept, number)]
+
+    return check
+
+
+def has_field(name: str, kind: str) -> Callable[[Stage], None]:
+    """Checks that the mapping has a field of this type."""
+
+    def check(stage: Stage) -> None:
+        assert stage.mapping()[name]["type"] == kind
+
+    return check

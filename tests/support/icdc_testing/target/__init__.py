@@ -1,0 +1,1 @@
+"""Real OpenSearch nodes, the independent oracle, and state documents."""

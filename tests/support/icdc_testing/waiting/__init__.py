@@ -1,0 +1,1 @@
+"""Waits for states, processes that must end, and the seed of random choices."""

@@ -1,0 +1,24 @@
+"""How much processor time a process and all that it started have used."""
+
+import os
+from pathlib import Path
+
+from icdc_testing.waiting.children import children
+
+
+def cpu_seconds(pid: int | None = None) -> float:
+    """Of the process (this one for None), its children, and theirs; children that ended count."""
+    wanted = pid or os.getpid()
+    ticks = 0
+    for each in tree(wanted):
+        try:
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that live below it."""
+    return [pid, *(below for child in children(pid) for below in tree(child))]
