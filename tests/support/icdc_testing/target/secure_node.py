@@ -1,7 +1,7 @@
 """A real OpenSearch node with its security plugin, on loopback: TLS, users, roles.
 
 2.19.1 is the newest whose plugin Maven serves; its core, modules and log4j are of that release.
-`PYTHONPATH=tests/support python -m icdc_testing.target.secure_node` writes the lock of its jars anew.
+Run as a program (`python -m icdc_testing.target.secure_node`) it writes the lock of its jars anew.
 """
 
 import hashlib
