@@ -1,7 +1,7 @@
 # Two images of one source: `operator` watches pipelines, `spark` is what drivers and executors run.
 # Layers go from what changes seldom to what changes often: Debian, Java, Python packages, jars, ours.
 # Every package and jar is fixed by a lock with checksums; every layer repeats when its files carry
-# one date (tools/images.py sees to that). Compiled Python must then not go by dates: unchecked-hash.
+# one date (tools/images/images.py sees to that). Compiled Python must then not go by dates: unchecked-hash.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 FROM ${BASE_IMAGE} AS python
@@ -32,24 +32,24 @@ ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     PIP_NO_DEPS=1 \
     PIP_NO_WARN_SCRIPT_LOCATION=1 \
     PIP_ROOT_USER_ACTION=ignore
-COPY requirements.build.lock /build/
+COPY tools/locks/build.lock /build/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     python3 -m venv --without-pip /build/venv \
  && python3 -m venv --without-pip /opt/venv \
- && pip --python /build/venv/bin/python install --require-hashes -r /build/requirements.build.lock
+ && pip --python /build/venv/bin/python install --require-hashes -r /build/build.lock
 
 FROM builder AS operator-packages
-COPY requirements.operator.lock /build/
+COPY tools/locks/operator.lock /build/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
-      --report /build/report.json -r /build/requirements.operator.lock \
+      --report /build/report.json -r /build/operator.lock \
  && cd /opt/venv/lib/python3.*/site-packages \
  && rm -rf pyarrow/include pyarrow/tests \
  && find . -name "*.opt-*.pyc" -delete \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
 
 FROM builder AS spark-packages
-COPY requirements.spark.lock /build/
+COPY tools/locks/spark.lock /build/
 # pyspark is published as source alone: it is built with what the build lock has. The Spark that it
 # brings goes to its usual place, without what a driver and an executor have no use for; botocore
 # signs requests, and needs no service of AWS for that but those that give credentials. pip notes the
@@ -58,7 +58,7 @@ COPY requirements.spark.lock /build/
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     export SOURCE_DATE_EPOCH=315532800 \
  && pip --python /build/venv/bin/python wheel --no-build-isolation --require-hashes \
-      --wheel-dir /build/wheels -r /build/requirements.spark.lock \
+      --wheel-dir /build/wheels -r /build/spark.lock \
  && pip --python /opt/venv/bin/python install --no-compile --no-index --report /build/report.json \
       /build/wheels/*.whl \
  && rm -rf /build/wheels \
@@ -88,7 +88,7 @@ RUN cd /build/source && touch README.md \
 # --- Java, jars, Spark.
 
 FROM python AS java
-RUN --mount=type=bind,source=tools/undated_keystore.py,target=/build/undated_keystore.py \
+RUN --mount=type=bind,source=tools/images/undated_keystore.py,target=/build/undated_keystore.py \
     apt-get update --quiet \
  && mkdir -p /usr/share/man/man1 \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
@@ -116,7 +116,7 @@ FROM java AS spark-home
 COPY --from=spark-packages /opt/spark /opt/spark
 COPY --from=jars /jars /opt/spark/jars
 # In a layer of its own: the archive below fits only jars with the dates that they have in the image.
-RUN --mount=type=bind,source=tools/spark_class_data.py,target=/build/spark_class_data.py \
+RUN --mount=type=bind,source=tools/images/spark_class_data.py,target=/build/spark_class_data.py \
     python3 /build/spark_class_data.py jar /opt/spark
 
 # --- Bills of materials, in stages of their own: they change with each version.
@@ -125,24 +125,24 @@ FROM python AS operator-sbom
 ARG VERSION=unknown
 ARG REVISION=unknown
 ARG CREATED=1980-01-01T00:00:00Z
-COPY tools/image_sbom.py tools/sbom_formats.py requirements.operator.lock /build/
+COPY tools/images/image_sbom.py tools/images/sbom_formats.py tools/locks/operator.lock /build/
 RUN --mount=type=bind,from=operator-packages,source=/build/report.json,target=/report.json \
     python3 /build/image_sbom.py operator "${VERSION}" "${REVISION}" "${CREATED}" --into /sbom \
-      --lock /build/requirements.operator.lock --report /report.json
+      --lock /build/operator.lock --report /report.json
 
 FROM spark-home AS spark-sbom
 ARG VERSION=unknown
 ARG REVISION=unknown
 ARG CREATED=1980-01-01T00:00:00Z
-COPY tools/image_sbom.py tools/sbom_formats.py requirements.spark.lock \
+COPY tools/images/image_sbom.py tools/images/sbom_formats.py tools/locks/spark.lock \
      operator/icdc_cli/embedded/jars.lock /build/
 RUN --mount=type=bind,from=spark-packages,source=/build/report.json,target=/report.json \
     python3 /build/image_sbom.py spark "${VERSION}" "${REVISION}" "${CREATED}" --into /sbom \
-      --lock /build/requirements.spark.lock --report /report.json \
+      --lock /build/spark.lock --report /report.json \
       --jars-lock /build/jars.lock --jars /opt/spark/jars
 
 FROM spark-home AS class-data
-COPY tools/spark_class_data.py tools/spark_classes.gz /build/
+COPY tools/images/spark_class_data.py tools/images/spark_classes.gz /build/
 RUN python3 /build/spark_class_data.py dump /build/spark_classes.gz /opt/spark
 
 # --- The images.

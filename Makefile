@@ -24,7 +24,7 @@ CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.de
 ARCHIVES := .icdc/images
 # BuildKit, which `docker build` is, treats a Dockerfile differently from buildah.
 BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.binaries --path buildkitd buildctl):$$PATH" \
-  $(BIN)/python tools/images.py
+  $(BIN)/python tools/images/images.py
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
@@ -42,10 +42,10 @@ setup: $(STAMP) ## make .venv with icdc and fetch what Spark needs (later starts
 	@$(BIN)/python -m icdc_cli.embedded.jars fetch $(JAR_SETS)
 	@$(BIN)/python -m icdc_cli.embedded.class_data
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): tools/locks/all.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/locks/all.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -53,7 +53,7 @@ demo: setup ## run the main job: three tables, changes, a crash, and the proof o
 	@$(BIN)/icdc demo $(ARGS)
 
 cluster-demo: setup ## the same on a cluster of one node, made for it (root); ARGS=--keep leaves it
-	@[ -n "$$ICDC_TEST_CLUSTER$$ICDC_TEST_KUBECONFIG" ] || $(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@[ -n "$$ICDC_TEST_CLUSTER$$ICDC_TEST_KUBECONFIG" ] || $(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
 	@PYTHONPATH=tests/support $(BIN)/python -m real_cluster.demo --images $(ARCHIVES) $(ARGS)
 
 ##@ Check and test
@@ -70,19 +70,19 @@ layers:
 	$(BIN)/lint-imports
 
 sizes:
-	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/checks/check_sizes.py
 
 crds-check:
 	$(BIN)/python -m icdc_api.crd --check
 
 charts-check:
 	$(BIN)/python -m icdc_api.crd --check $(CHART_CRD)
-	$(BIN)/python tools/chart_schema.py --check
-	$(BIN)/python tools/chart_readme.py --check
+	$(BIN)/python tools/generated/chart_schema.py --check
+	$(BIN)/python tools/generated/chart_readme.py --check
 
 docs-check:
-	$(BIN)/python tools/check_links.py
-	$(BIN)/python tools/spark_properties.py --check
+	$(BIN)/python tools/checks/check_links.py
+	$(BIN)/python tools/generated/spark_properties.py --check
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -103,14 +103,14 @@ test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 	$(PYTEST) $(PARALLEL) tests/spark
 
 test-cluster: setup ## a cluster of one node, made for it; as root, the first time half an hour
-	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
-	@$(BIN)/python tools/images.py check
+	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images/images.py check
 	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
 	@$(BUILDKIT) check --builder buildkit
 	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(PARALLEL) tests/cluster
 
 cluster-up: setup ## bring up such a cluster that stays, and print what to export
-	@$(BIN)/python tools/images.py build --archive $(ARCHIVES)
+	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
 	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
 	@$(CLUSTER) up --images $(ARCHIVES)
 
@@ -147,30 +147,30 @@ bench-encryption: setup ## a shuffle between executors, with encryption and with
 
 ##@ Images
 images: setup ## build both images as OCI archives; ARGS='--builder buildkit --tag T --archive FOLDER'
-	@$(BIN)/python tools/images.py build $(ARGS)
+	@$(BIN)/python tools/images/images.py build $(ARGS)
 
 images-check: setup ## look into the images: user, rights, versions, what must not be there
-	@$(BIN)/python tools/images.py check $(ARGS)
+	@$(BIN)/python tools/images/images.py check $(ARGS)
 
 ##@ Maintain
 crds: setup ## regenerate the CRD from the models, and what charts and docs have of it
 	$(BIN)/python -m icdc_api.crd --write
-	$(BIN)/python tools/spark_properties.py --write
+	$(BIN)/python tools/generated/spark_properties.py --write
 	@$(MAKE) --no-print-directory charts
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
-	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/pod_template_types.py --write
+	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write
 
 charts: setup ## regenerate what the charts have from the models, and their tables of values
 	$(BIN)/python -m icdc_api.crd --write $(CHART_CRD)
-	$(BIN)/python tools/chart_schema.py --write
-	$(BIN)/python tools/chart_readme.py --write
+	$(BIN)/python tools/generated/chart_schema.py --write
+	$(BIN)/python tools/generated/chart_readme.py --write
 
 lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python part)
-	$(COMPILE) pyproject.toml --extra operator --extra spark --group dev --upgrade -o requirements.lock
-	$(COMPILE) pyproject.toml --extra operator -c requirements.lock -o requirements.operator.lock
-	$(COMPILE) pyproject.toml --extra spark -c requirements.lock -o requirements.spark.lock
-	$(COMPILE) --group build -c requirements.lock -o requirements.build.lock
+	$(COMPILE) pyproject.toml --extra operator --extra spark --group dev --upgrade -o tools/locks/all.lock
+	$(COMPILE) pyproject.toml --extra operator -c tools/locks/all.lock -o tools/locks/operator.lock
+	$(COMPILE) pyproject.toml --extra spark -c tools/locks/all.lock -o tools/locks/spark.lock
+	$(COMPILE) --group build -c tools/locks/all.lock -o tools/locks/build.lock
 	$(BIN)/python -m icdc_cli.embedded.jars lock
 
 clean: ## remove what setup and tests made in the checkout

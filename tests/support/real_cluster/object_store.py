@@ -43,7 +43,7 @@ def start(starter: Starter) -> Program:
     config = write_private(folder / "s3.json", json.dumps({"identities": [identity]}))
     weed = Path(sys.executable).with_name("weed")
     if not weed.exists():
-        raise Submission(f"{weed} is missing: install what requirements.lock lists.")
+        raise Submission(f"{weed} is missing: install what tools/locks/all.lock lists.")
     return starter.start(
         weed,
         [

@@ -1,4 +1,4 @@
-"""The Debian packages of a node. Asks tools/host_packages.py, which CI and image builds ask too."""
+"""The Debian packages of a node. Asks `host_packages`, which CI and image builds ask too."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from icdc_api.errors import Submission
 
-_INSTALLER = Path(__file__).parents[3] / "tools" / "host_packages.py"
+_INSTALLER = Path(__file__).parents[3] / "tools" / "images" / "host_packages.py"
 _NEEDED = ("containerd", "containernetworking-plugins", "iproute2", "iptables", "mount", "runc")
 
 

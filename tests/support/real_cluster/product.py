@@ -6,7 +6,7 @@ Knows those values of the operator's chart, and no pipeline.
 from typing import Any
 
 _SECOND = "-buildkit"
-"""How the tags of images end that the second builder made (tools/images.py)."""
+"""How the tags of images end that the second builder made (tools/images/images.py)."""
 
 
 def by_builder(loaded: list[str]) -> dict[str, list[str]]:

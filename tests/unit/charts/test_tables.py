@@ -11,7 +11,7 @@ from icdc_testing.charts.files import BOTH, CHARTS
 
 pytestmark = pytest.mark.unit
 
-TOOLS = CHARTS.parent / "tools"
+TOOLS = CHARTS.parent / "tools" / "generated"
 
 
 def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

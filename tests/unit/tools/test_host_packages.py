@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.unit
 
-PROGRAM = Path(__file__).parents[3] / "tools" / "host_packages.py"
+PROGRAM = Path(__file__).parents[3] / "tools" / "images" / "host_packages.py"
 PRESENT = "containerd"
 
 

@@ -28,7 +28,7 @@ def _locked(name: str) -> set[tuple[str, str, frozenset[str]]]:
 
 @pytest.mark.parametrize("part", ["build", "operator", "spark"])
 def test_a_part_of_the_lock_says_nothing_of_its_own(part: str) -> None:
-    whole, mine = _locked("requirements.lock"), _locked(f"requirements.{part}.lock")
+    whole, mine = _locked("tools/locks/all.lock"), _locked(f"tools/locks/{part}.lock")
     assert mine
     assert all(hashes for _, _, hashes in mine)
     assert mine <= whole

@@ -1,7 +1,7 @@
 """Builds the images of the Dockerfile as OCI archives, and looks into what was built.
 
-    python tools/images.py build [operator|spark …] [--builder B] [--tag T] [--archive FOLDER]
-    python tools/images.py check [operator|spark …] [--builder B] [--tag T]
+    tools/images/images.py build [operator|spark …] [--builder B] [--tag T] [--archive FOLDER]
+    tools/images/images.py check [operator|spark …] [--builder B] [--tag T]
 
 An image is built again only when something that it is made of has changed; what is built lies
 outside the checkout. Knows neither how builders are called nor what is in an image.

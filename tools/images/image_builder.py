@@ -93,7 +93,7 @@ class Buildah:
             *("--timestamp", str(epoch), "--target", target, "--iidfile", str(id_file)),
             f"--build-arg=BASE_IMAGE={base}",
             *words,
-            str(Path(__file__).resolve().parent.parent),
+            str(Path(__file__).resolve().parents[2]),
         )
         return id_file.read_text(encoding="utf-8").strip()
 

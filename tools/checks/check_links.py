@@ -43,7 +43,7 @@ def missing_tests(page: Path, root: Path) -> Iterator[str]:
 
 def main() -> int:
     """Prints the broken links and the tests that are missing; 1 if there is any."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     pages = sorted(each for pattern in PAGES for each in root.glob(pattern))
     problems = [line for page in pages for line in broken_links(page)]
     problems += [line for page in pages for line in missing_tests(page, root)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from icdc_api import spark_conf
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / spark_conf.DOCUMENT
 
 _TOP = """\

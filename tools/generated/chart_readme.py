@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import yaml
 
-CHARTS = Path(__file__).parents[1] / "charts"
+CHARTS = Path(__file__).parents[2] / "charts"
 NAMES = ("iceberg-cdc-operator", "iceberg-cdc-pipelines")
 START = "<!-- Made from values.yaml by `make charts`. Do not edit. -->\n"
 END = "<!-- End of what is made. -->\n"

@@ -13,7 +13,7 @@ import sbom_formats
 from icdc_cli.embedded import jar_lock, jars
 from sbom_formats import Component
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/opt/venv/bin/python"
 USER = [185, 185]
 DECOMMISSION = "/opt/decom.sh"
@@ -116,7 +116,7 @@ def _spark_problems(found: Mapping[str, Any]) -> Iterator[str]:
 
 def versions(part: str) -> dict[str, set[str]]:
     """Versions by package of one part of the lock: more than one where Pythons need another."""
-    text = (ROOT / f"requirements.{part}.lock").read_text(encoding="utf-8")
+    text = (ROOT / f"tools/locks/{part}.lock").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, re.MULTILINE):
         found.setdefault(name, set()).add(version)

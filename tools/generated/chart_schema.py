@@ -14,7 +14,7 @@ from typing import Any
 from icdc_api.schema import Schema, at, structural
 from icdc_api.spec import PipelineSpec
 
-COMMITTED = Path(__file__).parents[1] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
+COMMITTED = Path(__file__).parents[2] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
 _COPIED = (
     *("enum", "pattern", "minLength", "maxLength", "minimum", "maximum"),
     *("minItems", "maxItems", "maxProperties"),

@@ -38,7 +38,7 @@ def oversized(path: Path) -> Iterator[str]:
 
 def main() -> int:
     """Prints what is too long; 1 if anything is."""
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     problems = [line for path in tracked_python_files(root) for line in oversized(path)]
     sys.stdout.write("".join(f"{line}\n" for line in problems))
     return 1 if problems else 0
