@@ -44,7 +44,6 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
       --report /build/report.json -r /build/operator.lock \
  && cd /opt/venv/lib/python3.*/site-packages \
- && rm -rf pyarrow/include pyarrow/tests \
  && find . -name "*.opt-*.pyc" -delete \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
 
