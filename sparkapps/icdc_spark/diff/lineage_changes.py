@@ -10,10 +10,11 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff import key_bitmaps
-from icdc_spark.diff.operation_lines import CREATED, DELETED, EXPECT, UPDATED, with_expect
+from icdc_spark.diff.operation_lines import EXPECT, with_expect
 from icdc_spark.diff.row_sets import OLD_ID, Sides, observed, winners
 from icdc_spark.diff.rows import ID, by_values, values, whole, with_ids
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.readers.reader import Reader
 
@@ -59,8 +60,10 @@ def _by_bitmaps(
     known = compared.old.where("lives").select(F.col(ID).alias(OLD_ID))
     rows = _rows(sides, spec, since, upserts=compared.upserts, odd=0)
     met = rows.join(F.broadcast(known), on=F.col(ID) == F.col(OLD_ID), how="left")
-    upserts = with_expect(met, F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED))
-    deletes = with_expect(compared.old.where("not lives").select(ID), DELETED)
+    upserts = with_expect(
+        met, F.when(F.col(OLD_ID).isNull(), Expect.CREATED).otherwise(Expect.UPDATED)
+    )
+    deletes = with_expect(compared.old.where("not lives").select(ID), Expect.DELETED)
     # Each added row has a key of its own.
     return observed(upserts.unionByName(deletes, allowMissingColumns=True), F.lit(False), seen)
 
@@ -78,11 +81,11 @@ def _by_keys(
         return None
     wanted = ids.where("fresh > 0").select(
         F.col(ID).alias(OLD_ID),
-        F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
+        F.when(F.col("old") > 0, Expect.UPDATED).otherwise(Expect.CREATED).alias(EXPECT),
     )
     rows = _rows(sides, spec, since, upserts=upserts, odd=odd)
     fetched = rows.join(F.broadcast(wanted), on=F.col(ID) == F.col(OLD_ID), how="inner")
-    deletes = with_expect(ids.where("fresh = 0").select(ID), DELETED)
+    deletes = with_expect(ids.where("fresh = 0").select(ID), Expect.DELETED)
     chosen = winners(fetched) if odd else fetched
     return chosen.unionByName(deletes, allowMissingColumns=True)
 

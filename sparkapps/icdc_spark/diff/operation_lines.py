@@ -10,10 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.rows import ID, written_of
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
 from icdc_spark.documents.serialise import delete_line, index_line
-
-CREATED, UPDATED, DELETED = "c", "u", "d"
-"""Values of `expect`: index with no old row seen, index with one seen, delete."""
 
 EXPECT = "expect"
 
@@ -58,7 +56,7 @@ def to_lines(
     keys_seen: Observation | None = None,
 ) -> Lines:
     """Serialises operations: rows in the shape of `whole`, with `expect`; deletes need only ids."""
-    deleted = F.col(EXPECT) == DELETED
+    deleted = F.col(EXPECT) == Expect.DELETED
     source, non_finite = written_of(spec)
     line = F.when(deleted, delete_line(F.col(ID), version=version)).otherwise(
         index_line(F.col(ID), source, version=version)
@@ -72,7 +70,7 @@ def to_lines(
     return Lines(frame=observed.select("line", EXPECT), written=written, keys_seen=keys_seen)
 
 
-def with_expect(rows: DataFrame, expect: str | Column) -> DataFrame:
+def with_expect(rows: DataFrame, expect: Expect | Column) -> DataFrame:
     """Adds what the index is expected to answer."""
-    value = F.lit(expect) if isinstance(expect, str) else expect
+    value = F.lit(expect) if isinstance(expect, Expect) else expect
     return rows.withColumn(EXPECT, value)

@@ -7,10 +7,11 @@ to have such keys, and for keys whose first write met something unexpected, the 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.operation_lines import DELETED, UPDATED, Lines, to_lines, with_expect
+from icdc_spark.diff.operation_lines import Lines, to_lines, with_expect
 from icdc_spark.diff.row_sets import winners
 from icdc_spark.diff.rows import ID, metadata_of, whole
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.readers.reader import Reader
 
@@ -28,6 +29,6 @@ def resolve(reader: Reader, ids: DataFrame, spec: DocumentSpec, *, version: int)
         rows = whole(everything, spec)
         found = winners(rows.join(wanted, on=F.col(ID) == F.col(_WANTED), how="left_semi"))
         joined = wanted.join(found, on=F.col(ID) == F.col(_WANTED), how="left")
-        expect = F.when(F.col(ID).isNull(), DELETED).otherwise(UPDATED)
+        expect = F.when(F.col(ID).isNull(), Expect.DELETED).otherwise(Expect.UPDATED)
         operations = with_expect(joined, expect).withColumn(ID, F.col(_WANTED))
         return to_lines(operations, spec, version=version)

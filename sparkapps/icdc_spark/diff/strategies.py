@@ -16,10 +16,7 @@ from icdc_api.errors import Bug
 from icdc_spark.diff.change_plan import ChangePlan, Chunk
 from icdc_spark.diff.lineage_changes import BROADCAST_IDS, LAST_UPDATED, by_lineage
 from icdc_spark.diff.operation_lines import (
-    CREATED,
-    DELETED,
     EXPECT,
-    UPDATED,
     Lines,
     to_lines,
     with_expect,
@@ -39,6 +36,7 @@ from icdc_spark.diff.rows import (
     with_ids,
 )
 from icdc_spark.documents.document_spec import DocumentSpec
+from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.readers.reader import Reader
@@ -141,7 +139,7 @@ def changed_ids(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFra
 def _appended(reader: Reader, group: FileGroup, spec: DocumentSpec, *, version: int) -> Lines:
     """Lines of rows that have nothing to be compared with."""
     rows = whole(reader.read(group, metadata=metadata_of(spec)), spec, compared=False)
-    return to_lines(with_expect(rows, CREATED), spec, version=version)
+    return to_lines(with_expect(rows, Expect.CREATED), spec, version=version)
 
 
 def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
@@ -153,7 +151,9 @@ def _one_read(sides: Sides, spec: DocumentSpec, seen: Observation) -> DataFrame:
     carried_over = (F.col(FINGERPRINT) == F.col(_OLD_FINGERPRINT)) & ~F.col(_OLD_UNKNOWN)
     differing = joined.where(~F.coalesce(carried_over, F.lit(False)))
     expect = (
-        F.when(F.col(ID).isNull(), DELETED).when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED)
+        F.when(F.col(ID).isNull(), Expect.DELETED)
+        .when(F.col(OLD_ID).isNull(), Expect.CREATED)
+        .otherwise(Expect.UPDATED)
     )
     either = F.coalesce(F.col(ID), F.col(OLD_ID))
     return with_expect(differing, expect).withColumn(ID, either)
@@ -192,7 +192,7 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
     wanted = upserts.select(
         F.col(ID).alias(OLD_ID),
         F.col("new_fp").alias(_OLD_FINGERPRINT),
-        F.when(F.col("old") > 0, UPDATED).otherwise(CREATED).alias(EXPECT),
+        F.when(F.col("old") > 0, Expect.UPDATED).otherwise(Expect.CREATED).alias(EXPECT),
     )
     few = total is not None and total["ids"] <= BROADCAST_IDS
 
@@ -206,7 +206,7 @@ def _two_reads(reader: Reader, sides: Sides, spec: DocumentSpec, seen: Observati
     if total is not None and (total["most"] or 0) > 1:
         # Twins of equal fingerprint are equal documents: any of them will do.
         fetched = fetched.dropDuplicates([ID])
-    deletes = with_expect(differing.where("fresh = 0").select(ID), DELETED)
+    deletes = with_expect(differing.where("fresh = 0").select(ID), Expect.DELETED)
     return fetched.unionByName(deletes, allowMissingColumns=True)
 
 
@@ -241,10 +241,10 @@ def _stream(reader: Reader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
     fresh = sides.fresh_united(_whole_of(spec, compared=False))
     known = F.broadcast(old) if few else old
     met = fresh.join(known, on=F.col(ID) == F.col(OLD_ID), how="left")
-    expect = F.when(F.col(OLD_ID).isNull(), CREATED).otherwise(UPDATED)
+    expect = F.when(F.col(OLD_ID).isNull(), Expect.CREATED).otherwise(Expect.UPDATED)
     alive = sides.fresh_united(key)
     dead = old.join(alive, on=F.col(ID) == F.col(OLD_ID), how="left_anti")
-    deletes = with_expect(dead.select(F.col(OLD_ID).alias(ID)), DELETED)
+    deletes = with_expect(dead.select(F.col(OLD_ID).alias(ID)), Expect.DELETED)
     return with_expect(met, expect).unionByName(deletes, allowMissingColumns=True)
 
 

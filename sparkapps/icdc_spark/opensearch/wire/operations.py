@@ -1,8 +1,8 @@
 """Bulk operations as bytes: slices of Arrow's value buffers, never one Python object per row.
 
 An operation is one NDJSON entry (action line, and the document for an index operation) with its
-final newline, and one letter that says what was expected: `c` (index, no old row seen), `u`
-(index, an old row seen) or `d` (delete). It must not know HTTP or verdicts.
+final newline, and one letter that says what was expected (`expect.Expect`). It must not know HTTP
+or verdicts.
 """
 
 import json
@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icdc_spark.documents.expect import Expect
+
 MAX_OPERATIONS = 50_000
 """Operations in one request, however small they are: bounds the server's answer."""
 
-CREATE, UPDATE, DELETE = b"c", b"u", b"d"
+CREATE, DELETE = Expect.CREATED.encode(), Expect.DELETED.encode()
 
 Offsets = npt.NDArray[np.int64]
 
