@@ -46,7 +46,7 @@ class ApiModel(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def _clipped(limit: int) -> BeforeValidator:
+def _clip(limit: int) -> BeforeValidator:
     def clip(value: object) -> object:
         if isinstance(value, str) and len(value) > limit:
             return value[: limit - 1] + "…"
@@ -70,8 +70,8 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 # A message is cut rather than refused: a status must be writable whatever went wrong.
-Message = Annotated[str, _clipped(MAX_TEXT), StringConstraints(max_length=MAX_TEXT)]
-Clipped = Annotated[str, _clipped(MAX_NAME), StringConstraints(max_length=MAX_NAME)]
+Message = Annotated[str, _clip(MAX_TEXT), StringConstraints(max_length=MAX_TEXT)]
+Clipped = Annotated[str, _clip(MAX_NAME), StringConstraints(max_length=MAX_NAME)]
 # Snapshot ids are strings in status: 64-bit numbers do not survive JSON readers that use doubles.
 SnapshotId = Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,19}$", max_length=20)]
 Timestamp = Annotated[

@@ -9,7 +9,7 @@ _IN_THE_CLEAR = re.compile(r"http://(?!(localhost|127\.0\.0\.1|\[::1\])([:/]|$))
 """Not encrypted, and not on loopback."""
 
 
-def cautions(spec: PipelineSpec) -> Iterator[str]:
+def find_cautions(spec: PipelineSpec) -> Iterator[str]:
     """Yield a sentence for each: the field, what happens, what to do."""
     sink = spec.sink.opensearch
     if sink.credentials_from is None or sink.embedded:

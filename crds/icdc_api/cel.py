@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from icdc_api import naming
 from icdc_api.catalog import CATALOG_KIND_RULE
-from icdc_api.key_patterns import pattern
+from icdc_api.key_patterns import build_pattern
 from icdc_api.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
 from icdc_api.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
 from icdc_api.tables import APPEND_ONLY_RULE, START_FROM_RULE
 
 
 @dataclass(frozen=True)
-class Rule:
+class CelRule:
     """One rule. `path` is that of the schema it stands in: names, and `[]` for list items."""
 
     path: str
@@ -24,15 +24,15 @@ class Rule:
     message: str
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-_LISTED = pattern(
+_LISTED = build_pattern(
     [*ALLOWED_TABLE.keys, *TRUSTED_TABLE.keys],
     [*ALLOWED_TABLE.beginnings, *TRUSTED_TABLE.beginnings],
 )
-_REFUSED = pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
+_REFUSED = build_pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
 """Of the keys of properties alone: what a value may be, and what takes trust, only the operator can
 say. Two rules, as the cost of one call is bounded and grows with expression and keys."""
 
@@ -41,76 +41,76 @@ INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"
 
 
 RULES = (
-    Rule(
+    CelRule(
         "",
         f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
-        f"self.metadata.name.matches({_quoted(naming.PIPELINE_NAME_PATTERN)})",
+        f"self.metadata.name.matches({_quote(naming.PIPELINE_NAME_PATTERN)})",
         f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, lower-case letters, digits "
         "and dashes, beginning with a letter and not ending with a dash",
     ),
-    Rule(
+    CelRule(
         "spec",
         "has(self.catalog) || self.tables.all(t, has(t.catalog))",
         "spec.catalog: required unless every table has a catalog of its own",
     ),
-    Rule(
+    CelRule(
         "spec",
         "self.tables.all(t, !has(t.index) || "
         "self.tables.exists_one(u, has(u.index) && u.index == t.index))",
         "spec.tables[].index: indices are unique",
     ),
-    Rule(
+    CelRule(
         "spec",
         "self.mode == 'StreamOnly' || self.tables.all(t, !has(t.startFrom))",
         "spec.tables[].startFrom: allowed only with spec.mode StreamOnly",
     ),
-    Rule(
+    CelRule(
         "spec",
         "self.mode != 'ExportOnly' || self.changelog.trigger != 'Continuous'",
         "spec.changelog.trigger: Continuous is excluded by spec.mode ExportOnly",
     ),
-    Rule(
+    CelRule(
         "spec",
         "!has(self.resync.tables) || self.resync.tables.all(n, self.tables.exists(t, t.name == n))",
         "spec.resync.tables: each is the name of a table in spec.tables",
     ),
-    Rule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
-    Rule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
-    Rule(
+    CelRule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
+    CelRule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
+    CelRule(
         "spec.retry",
         "self.initialSeconds <= self.maxSeconds",
         "spec.retry.initialSeconds is at most maxSeconds",
     ),
-    Rule(
+    CelRule(
         "spec.tables[].name",
-        f"self.matches({_quoted(naming.TABLE_NAME_PATTERN)})",
+        f"self.matches({_quote(naming.TABLE_NAME_PATTERN)})",
         "spec.tables[].name: it is namespace.table, and a part that holds a dot or a space "
         "stands in backticks",
     ),
-    Rule(
+    CelRule(
         "spec.tables[].index",
-        f"self.matches({_quoted(INDEX_PATTERN)}) && self != '.' && self != '..' "
+        f"self.matches({_quote(INDEX_PATTERN)}) && self != '.' && self != '..' "
         f"&& self != '{naming.STATE_INDEX}' && bytes(self).size() <= {naming.MAX_INDEX_BYTES}",
         f"spec.tables[].index: {naming.INDEX_RULE}; it has at most {naming.MAX_INDEX_BYTES} bytes, "
         f"and {naming.STATE_INDEX} is taken",
     ),
-    Rule(
+    CelRule(
         "spec.tables[].identifierColumns",
         "self.all(x, self.exists_one(y, x == y))",
         "spec.tables[].identifierColumns: columns are unique",
     ),
-    Rule(
+    CelRule(
         "spec.tables[]",
         "!self.appendOnly || !has(self.identifierColumns)",
         f"spec.tables[].{APPEND_ONLY_RULE}",
     ),
-    Rule(
+    CelRule(
         "spec.tables[].startFrom",
         "[has(self.position), has(self.snapshotId), has(self.timestamp)].exists_one(x, x)",
         f"spec.tables[].startFrom: {START_FROM_RULE}",
     ),
     *(
-        Rule(
+        CelRule(
             path,
             "(has(self.propertiesFrom) && size(self.propertiesFrom) > 0) || (has(self.properties) "
             "&& ('type' in self.properties || 'catalog-impl' in self.properties))",
@@ -118,23 +118,23 @@ RULES = (
         )
         for path in ("spec.catalog", "spec.tables[].catalog")
     ),
-    Rule(
+    CelRule(
         "spec.spark.conf",
-        f"self.all(key, key.matches({_quoted(_LISTED)}))",
+        f"self.all(key, key.matches({_quote(_LISTED)}))",
         f"spec.spark.conf: a property is refused that is not in {DOCUMENT}",
     ),
-    Rule(
+    CelRule(
         "spec.spark.conf",
-        f"self.all(key, !key.matches({_quoted(_REFUSED)}))",
+        f"self.all(key, !key.matches({_quote(_REFUSED)}))",
         "spec.spark.conf: a property is refused that is set for every run, has a field in "
         "spec.spark, is denied by spark-operator, or changes the documents",
     ),
-    Rule(
+    CelRule(
         "spec.spark.dynamicAllocation",
         "self.minExecutors <= self.maxExecutors",
         f"spec.spark.dynamicAllocation: {MIN_MAX_RULE}",
     ),
-    Rule(
+    CelRule(
         "spec.spark.localVolumes[]",
         "has(self.hostPath) != has(self.ephemeral)",
         f"spec.spark.localVolumes[]: {LOCAL_VOLUME_RULE}",

@@ -55,7 +55,7 @@ class Condition(ApiModel):
     """`metadata.generation` of the spec that this is about."""
 
 
-def updated(
+def keep_transition_times(
     old: Iterable[Condition], new: Iterable[Condition], *, now: datetime
 ) -> tuple[Condition, ...]:
     """`new`, in order; the time of a condition whose status did not change is that of `old`."""

@@ -13,7 +13,7 @@ import yaml
 
 from icdc_api import naming
 from icdc_api.cel import RULES
-from icdc_api.schema import Schema, at, structural
+from icdc_api.schema import Schema, build_structural_schema, find_node
 from icdc_api.spec import PipelineSpec
 from icdc_api.status import UNOBSERVED, PipelineStatus
 
@@ -109,15 +109,15 @@ def root_schema() -> Schema:
             },
             # The API server refuses anything more here, a description too.
             "metadata": {"type": "object"},
-            "spec": structural(PipelineSpec, defaults=True),
+            "spec": build_structural_schema(PipelineSpec, defaults=True),
             "status": {
-                **structural(PipelineStatus, defaults=False),
+                **build_structural_schema(PipelineStatus, defaults=False),
                 "default": {"observedGeneration": UNOBSERVED},
             },
         },
     }
     for each in RULES:
-        validations = at(root, each.path).setdefault("x-kubernetes-validations", [])
+        validations = find_node(root, each.path).setdefault("x-kubernetes-validations", [])
         validations.append({"rule": each.rule, "message": each.message})
     return root
 

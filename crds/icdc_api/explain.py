@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from icdc_api.problems import MAX_SHOWN, PROBLEM, shown
+from icdc_api.problems import MAX_SHOWN, PROBLEM, format_value
 from icdc_api.spec import Pipeline
 
 MAX_LINES = 10
@@ -36,10 +36,10 @@ _WANTED = {
 }
 
 
-def message(error: ValidationError, *, source: str) -> str:
+def format_error(error: ValidationError, *, source: str) -> str:
     """All problems, one per line, at most MAX_LINES of them."""
     found = error.errors(include_url=False)
-    return lines((_line(each) for each in found if not _is_echo(each, found)), source=source)
+    return format_lines((_line(each) for each in found if not _is_echo(each, found)), source=source)
 
 
 def _is_echo(error: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
@@ -50,7 +50,7 @@ def _is_echo(error: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
     )
 
 
-def lines(problems: Iterable[str], *, source: str) -> str:
+def format_lines(problems: Iterable[str], *, source: str) -> str:
     """One line for each, every one beginning with `source`; the rest is counted."""
     every = list(dict.fromkeys(problems))
     result = [f"{source}: {each}" for each in every[:MAX_LINES]]
@@ -59,7 +59,7 @@ def lines(problems: Iterable[str], *, source: str) -> str:
     return "\n".join(result)
 
 
-def dotted(path: Sequence[str | int]) -> str:
+def format_path(path: Sequence[str | int]) -> str:
     """`spec.tables[0].name`; a map key that is no plain name stands in brackets and quotes."""
     text = ""
     for part in path:
@@ -69,11 +69,11 @@ def dotted(path: Sequence[str | int]) -> str:
             name = part[:MAX_SHOWN]
             text += f".{name}" if text else name
         else:
-            text += f"[{shown(part)}]"
+            text += f"[{format_value(part)}]"
     return text
 
 
-def kind_of(value: object) -> str:
+def describe_kind(value: object) -> str:
     """What a value is, in the words of the messages."""
     for kind, words in _KINDS:
         if isinstance(value, kind):
@@ -85,26 +85,28 @@ def _line(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     path = tuple(part for part in error["loc"] if part != "[key]")
     if kind == PROBLEM:
-        return f"{dotted((*path, *context['field']))}: {context['text']}"
+        return f"{format_path((*path, *context['field']))}: {context['text']}"
     if kind == "invalid_key":
-        return f"{dotted(path[:-1]) or 'document'}: the key {shown(error['input'])} is not text"
+        where = format_path(path[:-1]) or "document"
+        return f"{where}: the key {format_value(error['input'])} is not text"
     if "[key]" in error["loc"]:
-        return (
-            f"{dotted(path[:-1])}: the key {shown(error['input'])} is not allowed: {_rule(error)}"
-        )
+        key = format_value(error["input"])
+        return f"{format_path(path[:-1])}: the key {key} is not allowed: {_rule(error)}"
     if kind == "extra_forbidden":
-        return f"{dotted(path)}: unknown field; {_nearest(path)}"
+        return f"{format_path(path)}: unknown field; {_nearest(path)}"
     if kind == "missing":
-        return f"{dotted(path)}: missing; the field is required"
-    return f"{dotted(path)}: {_value(path, error['input'])} is not allowed: {_rule(error)}"
+        return f"{format_path(path)}: missing; the field is required"
+    return f"{format_path(path)}: {_value(path, error['input'])} is not allowed: {_rule(error)}"
 
 
 def _value(path: Sequence[str | int], value: object) -> str:
     if _SECRET_MAPS.intersection(path[:-1]):
-        return f"the value ({kind_of(value)})"
+        return f"the value ({describe_kind(value)})"
     if isinstance(value, Mapping | list | tuple):
-        return f"{kind_of(list(value) if isinstance(value, tuple) else value)} of {len(value)}"
-    return shown(value)
+        return (
+            f"{describe_kind(list(value) if isinstance(value, tuple) else value)} of {len(value)}"
+        )
+    return format_value(value)
 
 
 def _rule(error: ErrorDetails) -> str:

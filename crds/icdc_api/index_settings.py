@@ -13,7 +13,7 @@ GC_DELETES = "1h"
 
 
 @dataclass(frozen=True)
-class Rule:
+class SettingRule:
     """`setting`, or all settings below it; `allowed` values in lower case; `why` not others."""
 
     setting: str
@@ -23,30 +23,32 @@ class Rule:
 
 _PIPELINE = "an ingest pipeline would make documents differ from their rows"
 RULES = (
-    Rule("index.default_pipeline", ("_none",), _PIPELINE),
-    Rule("index.final_pipeline", ("_none",), _PIPELINE),
-    Rule(
+    SettingRule("index.default_pipeline", ("_none",), _PIPELINE),
+    SettingRule("index.final_pipeline", ("_none",), _PIPELINE),
+    SettingRule(
         "index.derived_source",
         ("false",),
         "a derived _source is not the document that was written",
     ),
-    Rule("index.blocks", ("false",), "the index must be writable"),
-    Rule("index.append_only", ("false",), "documents are updated and deleted"),
-    Rule(
+    SettingRule("index.blocks", ("false",), "the index must be writable"),
+    SettingRule("index.append_only", ("false",), "documents are updated and deleted"),
+    SettingRule(
         "index.translog.durability",
         ("request",),
         "writes that were acknowledged would be lost with a node",
     ),
-    Rule(
+    SettingRule(
         "index.gc_deletes",
         (GC_DELETES,),
         "a late write could bring back a deleted document",
     ),
-    Rule("index.soft_deletes.enabled", ("true",), "replicas could not catch up with deletes"),
+    SettingRule(
+        "index.soft_deletes.enabled", ("true",), "replicas could not catch up with deletes"
+    ),
 )
 
 
-def qualified(settings: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with flat names: `index.a.b`, however they were nested or shortened."""
     flat: dict[str, Any] = {}
     left: list[tuple[str, Any]] = [("", settings)]
@@ -62,7 +64,7 @@ def qualified(settings: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def find_harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Those of the flat `settings` that break the index's promise: name, value and why."""
     for name, value in settings.items():
         text = str(value).lower()

@@ -156,7 +156,7 @@ class RunReport(_JsonFile):
     """Answer of every mode but `run`."""
 
 
-class Differing(ApiModel):
+class DifferingDocuments(ApiModel):
     """Documents of one kind that verify found."""
 
     count: Count = 0
@@ -165,7 +165,7 @@ class Differing(ApiModel):
     """Ids of some of them."""
 
 
-class Compared(ApiModel):
+class TableComparison(ApiModel):
     """The answer of `verify` and `repair` for one table: an entry of `result.tables`."""
 
     name: ShortText
@@ -180,11 +180,11 @@ class Compared(ApiModel):
     """Documents that the table stands for."""
     documents: Count | None = None
     """Documents in the index."""
-    missing: Differing = Differing()
+    missing: DifferingDocuments = DifferingDocuments()
     """Documents that the index lacks."""
-    extra: Differing = Differing()
+    extra: DifferingDocuments = DifferingDocuments()
     """Documents that the index has beyond the table's."""
-    different: Differing = Differing()
+    different: DifferingDocuments = DifferingDocuments()
     """Documents that differ from their rows."""
     repaired: Count | None = None
     """Documents that were mended; absent when nothing was to be."""

@@ -22,7 +22,7 @@ class _Node:
     """The parts that may follow; one that ends with a star may be followed by anything."""
 
 
-def pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
+def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
     """An expression that finds `keys`, whole, and what begins with one of `beginnings`."""
     root = _Node()
     for name in [*keys, *(f"{beginning}*" for beginning in beginnings)]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from icdc_api import explain, naming
 from icdc_api.errors import BadSpec
-from icdc_api.problems import shown
+from icdc_api.problems import format_value
 from icdc_api.spec import Pipeline
 
 MAX_FILE_BYTES = 1 << 20
@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
                 continue
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {shown(key.value)} stands twice", key.start_mark
+                    None, None, f"the key {format_value(key.value)} stands twice", key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -60,7 +60,7 @@ def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
 def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     """The document in a YAML file as plain values, `${ENV}` replaced, not yet checked further."""
     document = _document(_text(path), str(path))
-    return _substituted(document, env, str(path))
+    return _substitute(document, env, str(path))
 
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
@@ -69,7 +69,7 @@ def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
     try:
         return Pipeline.model_validate(_without_nulls(document), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise BadSpec(explain.message(error, source=source)) from error
+        raise BadSpec(explain.format_error(error, source=source)) from error
 
 
 def _text(path: Path) -> str:
@@ -101,7 +101,7 @@ def _document(text: str, source: str) -> dict[str, Any]:
         raise BadSpec(f"{source}: holds {len(documents)} documents; allowed: one {naming.KIND}")
     (document,) = documents
     if not isinstance(document, dict):
-        kind = explain.kind_of(document)
+        kind = explain.describe_kind(document)
         raise BadSpec(f"{source}: holds {kind}; allowed: a mapping with kind: {naming.KIND}")
     _check_size(document, source)
     return document
@@ -138,7 +138,9 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
         if found is None:
             raise BadSpec(f"{source}: {field}: missing; allowed: {allowed}")
         if found != allowed:
-            raise BadSpec(f"{source}: {field}: {shown(found)} is not allowed; allowed: {allowed}")
+            raise BadSpec(
+                f"{source}: {field}: {format_value(found)} is not allowed; allowed: {allowed}"
+            )
 
 
 def _without_nulls(value: Any, key: object = None) -> Any:
@@ -155,7 +157,7 @@ def _without_nulls(value: Any, key: object = None) -> Any:
     return value
 
 
-def _substituted(document: dict[str, Any], env: Mapping[str, str], source: str) -> dict[str, Any]:
+def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -> dict[str, Any]:
     """`document` with `${ENV}` replaced in the values of catalog properties."""
     problems: list[str] = []
 
@@ -171,12 +173,14 @@ def _substituted(document: dict[str, Any], env: Mapping[str, str], source: str) 
     def variable(match: re.Match[str], path: tuple[str | int, ...]) -> str:
         name = match.group(1)
         if not _VARIABLE_NAME.fullmatch(name):
-            problems.append(f"{explain.dotted(path)}: {shown(match.group())} names no variable")
+            problems.append(
+                f"{explain.format_path(path)}: {format_value(match.group())} names no variable"
+            )
         elif name not in env:
-            problems.append(f"{explain.dotted(path)}: the variable {name} is not set")
+            problems.append(f"{explain.format_path(path)}: the variable {name} is not set")
         return env.get(name, "")
 
     result = {name: replaced(each, (name,)) for name, each in document.items()}
     if problems:
-        raise BadSpec(explain.lines(problems, source=source))
+        raise BadSpec(explain.format_lines(problems, source=source))
     return result

@@ -8,7 +8,7 @@ import hashlib
 import re
 
 from icdc_api.errors import BadSpec
-from icdc_api.problems import shown
+from icdc_api.problems import format_value
 
 GROUP = "icebergcdc.dev"
 VERSION = "v1alpha1"
@@ -75,7 +75,7 @@ def parse_table_name(name: str) -> tuple[str, ...]:
             break
         rest = rest[1:]
     raise BadSpec(
-        f"{shown(name)} is not a table name: it is namespace.table, "
+        f"{format_value(name)} is not a table name: it is namespace.table, "
         "and a part that holds a dot or a space stands in backticks"
     )
 
@@ -86,7 +86,9 @@ def default_index(table_name: str) -> str:
     plain = "".join("-" if _is_forbidden(each) else each for each in lower).lstrip("-_+.")
     problem = index_problem(plain)
     if problem:
-        raise BadSpec(f"no index name can be made of {shown(table_name)}: {problem}; set index")
+        raise BadSpec(
+            f"no index name can be made of {format_value(table_name)}: {problem}; set index"
+        )
     return plain
 
 
@@ -125,7 +127,7 @@ def dead_letters_index(index: str) -> str:
     return index + DEAD_LETTERS_SUFFIX
 
 
-def derived_from(index: str, other: str) -> bool:
+def is_derived_from(index: str, other: str) -> bool:
     """Whether `index` is a name that is made from the alias `other`."""
     return index == dead_letters_index(other) or physical_number(other, index) is not None
 

@@ -9,7 +9,7 @@ PROBLEM = "icdc_problem"
 MAX_SHOWN = 80
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """`value` for a message: bounded, on one line."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
@@ -22,7 +22,7 @@ def problem(text: str, *field: str | int) -> PydanticCustomError:
 
 def not_allowed(value: object, rule: str, *field: str | int) -> PydanticCustomError:
     """The usual form of a problem: the value, then what is allowed."""
-    return problem(f"{shown(value)} is not allowed: {rule}", *field)
+    return problem(f"{format_value(value)} is not allowed: {rule}", *field)
 
 
 def first_duplicate(values: tuple[str, ...]) -> tuple[int, str] | None:

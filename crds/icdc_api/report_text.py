@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText
-from icdc_api.explain import dotted
+from icdc_api.explain import format_path
 from icdc_api.job import RunReport
 from icdc_api.naming import LABEL_PREFIX
 from icdc_api.runs import Failure
@@ -50,7 +50,7 @@ class Parsed(NamedTuple, Generic[Model]):
     """Why it cannot be read; beside a value, what of it is missing."""
 
 
-class Ending(ApiModel):
+class TerminationMessage(ApiModel):
     """The termination message: how a run ended, when nothing else of its pod is left."""
 
     run_id: ShortText
@@ -69,15 +69,15 @@ def to_annotation(report: RunReport) -> str:
     longest. A result goes before any table only where it does not fit even alone: verdicts do.
     """
     smaller, omitted = report, list[str]()
-    for smaller, omitted in _smaller(report):
-        text = _packed(smaller, omitted)
+    for smaller, omitted in _shrink(report):
+        text = _pack(smaller, omitted)
         if text is not None:
             return text
     text = _with_fewer_tables(smaller, omitted)
     if text is None:
         smaller = smaller.model_copy(update={"result": None})
         omitted = [*(each for each in omitted if each != DETAILS_OMITTED), "the result"]
-        text = _packed(smaller, omitted) or _with_fewer_tables(smaller, omitted)
+        text = _pack(smaller, omitted) or _with_fewer_tables(smaller, omitted)
     assert text is not None  # the fields beside tables and result are bounded
     return text
 
@@ -85,21 +85,23 @@ def to_annotation(report: RunReport) -> str:
 def from_annotation(text: str) -> Parsed[RunReport]:
     """The report in the text of an annotation."""
     try:
-        document = _json_object(_unpacked(text))
+        document = _json_object(_unpack(text))
     except (ValueError, RecursionError, zlib.error) as error:
-        return Parsed(None, _bounded(f"the report is not one: {error}"))
+        return Parsed(None, _clip(f"the report is not one: {error}"))
     cut = document.pop(OMITTED, None)
-    report, problem = _validated(RunReport, document)
+    report, problem = _validate(RunReport, document)
     if report is None:
         return Parsed(None, problem)
     said = [] if cut is None else [f"left out of the report, which is too large: {cut}"]
     said += [] if problem is None else [problem]
-    return Parsed(report, _bounded("; ".join(said)) if said else None)
+    return Parsed(report, _clip("; ".join(said)) if said else None)
 
 
 def to_termination_message(report: RunReport) -> str:
     """How `report` ends, as JSON of at most MAX_MESSAGE_BYTES bytes of UTF-8."""
-    ending = Ending(run_id=report.run_id, finished=report.finished, outcome=report.outcome)
+    ending = TerminationMessage(
+        run_id=report.run_id, finished=report.finished, outcome=report.outcome
+    )
     text = _json(ending.to_resource())
     length = 0 if report.outcome is None else len(report.outcome.message)
     while len(text.encode()) > MAX_MESSAGE_BYTES:
@@ -109,16 +111,16 @@ def to_termination_message(report: RunReport) -> str:
     return text
 
 
-def from_termination_message(text: str) -> Parsed[Ending]:
+def from_termination_message(text: str) -> Parsed[TerminationMessage]:
     """How a run ended, from the termination message of its driver."""
     try:
         document = _json_object(text.encode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        return Parsed(None, _bounded(f"the termination message is not an outcome: {error}"))
-    return _validated(Ending, document)
+        return Parsed(None, _clip(f"the termination message is not an outcome: {error}"))
+    return _validate(TerminationMessage, document)
 
 
-def _with_message(ending: Ending, length: int) -> Ending:
+def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage:
     if ending.outcome is None:
         return ending
     message = f"{ending.outcome.message[:length]}…"
@@ -126,7 +128,7 @@ def _with_message(ending: Ending, length: int) -> Ending:
     return ending.model_copy(update={"outcome": outcome})
 
 
-def _smaller(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
+def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     """The report with ever less in it, every table still being there."""
     omitted: list[str] = []
     yield report, omitted
@@ -179,7 +181,7 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
     def text(count: int) -> str | None:
         kept = tuple(tables[position] for position in sorted(by_need[:count]))
         words = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
-        return _packed(bare.model_copy(update={"tables": kept}), words)
+        return _pack(bare.model_copy(update={"tables": kept}), words)
 
     fits, best = 0, text(0)
     if best is None:
@@ -194,7 +196,7 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
     return best
 
 
-def _packed(report: RunReport, omitted: list[str]) -> str | None:
+def _pack(report: RunReport, omitted: list[str]) -> str | None:
     """The text, or None when it is too large."""
     document = report.to_resource()
     if omitted:
@@ -206,7 +208,7 @@ def _packed(report: RunReport, omitted: list[str]) -> str | None:
     return text if len(text) <= MAX_ANNOTATION_BYTES else None
 
 
-def _unpacked(text: str) -> bytes:
+def _unpack(text: str) -> bytes:
     """The bytes that were packed; raises ValueError or zlib.error."""
     unpacker = zlib.decompressobj()
     data = unpacker.decompress(base64.b64decode(text, validate=True), MAX_JSON_BYTES)
@@ -228,7 +230,7 @@ def _json_object(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _validated(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
+def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
     """`document` as a `model`, without the fields and the tables that this version cannot know."""
     try:
         return Parsed(model.model_validate(document, by_alias=True, by_name=False))
@@ -249,8 +251,8 @@ def _validated(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
         value = model.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        problem = f"{dotted(first['loc']) or 'document'}: {first['msg']}"
-        return Parsed(None, _bounded(f"not a {model.__name__} of this version: {problem}"))
+        problem = f"{format_path(first['loc']) or 'document'}: {first['msg']}"
+        return Parsed(None, _clip(f"not a {model.__name__} of this version: {problem}"))
     return Parsed(value, f"{len(foreign)} tables of another version" if foreign else None)
 
 
@@ -262,5 +264,5 @@ def _parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, 
     return found
 
 
-def _bounded(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

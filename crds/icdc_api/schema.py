@@ -25,7 +25,7 @@ _COPIED = (
 )
 
 
-def structural(model: type[ApiModel], *, defaults: bool) -> Schema:
+def build_structural_schema(model: type[ApiModel], *, defaults: bool) -> Schema:
     """The schema of `model`; without `defaults` for a status, which nobody fills in by hand."""
     document = model.model_json_schema(by_alias=True, mode="validation")
     return _Converter(document.get("$defs", {}), defaults).convert(document)
@@ -83,7 +83,7 @@ def _without_empty(default: Any) -> Any:
     return {name: value for name, value in each.items() if value not in (None, [], {})}
 
 
-def at(root: Schema, path: str) -> Schema:
+def find_node(root: Schema, path: str) -> Schema:
     """The node at `path`: names joined by dots, `[]` for the items of a list."""
     node = root
     for part in path.split(".") if path else ():

@@ -45,7 +45,7 @@ def _value(path: Path, name: str) -> str:
         raise Unauthorized(f"the Secret {name!r} holds no UTF-8 text at {path}") from error
 
 
-def resolved_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[str, str]:
+def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[str, str]:
     """The properties to hand to Iceberg: those of the spec, then each Secret's over them."""
     result = dict(catalog.properties)
     for source in catalog.properties_from:
@@ -53,7 +53,7 @@ def resolved_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> d
     return result
 
 
-def stamp(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:
+def stamp_secrets(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:
     """What the file system says of every key of every Secret: another stamp, other contents.
 
     Reads no file. A Secret that is mounted changes under a process when somebody rotates it.

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.catalog import SecretSource
-from icdc_api.index_settings import harmful, qualified
-from icdc_api.problems import first_duplicate, not_allowed, problem, shown
+from icdc_api.index_settings import find_harmful, flatten_settings
+from icdc_api.problems import first_duplicate, format_value, not_allowed, problem
 
 EMBEDDED = "embedded"
 HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
@@ -115,7 +115,7 @@ class OpenSearch(ApiModel):
         for position, host in enumerate(self.hosts):
             if not re.match(HOST_PATTERN, host):
                 # What looks like a password is not repeated.
-                seen = "the value" if "@" in host else shown(host)
+                seen = "the value" if "@" in host else format_value(host)
                 raise problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
         twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
         if twice:
@@ -125,7 +125,7 @@ class OpenSearch(ApiModel):
     @model_validator(mode="after")
     def _index_keeps_its_promise(self) -> Self:
         # Not in the CRD: CEL does not see the fields of an object without a schema.
-        for name, _, why in harmful(qualified(self.index_settings)):
+        for name, _, why in find_harmful(flatten_settings(self.index_settings)):
             raise problem(f"the setting is refused: {why}", "indexSettings", name)
         return self
 

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from icdc_api.base import ApiModel, Count, Flag
 from icdc_api.catalog import PropertyValue
 from icdc_api.problems import not_allowed, problem
-from icdc_api.spark_conf import problem_of
+from icdc_api.spark_conf import find_problem
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
 Cores = Annotated[Count, Field(ge=1, le=512)]
@@ -139,7 +139,7 @@ class Spark(ApiModel):
     @model_validator(mode="after")
     def _conf_is_free_to_set(self) -> Self:
         for key, value in self.conf.items():
-            wrong = problem_of(key, value)
+            wrong = find_problem(key, value)
             if wrong is not None:
                 raise problem(wrong, "conf", key)
         return self

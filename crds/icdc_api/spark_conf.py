@@ -164,16 +164,16 @@ ALLOWED: Mapping[Use, str] = {
 
 
 @dataclass(frozen=True)
-class Table(Generic[Why]):
+class PropertyTable(Generic[Why]):
     """Whole keys and beginnings of keys, each with its reason."""
 
     keys: Mapping[str, Why]
     beginnings: Mapping[str, Why]
 
     @classmethod
-    def of(cls, entries: Mapping[Why, str]) -> "Table[Why]":
+    def of(cls, entries: Mapping[Why, str]) -> "PropertyTable[Why]":
         """Read `entries`: names with blanks between them, by their reason."""
-        named = [(each, why) for why, names in entries.items() for each in expanded(names)]
+        named = [(each, why) for why, names in entries.items() for each in expand_names(names)]
         return cls(
             {name: why for name, why in named if not name.endswith("*")},
             {name.removesuffix("*"): why for name, why in named if name.endswith("*")},
@@ -187,7 +187,7 @@ class Table(Generic[Why]):
         return next((why for each, why in self.beginnings.items() if key.startswith(each)), None)
 
 
-def expanded(names: str) -> Iterator[str]:
+def expand_names(names: str) -> Iterator[str]:
     """The names of one entry, those of both roles one after the other."""
     for name in names.split():
         if "{role}" in name:
@@ -196,9 +196,9 @@ def expanded(names: str) -> Iterator[str]:
             yield name
 
 
-REFUSED_TABLE = Table.of(REFUSED)
-TRUSTED_TABLE = Table.of(TRUSTED)
-ALLOWED_TABLE = Table.of(ALLOWED)
+REFUSED_TABLE = PropertyTable.of(REFUSED)
+TRUSTED_TABLE = PropertyTable.of(TRUSTED)
+ALLOWED_TABLE = PropertyTable.of(ALLOWED)
 
 _KEY = re.compile(r"spark(\.[A-Za-z0-9_*/-]+)+")
 """Anything else, such as an equals sign, would be read as another key by spark-submit."""
@@ -245,7 +245,7 @@ HARMLESS_FLAGS: Mapping[str, str] = {
 _JVM_OPTIONS = re.compile(rf"\s*(({'|'.join(HARMLESS_FLAGS.values())})(\s+|$))*")
 
 
-def problem_of(key: str, value: str) -> str | None:
+def find_problem(key: str, value: str) -> str | None:
     """Why no pipeline may set this property to this value; None where some may.
 
     The value is not repeated, as it may be secret.
@@ -256,12 +256,14 @@ def problem_of(key: str, value: str) -> str | None:
     if refused is not None:
         return f"the property is refused: {refused}"
     if TRUSTED_TABLE.reason(key) is None and ALLOWED_TABLE.reason(key) is None:
-        return f"the property is refused: it is not in {DOCUMENT}; allowed are {_allowed_near(key)}"
-    wrong = _wrong_value(key, value)
+        return (
+            f"the property is refused: it is not in {DOCUMENT}; allowed are {_suggest_allowed(key)}"
+        )
+    wrong = _find_value_problem(key, value)
     return None if wrong is None else f"the value is not allowed: {wrong}"
 
 
-def risk_of(key: str, value: str) -> Risk | None:
+def find_risk(key: str, value: str) -> Risk | None:
     """Why this property takes a trusted namespace; None where every pipeline may set it.
 
     Only for what `problem_of` lets pass.
@@ -271,7 +273,7 @@ def risk_of(key: str, value: str) -> Risk | None:
     return TRUSTED_TABLE.reason(key)
 
 
-def _wrong_value(key: str, value: str) -> str | None:
+def _find_value_problem(key: str, value: str) -> str | None:
     if _FILE_URI.search(value):
         return "a file: URI names files of whichever process reads it; in the image, say local:///…"
     if _FOREIGN_VARIABLE.search(value):
@@ -283,7 +285,7 @@ def _wrong_value(key: str, value: str) -> str | None:
     return None
 
 
-def _allowed_near(key: str) -> str:
+def _suggest_allowed(key: str) -> str:
     """The allowed names that begin as `key` does; the beginnings of all where none does."""
     every = sorted(
         [*ALLOWED_TABLE.keys, *(f"{beginning}*" for beginning in ALLOWED_TABLE.beginnings)]

@@ -27,7 +27,7 @@ the heap are for what stays, as the row groups of files that are read must find 
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
-def defaults(spark: Spark, *java_options: str) -> dict[str, str]:
+def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
     """The properties by key; `spec.spark.conf` goes over them.
 
     `java_options` are what JVMs are told from elsewhere. A JVM that is told two collectors does not

@@ -221,7 +221,7 @@ class PipelineSpec(ApiModel):
         if twice:
             raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
         for position, index in enumerate(indices):
-            other = next((each for each in indices if naming.derived_from(index, each)), None)
+            other = next((each for each in indices if naming.is_derived_from(index, each)), None)
             if other:
                 rule = f"the name belongs to the index {other!r} of another table"
                 raise not_allowed(index, rule, "tables", position, "index")

@@ -231,7 +231,7 @@ that goes by kstatus would else take a pipeline that nobody has looked at for do
 Generation = Annotated[int, Field(strict=True, ge=UNOBSERVED, le=MAX_COUNT)]
 
 
-def _observed(value: object) -> object:
+def _parse_generation(value: object) -> object:
     return None if value == UNOBSERVED else value
 
 
@@ -239,7 +239,7 @@ class PipelineStatus(ApiModel):
     """What the operator knows about the pipeline. Progress itself lives in OpenSearch: this is a
     copy that can be lost."""
 
-    observed_generation: Annotated[Generation | None, BeforeValidator(_observed)] = None
+    observed_generation: Annotated[Generation | None, BeforeValidator(_parse_generation)] = None
     """`metadata.generation` that the rest of the status is about; -1 before the first look."""
     conditions: ConditionList = ()
     """The statements that scripts and tools should read."""

@@ -33,7 +33,7 @@ class Position(StrEnum):
     EARLIEST = "Earliest"
 
 
-def _checked_table_name(name: str) -> str:
+def _check_table_name(name: str) -> str:
     try:
         naming.parse_table_name(name)
     except BadSpec as error:
@@ -41,7 +41,7 @@ def _checked_table_name(name: str) -> str:
     return name
 
 
-def _checked_index(index: str) -> str:
+def _check_index(index: str) -> str:
     rule = naming.index_problem(index)
     if rule:
         raise not_allowed(index, rule)
@@ -58,12 +58,12 @@ def _only_rfc3339(value: object) -> object:
 TableName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=naming.MAX_TABLE_NAME),
-    AfterValidator(_checked_table_name),
+    AfterValidator(_check_table_name),
 ]
 IndexName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=naming.MAX_INDEX_BYTES),
-    AfterValidator(_checked_index),
+    AfterValidator(_check_index),
 ]
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 START_FROM_RULE = "it is one of position, snapshotId and timestamp"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from icdc_api.schema import Schema, at, structural
+from icdc_api.schema import Schema, build_structural_schema, find_node
 from icdc_api.spec import PipelineSpec
 
 COMMITTED = Path(__file__).parents[2] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
@@ -26,8 +26,8 @@ _SNAPSHOT_ID = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][
 
 def document() -> Schema:
     """The JSON schema of all values."""
-    spec = _of_values(structural(PipelineSpec, defaults=False), is_merged=True)
-    at(spec, "tables[].startFrom")["properties"]["snapshotId"] = _SNAPSHOT_ID
+    spec = _of_values(build_structural_schema(PipelineSpec, defaults=False), is_merged=True)
+    find_node(spec, "tables[].startFrom")["properties"]["snapshotId"] = _SNAPSHOT_ID
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of iceberg-cdc-pipelines. Made by `make charts`. Do not edit.",

@@ -71,7 +71,7 @@ def page() -> str:
 
 def _rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
     for why, names in entries.items():
-        shown = ", ".join(f"`{name}`" for name in spark_conf.expanded(names))
+        shown = ", ".join(f"`{name}`" for name in spark_conf.expand_names(names))
         yield f"| {shown} | {why} |\n"
 
 

@@ -94,7 +94,7 @@ def _by_schedule(
         # That it looks at heads by itself is what the operator does where it can.
         heads_told=spec.changelog.trigger == Trigger.ON_COMMIT,
     )
-    due = schedule.next_due(status, observed, spec, now=now)
+    due = schedule.find_next_due(status, observed, spec, now=now)
     if due.at is not None:
         wait = int((due.at - now).total_seconds())
         failed = status.next_attempt_time is not None and status.consecutive_failures > 0

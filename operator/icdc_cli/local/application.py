@@ -16,7 +16,7 @@ from pathlib import Path
 from icdc_api.catalog import Catalog
 from icdc_api.errors import Submission
 from icdc_api.spark import Spark
-from icdc_api.spark_defaults import defaults
+from icdc_api.spark_defaults import build_defaults
 from icdc_api.spec import PipelineSpec
 from icdc_cli.embedded import class_data, jars, jdk
 from icdc_cli.local import processes
@@ -123,7 +123,7 @@ def environment(
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
     """What spark-submit is told: local mode, bounded by the host, spilling below `scratch`."""
     told = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
-    fixed = {**defaults(spark, *told), **FIXED_CONF, "spark.local.dir": str(scratch)}
+    fixed = {**build_defaults(spark, *told), **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
     arguments += ["--driver-memory", spark.driver.memory]
     if application.class_path:

@@ -71,7 +71,7 @@ def _ask(
         request = RunRequest(
             run_id=f"{name}.{epoch}",
             mode=mode,
-            reexport=resyncs.reexport(PipelineStatus(), local.pipeline.spec),
+            reexport=resyncs.build_reexport(PipelineStatus(), local.pipeline.spec),
             pipeline=local.request,
             owner=local.pipeline.owner,
             epoch=epoch,

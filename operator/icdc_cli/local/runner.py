@@ -64,7 +64,7 @@ class LocalRunner:
         self._impatient = False
         self._started = datetime.now(UTC)
         self._generation, status = recall(state, local)
-        self._status = decide.forgive(status)
+        self._status = decide.reset_failures(status)
 
     @property
     def resource(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class LocalRunner:
         )
         decision = decide.decide(observed, datetime.now(UTC))
         if decision.status != self._status:
-            told = tuple(events.between(self._status, decision.status))
+            told = tuple(events.derive_events(self._status, decision.status))
             self._status = decision.status
             self._state.save(self.resource)
             self._watcher(Update(decision.status, told))
@@ -135,7 +135,7 @@ class LocalRunner:
         # See the class: `once` never stays, and everything else that has a changelog does.
         stays = not self._once and (create.continuous or spec.mode != Mode.EXPORT_ONLY)
         # A comparison that is asked for waits until the run before it has ended.
-        stays = stays and comparisons.asked(self._status, spec) is None
+        stays = stays and comparisons.find_requested(self._status, spec) is None
         return RunRequest(
             run_id=run.run_id or run.name,
             mode=RunMode.of(run.kind),

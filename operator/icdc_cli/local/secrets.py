@@ -7,18 +7,18 @@ from icdc_api import explain
 from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.secrets import read_secret
 from icdc_cli.local.resource import LocalPipeline
-from icdc_operator.manifests.secret_names import secret_fields
+from icdc_operator.manifests.secret_names import list_secret_fields
 
 
 def check_secrets(local: LocalPipeline, secrets_dir: Path | None) -> None:
     """Raise BadSpec, with a line for each field whose Secret `secrets_dir` does not have."""
     problems = list(_problems(local, secrets_dir))
     if problems:
-        raise BadSpec(explain.lines(problems, source=local.source))
+        raise BadSpec(explain.format_lines(problems, source=local.source))
 
 
 def _problems(local: LocalPipeline, secrets_dir: Path | None) -> Iterator[str]:
-    for field, name in secret_fields(local.pipeline.spec):
+    for field, name in list_secret_fields(local.pipeline.spec):
         try:
             read_secret(secrets_dir, name)
         except (BadSpec, Unauthorized) as error:

@@ -16,7 +16,7 @@ from icdc_operator.cluster.heads.settings import Settings as HeadSettings
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
-from icdc_operator.manifests.launch import Settings
+from icdc_operator.manifests.launch import InstallSettings
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
@@ -29,7 +29,7 @@ class Options:
     """How this process runs."""
 
     scope: Scope
-    runs: Settings
+    runs: InstallSettings
     metrics_port: int = 8080
     """0: a free one, which is logged."""
     health_port: int = 8081
@@ -64,7 +64,7 @@ def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None =
         parser.error("--image (or ICDC_IMAGE) is needed: the image of pipelines that name none")
     return Options(
         scope=Scope(tuple(dict.fromkeys(given.namespace))),
-        runs=Settings(
+        runs=InstallSettings(
             image=given.image,
             image_pull_policy=given.image_pull_policy,
             image_pull_secrets=tuple(given.image_pull_secret),

@@ -19,7 +19,7 @@ from icdc_operator.core import run_log
 from icdc_operator.core.observed import Observed, RunSeen
 
 
-def pending(known: PipelineStatus, observed: Observed) -> Ask | None:
+def find_pending(known: PipelineStatus, observed: Observed) -> Ask | None:
     """The question that waits for its answer, if there is one that can be answered."""
     ask, before = observed.ask, known.observed_ask
     if ask is None or observed.spec is None or observed.closing:
@@ -31,7 +31,7 @@ def must_make_room(known: PipelineStatus, observed: Observed, run: RunStatus) ->
     """Whether the run at work would stay without end, and a question waits for it to go."""
     spec = observed.spec
     stays = spec is not None and spec.changelog.trigger == Trigger.CONTINUOUS
-    return stays and not run.kind.inspects and pending(known, observed) is not None
+    return stays and not run.kind.inspects and find_pending(known, observed) is not None
 
 
 def is_withdrawn(run: RunStatus, observed: Observed) -> bool:
@@ -39,20 +39,20 @@ def is_withdrawn(run: RunStatus, observed: Observed) -> bool:
     return observed.ask is None or observed.ask.id != run.ask
 
 
-def planned(
+def plan_run(
     known: PipelineStatus, observed: Observed, spec: PipelineSpec, ask: Ask, *, now: datetime
 ) -> PipelineStatus:
     """`known` with the record of the run that answers."""
-    run = run_log.planned(known, observed, spec, now=now, kind=ask.mode, ask=ask.id)
+    run = run_log.plan_run(known, observed, spec, now=now, kind=ask.mode, ask=ask.id)
     taken_up = ObservedAsk(id=ask.id, run=run.name)
     return known.model_copy(update={"current_run": run, "observed_ask": taken_up})
 
 
-def closed(
+def close_run(
     known: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
 ) -> PipelineStatus:
     """`known`, whose run has ended: the question is answered, or is to be taken up again."""
-    ended = run_log.ended(run, seen, now=now)
+    ended = run_log.finish_run(run, seen, now=now)
     failure = ended.failure
     report = None if seen is None else seen.report
     answered = report is not None and report.finished and report.result is not None
@@ -62,7 +62,7 @@ def closed(
             return known.model_copy(
                 update={
                     "current_run": None,
-                    "recent_runs": run_log.recorded(known.recent_runs, ended),
+                    "recent_runs": run_log.add_to_log(known.recent_runs, ended),
                 }
             )
         failure = Failure.of(Bug(f"run {run.name} ended well, but gave no answer"))
@@ -72,7 +72,7 @@ def closed(
     return known.model_copy(
         update={
             "current_run": None,
-            "recent_runs": run_log.recorded(known.recent_runs, ended),
+            "recent_runs": run_log.add_to_log(known.recent_runs, ended),
             "observed_ask": answer,
         }
     )

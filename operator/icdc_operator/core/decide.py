@@ -25,8 +25,8 @@ from icdc_operator.core import (
     resyncs,
     retry,
     run_log,
-    status,
 )
+from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
     Action,
     CreateRun,
@@ -37,7 +37,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.core.planning import Step
+from icdc_operator.core.planning import Draft
 
 OBSERVE_SECONDS = 5.0
 """Between two looks at a live run. An adapter that is told of changes may look earlier."""
@@ -54,19 +54,20 @@ def decide(observed: Observed, now: datetime) -> Decision:
     now = _as_written(now)
     if observed.asked_at is not None:
         observed = replace(observed, asked_at=_as_written(observed.asked_at))
-    step = _advance(_noticed(observed, now), observed, now)
+    step = _choose_step(_merge_observations(observed, now), observed, now)
     recorded = step.status.model_copy(
-        update={"conditions": status.conditions(step.status, observed, now=now)}
+        update={"conditions": summary.build_conditions(step.status, observed, now=now)}
     )
     return Decision(
-        status=status.summarised(recorded),
-        actions=deletion.with_finalizer(observed, step.actions) + _forgotten(observed, step.status),
+        status=summary.summarize(recorded),
+        actions=deletion.require_finalizer(observed, step.actions)
+        + _forget_runs(observed, step.status),
         requeue_after=_requeue_after(step, observed, now),
         settled=step.settled,
     )
 
 
-def _requeue_after(step: Step, observed: Observed, now: datetime) -> float | None:
+def _requeue_after(step: Draft, observed: Observed, now: datetime) -> float | None:
     denied = None if observed.denied is None else DENIED_SECONDS
     waits = (step.requeue_after, denied, deletion.seconds_left(observed, now=now))
     return min((each for each in waits if each is not None), default=None)
@@ -77,14 +78,14 @@ def _as_written(moment: datetime) -> datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def forgive(before: PipelineStatus) -> PipelineStatus:
+def reset_failures(before: PipelineStatus) -> PipelineStatus:
     """`before` without its failures: somebody asks for a new start, such as by `icdc run`."""
     return before.model_copy(update={"consecutive_failures": 0, "next_attempt_time": None})
 
 
 def wants_stop(observed: Observed, run: RunStatus) -> bool:
     """Whether the live run should end, because its spec is not the one to run any more."""
-    deletes = run.kind == RunKind.DELETION and deletion.is_at_work(observed)
+    deletes = run.kind == RunKind.DELETION and deletion.is_active(observed)
     if observed.closing and not deletes:
         return True
     if observed.spec is None:
@@ -98,50 +99,52 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
     return asks.must_make_room(observed.status, observed, run)
 
 
-def _noticed(observed: Observed, now: datetime) -> PipelineStatus:
+def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
     """The last status, brought to this generation and filled with what the runs report."""
     before = observed.status
     if before.observed_generation != observed.generation:
-        before = forgive(before).model_copy(update={"observed_generation": observed.generation})
+        before = reset_failures(before).model_copy(
+            update={"observed_generation": observed.generation}
+        )
     if observed.spec is None:
         tables = before.tables
     else:
-        tables = progress.of_spec(observed.spec, before.tables)
+        tables = progress.match_tables(observed.spec, before.tables)
     seen = observed.seen(before.current_run)
     if before.current_run is not None and seen is not None and seen.report is not None:
-        tables = progress.with_report(tables, seen.report, before.current_run, now=now)
+        tables = progress.apply_report(tables, seen.report, before.current_run, now=now)
     elif before.current_run is None and observed.heads is not None:
-        tables = progress.with_heads(tables, observed.heads)
+        tables = progress.apply_heads(tables, observed.heads)
     return before.model_copy(
         update={"tables": tables, "operator_version": observed.operator_version}
     )
 
 
-def _advance(known: PipelineStatus, observed: Observed, now: datetime) -> Step:
-    ending = deletion.ending(known, observed, now=now)
+def _choose_step(known: PipelineStatus, observed: Observed, now: datetime) -> Draft:
+    ending = deletion.find_end(known, observed, now=now)
     if ending is not None:
-        return Step(known, deletion.last_actions(known, observed, ending), settled=True)
+        return Draft(known, deletion.list_last_actions(known, observed, ending), settled=True)
     if observed.blind:
-        return Step(known)
+        return Draft(known)
     run = known.current_run
     seen = observed.seen(run)
-    strays = _strays(observed, run)
+    strays = _stop_strays(observed, run)
     if run is None:
         if strays:
-            return Step(known, strays, OBSERVE_SECONDS)
-        return planning.next_run(known, observed, now)
+            return Draft(known, strays, OBSERVE_SECONDS)
+        return planning.plan_next(known, observed, now)
     if seen is None and run.state == RunState.PLANNED:
-        return _planned(known, run, observed, strays=strays)
+        return _handle_planned_run(known, run, observed, strays=strays)
     if seen is not None and seen.live:
-        step = _watched(known, run, seen, observed, now=now)
+        step = _handle_live_run(known, run, seen, observed, now=now)
         return replace(step, actions=strays + step.actions)
-    closed = _closed(known, run, seen, observed, now=now)
+    closed = _close_run(known, run, seen, observed, now=now)
     if strays:
-        return Step(closed, strays, OBSERVE_SECONDS)
-    return planning.next_run(closed, observed, now)
+        return Draft(closed, strays, OBSERVE_SECONDS)
+    return planning.plan_next(closed, observed, now)
 
 
-def _strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
+def _stop_strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
     """Stops for runs that still write although no record asks for them."""
     current = None if run is None else (run.name, run.epoch)
     return tuple(
@@ -151,31 +154,31 @@ def _strays(observed: Observed, run: RunStatus | None) -> tuple[Action, ...]:
     )
 
 
-def _planned(
+def _handle_planned_run(
     known: PipelineStatus, run: RunStatus, observed: Observed, *, strays: tuple[Action, ...]
-) -> Step:
+) -> Draft:
     """The record is there, the run is not: create it, or drop the record if it is outdated."""
     if observed.status.current_run != run or strays:
-        return Step(known, strays, OBSERVE_SECONDS)
+        return Draft(known, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
-        return Step(known.model_copy(update={"current_run": None}), (), 0.0)
+        return Draft(known.model_copy(update={"current_run": None}), (), 0.0)
     follows = run.kind != RunKind.DELETION and not run.kind.inspects
     continuous = follows and observed.spec.changelog.trigger == Trigger.CONTINUOUS
     # A comparison waits for the end of the run that comes before it.
-    continuous = continuous and comparisons.asked(known, observed.spec) is None
+    continuous = continuous and comparisons.find_requested(known, observed.spec) is None
     compares = run.kind.inspects and run.ask is None
     create = CreateRun(
         run,
         continuous,
-        reexport=resyncs.reexport(known, observed.spec),
-        tables=comparisons.names(known, observed.spec) if compares else None,
+        reexport=resyncs.build_reexport(known, observed.spec),
+        tables=comparisons.table_names(known, observed.spec) if compares else None,
     )
-    return Step(known, (create,), OBSERVE_SECONDS)
+    return Draft(known, (create,), OBSERVE_SECONDS)
 
 
-def _watched(
+def _handle_live_run(
     known: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, *, now: datetime
-) -> Step:
+) -> Draft:
     """The run lives: note how it does, and stop it where that is due."""
     started = run.started_at or seen.started_at
     if started is None and seen.phase != RunPhase.PENDING:
@@ -185,26 +188,26 @@ def _watched(
     if state != RunState.STOPPING:
         state = RunState.RUNNING if working else RunState.SUBMITTED
     run = run.model_copy(update={"state": state, "started_at": started})
-    stop = _stop(run, seen, observed, now)
+    stop = _find_stop(run, seen, observed, now)
     if stop is not None:
         run = stop[0]
     known = known.model_copy(update={"current_run": run})
     if run_log.has_proved_itself(run, seen, now=now):
-        known = forgive(known)
-    return Step(known, () if stop is None else (stop[1],), OBSERVE_SECONDS)
+        known = reset_failures(known)
+    return Draft(known, () if stop is None else (stop[1],), OBSERVE_SECONDS)
 
 
-def _stop(
+def _find_stop(
     run: RunStatus, seen: RunSeen, observed: Observed, now: datetime
 ) -> tuple[RunStatus, StopRun] | None:
     """The run as stopping and the action for it; None while it may go on."""
     spec = observed.spec
     wanted = run.state == RunState.STOPPING or wants_stop(observed, run)
     if not wanted and spec is not None:
-        failure = run_log.hopeless(run, seen, now=now)
-        failure = failure or run_log.start_timeout(run, seen, spec, now=now)
+        failure = run_log.find_hopeless_failure(run, seen, now=now)
+        failure = failure or run_log.find_start_timeout(run, seen, spec, now=now)
         run = run.model_copy(update={"failure": failure})
-        wanted = failure is not None or run_log.overran(run, spec, now=now)
+        wanted = failure is not None or run_log.has_overrun(run, spec, now=now)
     if not wanted:
         return None
     run = run.model_copy(update={"state": RunState.STOPPING})
@@ -212,7 +215,7 @@ def _stop(
     return run, StopRun(run.name, graceful=run.failure is None)
 
 
-def _closed(
+def _close_run(
     known: PipelineStatus,
     run: RunStatus,
     seen: RunSeen | None,
@@ -222,26 +225,26 @@ def _closed(
 ) -> PipelineStatus:
     """The run has ended and nothing of it writes any more: into the history with it."""
     if run.ask is not None:
-        return asks.closed(known, run, seen, observed, now)
-    ended = run_log.ended(run, seen, now=now)
+        return asks.close_run(known, run, seen, observed, now)
+    ended = run_log.finish_run(run, seen, now=now)
     known = known.model_copy(
         update={
             "current_run": None,
             "last_run": ended,
-            "recent_runs": run_log.recorded(known.recent_runs, ended),
+            "recent_runs": run_log.add_to_log(known.recent_runs, ended),
         }
     )
     if run.kind.inspects:
-        return comparisons.closed(known, run, seen, observed, now)
+        return comparisons.close_run(known, run, seen, observed, now)
     if run.state == RunState.STOPPING and run.failure is None:
         # It was asked to end, so how it ended says nothing about the one that follows.
         return known.model_copy(update={"next_attempt_time": now})
     if observed.spec is None:
         return known
     deletes = run.kind == RunKind.DELETION
-    failure = ended.failure or (None if deletes else retry.passing_failure(known.tables))
+    failure = ended.failure or (None if deletes else retry.find_passing_failure(known.tables))
     if failure is None:
-        return forgive(known)
+        return reset_failures(known)
     verdict = retry.judge(
         failure,
         policy=observed.spec.retry,
@@ -250,15 +253,15 @@ def _closed(
         key=f"{observed.namespace}/{observed.name}",
     )
     # A deletion is never given up before its time-out.
-    delay = deletion.delay(verdict.delay, observed.spec) if deletes else verdict.delay
+    delay = deletion.limit_delay(verdict.delay, observed.spec) if deletes else verdict.delay
     wait = None if delay is None else now + timedelta(seconds=delay)
     failures = known.consecutive_failures + (1 if verdict.counted else 0)
     return known.model_copy(update={"consecutive_failures": failures, "next_attempt_time": wait})
 
 
-def _forgotten(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
+def _forget_runs(observed: Observed, after: PipelineStatus) -> tuple[Action, ...]:
     """Ended runs that neither the record nor the kept history holds."""
-    kept = {run.name for run in run_log.kept(after.recent_runs, observed.spec)}
+    kept = {run.name for run in run_log.select_retained(after.recent_runs, observed.spec)}
     if after.current_run is not None:
         kept.add(after.current_run.name)
     if after.observed_ask is not None:

@@ -32,7 +32,7 @@ from icdc_operator.core.observed import (
 _DELETION_RUN = re.compile(rf"-{RunKind.DELETION.letter}\d+-\d+$")
 
 
-class Ending(StrEnum):
+class DeletionEnd(StrEnum):
     """Why a pipeline that is being deleted may go now, in words for the log and the Event."""
 
     DELETED = "its indices are deleted"
@@ -42,7 +42,7 @@ class Ending(StrEnum):
     NAMESPACE = "its namespace is being deleted and takes no run that could delete them"
 
 
-def is_at_work(observed: Observed) -> bool:
+def is_active(observed: Observed) -> bool:
     """Whether the pipeline is being deleted and waits for its indices."""
     return observed.deleting_since is not None and observed.finalizer is True
 
@@ -61,31 +61,33 @@ def deadline(observed: Observed) -> datetime | None:
     return observed.deleting_since + timedelta(seconds=timeouts.delete_seconds)
 
 
-def ending(status: PipelineStatus, observed: Observed, *, now: datetime) -> Ending | None:
+def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> DeletionEnd | None:
     """Why the pipeline may go now; None while it must stay, and when it is not being deleted."""
-    if not is_at_work(observed):
+    if not is_active(observed):
         return None
-    last = last_deletion(status)
+    last = last_deletion_run(status)
     quiet = status.current_run is None and not any(run.live for run in observed.runs)
     if quiet and last is not None and last.state == RunState.SUCCEEDED:
-        return Ending.DELETED
+        return DeletionEnd.DELETED
     if observed.retain_asked:
-        return Ending.ASKED
-    if observed.spec is not None and not _goes_with_indices(observed.spec):
-        return Ending.POLICY
+        return DeletionEnd.ASKED
+    if observed.spec is not None and not _deletes_indices(observed.spec):
+        return DeletionEnd.POLICY
     if observed.namespace_ends:
-        return Ending.NAMESPACE
+        return DeletionEnd.NAMESPACE
     end = deadline(observed)
-    return Ending.TIMED_OUT if end is not None and now >= end else None
+    return DeletionEnd.TIMED_OUT if end is not None and now >= end else None
 
 
-def last_deletion(status: PipelineStatus) -> RunStatus | None:
+def last_deletion_run(status: PipelineStatus) -> RunStatus | None:
     """The run that ended last, if it was to delete."""
     last = status.last_run
     return last if last is not None and last.kind == RunKind.DELETION else None
 
 
-def last_actions(status: PipelineStatus, observed: Observed, why: Ending) -> tuple[Action, ...]:
+def list_last_actions(
+    status: PipelineStatus, observed: Observed, why: DeletionEnd
+) -> tuple[Action, ...]:
     """Lets the pipeline go, after what nothing owns: deletion runs have no owner, see
     `manifests.metadata`. The others go with their owner."""
     ours = [run for run in observed.runs if is_deletion_run(observed.name, run.name)]
@@ -99,29 +101,29 @@ def last_actions(status: PipelineStatus, observed: Observed, why: Ending) -> tup
     return (*stops, *forgets, RemoveFinalizer(why.value))
 
 
-def with_finalizer(observed: Observed, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+def require_finalizer(observed: Observed, actions: tuple[Action, ...]) -> tuple[Action, ...]:
     """`actions` of a pipeline that is not being deleted; no run is created before the finalizer
     is there that the policy asks for."""
     spec = observed.spec
     if observed.finalizer is None or observed.deleting_since is not None or spec is None:
         return actions
-    wanted = _goes_with_indices(spec) and not observed.retain_asked
+    wanted = _deletes_indices(spec) and not observed.retain_asked
     if wanted == observed.finalizer:
         return actions
     if not wanted:
-        why = Ending.ASKED if _goes_with_indices(spec) else Ending.POLICY
+        why = DeletionEnd.ASKED if _deletes_indices(spec) else DeletionEnd.POLICY
         return (*actions, RemoveFinalizer(why.value))
     return (*(each for each in actions if not isinstance(each, CreateRun)), AddFinalizer())
 
 
-def due(status: PipelineStatus, *, now: datetime) -> datetime:
+def next_attempt_at(status: PipelineStatus, *, now: datetime) -> datetime:
     """When the next attempt to delete is due."""
-    if last_deletion(status) is None or status.next_attempt_time is None:
+    if last_deletion_run(status) is None or status.next_attempt_time is None:
         return now
     return status.next_attempt_time
 
 
-def delay(wanted: float | None, spec: PipelineSpec) -> float:
+def limit_delay(wanted: float | None, spec: PipelineSpec) -> float:
     """Seconds until the next attempt; a deletion is never given up before its time-out."""
     return float(spec.retry.max_seconds) if wanted is None else wanted
 
@@ -129,10 +131,10 @@ def delay(wanted: float | None, spec: PipelineSpec) -> float:
 def seconds_left(observed: Observed, *, now: datetime) -> float | None:
     """Until the time-out; None where there is none to wait for."""
     end = deadline(observed)
-    if end is None or not is_at_work(observed):
+    if end is None or not is_active(observed):
         return None
     return max(0.0, (end - now).total_seconds())
 
 
-def _goes_with_indices(spec: PipelineSpec) -> bool:
+def _deletes_indices(spec: PipelineSpec) -> bool:
     return spec.deletion_policy == DeletionPolicy.DELETE_INDICES

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
-from icdc_operator.core import deletion_claims, verification
-from icdc_operator.core.verification import Finding
-from icdc_operator.core.wording import named
+from icdc_operator.core import verification
+from icdc_operator.core.conditions import deleting
+from icdc_operator.core.conditions.table_lists import list_tables
+from icdc_operator.core.verification import ComparisonResult
 
-_OF_FINDING = {
-    Finding.EQUAL: ("Verified", False),
-    Finding.REPAIRED: ("Repaired", False),
-    Finding.DIFFERENT: ("DifferencesFound", True),
-    Finding.NOT_VERIFIED: ("NotVerified", True),
+_EVENT_BY_RESULT = {
+    ComparisonResult.EQUAL: ("Verified", False),
+    ComparisonResult.REPAIRED: ("Repaired", False),
+    ComparisonResult.DIFFERENT: ("DifferencesFound", True),
+    ComparisonResult.NOT_VERIFIED: ("NotVerified", True),
 }
 """Reason, and whether it is a warning."""
 
@@ -32,7 +33,7 @@ class Event:
     warning: bool = False
 
 
-def between(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
+def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
     """The events from `before` to `after`, in the order in which they are told."""
     return [
         *_of_spec(before, after),
@@ -77,10 +78,10 @@ def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Ev
     """One event for each kind of finding, however many tables were compared."""
     known = {table.name: table.verification for table in before.tables}
     fresh = [table for table in after.tables if table.verification != known.get(table.name)]
-    for finding, tables in verification.by_finding(fresh).items():
+    for finding, tables in verification.group_by_result(fresh).items():
         if tables:
-            reason, warning = _OF_FINDING[finding]
-            yield Event(reason, named(tables, verification.in_words), warning)
+            reason, warning = _EVENT_BY_RESULT[finding]
+            yield Event(reason, list_tables(tables, verification.describe_table), warning)
 
 
 def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -98,10 +99,10 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
 def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     """How the deletion of a pipeline ends: the last that is told of it."""
     was, now = (each.condition(ConditionType.READY) for each in (before, after))
-    ends = (deletion_claims.DELETED, deletion_claims.RETAINED)
+    ends = (deleting.REASON_DELETED, deleting.REASON_RETAINED)
     if now is None or now.reason not in ends or (was is not None and was.reason == now.reason):
         return
-    yield Event(now.reason, now.message, warning=now.reason == deletion_claims.RETAINED)
+    yield Event(now.reason, now.message, warning=now.reason == deleting.REASON_RETAINED)
 
 
 def _is_running(run: RunStatus) -> bool:

@@ -28,7 +28,7 @@ _APPLIED_FIELDS = (
 _NOT_THERE = (TableReason.TABLE_NOT_FOUND, TableReason.BRANCH_NOT_FOUND)
 
 
-def of_spec(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
+def match_tables(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
     """One entry for each table of the spec, in its order; a table that is new is Pending."""
     by_name = {table.name: table for table in known}
     entries: list[TableStatus] = []
@@ -44,7 +44,7 @@ def of_spec(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStat
     return tuple(entries)
 
 
-def with_report(
+def apply_report(
     known: Iterable[TableStatus], report: RunReport, run: RunStatus, *, now: datetime
 ) -> tuple[TableStatus, ...]:
     """`known`, each table replaced by what `run` reports about it."""
@@ -54,33 +54,35 @@ def with_report(
         gone = {name: table for name, table in reported.items() if table.message}
         return tuple(gone.get(table.name, table) for table in known)
     return tuple(
-        _with_pin(table, _with_verification(table, _merged(table, reported[table.name], run, now)))
+        _keep_pin(
+            table, _keep_verification(table, _merge_table(table, reported[table.name], run, now))
+        )
         if table.name in reported
         else table
         for table in known
     )
 
 
-def with_heads(
+def apply_heads(
     known: Iterable[TableStatus], heads: Mapping[str, str | None]
 ) -> tuple[TableStatus, ...]:
     """`known` with the newest snapshots, while no run is there to report them."""
     return tuple(
-        _with_head(table, heads[table.name])
+        _apply_head(table, heads[table.name])
         if table.name in heads and table.state == TableState.STREAMING
         else table
         for table in known
     )
 
 
-def with_news(
+def select_changed(
     tables: Iterable[TableStatus], heads: Mapping[str, str | None], spec: PipelineSpec
 ) -> tuple[TableStatus, ...]:
     """The tables of which a run would find a snapshot that is not in the index."""
     return tuple(
         table
         for table in tables
-        if table.name in heads and _is_news(table, heads[table.name], spec)
+        if table.name in heads and _is_changed(table, heads[table.name], spec)
     )
 
 
@@ -97,19 +99,24 @@ def is_caught_up(table: TableStatus) -> bool:
     return table.state == TableState.STREAMING and table.snapshots_behind == 0
 
 
-def is_looked_at(table: TableStatus) -> bool:
+def is_reported(table: TableStatus) -> bool:
     """Whether any run has said something about the table."""
     return table.state != TableState.PENDING
 
 
-def _with_verification(old: TableStatus, new: TableStatus) -> TableStatus:
+def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
+    merged = _merge_table(old, new, run, now)
+    return _keep_pin(old, _keep_verification(old, merged))
+
+
+def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     """Only a comparison changes it; a new index was never compared."""
     another = new.export is not None and new.export != old.export
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
 
 
-def _with_pin(old: TableStatus, new: TableStatus) -> TableStatus:
+def _keep_pin(old: TableStatus, new: TableStatus) -> TableStatus:
     """A run tries anew only after its first batch, and until then what was known holds."""
     if new.snapshot_pinned is not None or new.index != old.index:
         return new
@@ -117,8 +124,8 @@ def _with_pin(old: TableStatus, new: TableStatus) -> TableStatus:
     return new.model_copy(update=pin)
 
 
-def _merged(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
-    if new.index != old.index or not is_looked_at(new) or _is_late(old, new, run, now):
+def _merge_table(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
+    if new.index != old.index or not is_reported(new) or _is_late(old, new, run, now):
         return old
     if new.applied_snapshot_id is None and old.applied_snapshot_id is not None:
         # Streaming and Complete say that the table is empty now; the other states come from a
@@ -140,13 +147,13 @@ def _is_late(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) 
     that has not come yet was told by a clock that was wrong: nothing is late by it.
     """
     if old.applied_at is None or run.planned_at is None or old.applied_at > now:
-        return _export_went_back(old, new)
+        return _is_export_behind(old, new)
     if old.applied_at < run.planned_at:
-        return _export_went_back(old, new)
+        return _is_export_behind(old, new)
     return new.applied_at is not None and new.applied_at < old.applied_at
 
 
-def _export_went_back(old: TableStatus, new: TableStatus) -> bool:
+def _is_export_behind(old: TableStatus, new: TableStatus) -> bool:
     if old.export is None or new.export is None:
         return False
     same = old.state == new.state == TableState.EXPORTING
@@ -154,7 +161,7 @@ def _export_went_back(old: TableStatus, new: TableStatus) -> bool:
     return same and new.export.chunks_done < old.export.chunks_done
 
 
-def _with_head(table: TableStatus, head: str | None) -> TableStatus:
+def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
     # How many there are only a run can count; one is what is certain.
     behind = 0 if head == table.applied_snapshot_id else max(1, table.snapshots_behind or 0)
     return table.model_copy(
@@ -166,10 +173,10 @@ def _with_head(table: TableStatus, head: str | None) -> TableStatus:
     )
 
 
-def _is_news(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
+def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
     if table.state == TableState.STALLED:
         # What has a head is there by now.
         return table.reason in _NOT_THERE or head != table.current_snapshot_id
     if table.state == TableState.COMPLETE:
         return spec.mode != Mode.EXPORT_ONLY
-    return not is_looked_at(table) or head != table.applied_snapshot_id
+    return not is_reported(table) or head != table.applied_snapshot_id

@@ -26,7 +26,7 @@ def is_new(known: PipelineStatus, spec: PipelineSpec) -> bool:
     return before is not None and spec.resync.nonce > before.resync_nonce
 
 
-def asked(known: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
+def last_request(known: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
     """What was asked for last, be it acted on or not; None if nothing ever was."""
     before = known.observed_triggers
     recorded = None if before is None else before.resync
@@ -38,10 +38,10 @@ def asked(known: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
     return ObservedResync(nonce=resync.nonce, mode=resync.mode, tables=resync.tables)
 
 
-def observed(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:
+def record_triggers(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:
     """The nonces as acted on by a run of that epoch, which is about to be planned."""
     before = known.observed_triggers or ObservedTriggers()
-    resync, verified = asked(known, spec), before.verified_nonce
+    resync, verified = last_request(known, spec), before.verified_nonce
     if resync is not None and is_new(known, spec):
         resync = resync.model_copy(update={"id": epoch})
         verified = 0  # of an earlier request, which may have had the same nonce
@@ -53,10 +53,10 @@ def observed(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> Observ
     )
 
 
-def reexport(known: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
+def build_reexport(known: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
     """What re-export the tables owe, for the request of a run; None where the last resync that
     was asked for is a comparison, or none was."""
-    resync = asked(known, spec)
+    resync = last_request(known, spec)
     if resync is None or resync.mode != ResyncMode.EXPORT:
         return None
     return Reexport(nonce=resync.nonce, tables=resync.tables, id=resync.id)

@@ -42,7 +42,7 @@ PASSING_REASONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RetryVerdict:
     """What a failure means for the pipeline."""
 
     counted: bool
@@ -55,7 +55,7 @@ class Verdict:
 
 def judge(
     failure: Failure, *, policy: Retry, failures: int, newest_first: Sequence[RunStatus], key: str
-) -> Verdict:
+) -> RetryVerdict:
     """The verdict on `failure`.
 
     `failures` counts the counted failures in a row before this one; `newest_first` are the last
@@ -66,25 +66,25 @@ def judge(
         case FailureClass.FENCED:
             takeovers = max(1, takeovers_in_a_row(newest_first))
             if takeovers > QUICK_TAKEOVERS:
-                slow = _jittered(float(policy.max_seconds), takeovers, key)
-                return Verdict(counted=False, delay=slow, stalls=True)
-            return Verdict(counted=False, delay=_backoff(policy, takeovers, key), stalls=False)
+                slow = _add_jitter(float(policy.max_seconds), takeovers, key)
+                return RetryVerdict(counted=False, delay=slow, stalls=True)
+            return RetryVerdict(counted=False, delay=_backoff(policy, takeovers, key), stalls=False)
         case FailureClass.NODE_LOST:
             repeated = losses_in_a_row(newest_first) - AT_ONCE_LOSSES
             delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
-            return Verdict(counted=False, delay=delay, stalls=False)
+            return RetryVerdict(counted=False, delay=delay, stalls=False)
         case FailureClass.AUTH:
             # Credentials are rotated outside of the pipeline, so it goes on looking, slowly.
-            return Verdict(counted=False, delay=float(policy.max_seconds), stalls=True)
+            return RetryVerdict(counted=False, delay=float(policy.max_seconds), stalls=True)
     if not failure.retryable:
-        return Verdict(counted=True, delay=None, stalls=True)
+        return RetryVerdict(counted=True, delay=None, stalls=True)
     counted = failures + 1
     if outlasts(failure, policy=policy, failures=counted):
         # Whatever has failed for so long is somebody's to know, but when it is over nobody should
         # have to touch each pipeline that met it.
-        slow = _jittered(float(policy.max_seconds), counted, key)
-        return Verdict(counted=True, delay=slow, stalls=True)
-    return Verdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
+        slow = _add_jitter(float(policy.max_seconds), counted, key)
+        return RetryVerdict(counted=True, delay=slow, stalls=True)
+    return RetryVerdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
 
 
 def may_pass(failure: Failure) -> bool:
@@ -102,21 +102,21 @@ def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
 def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
     """How many of the last runs were lost with their node, one after the other."""
     count = 0
-    for run in _wanted_by_spec(newest_first):
+    for run in _without_asks(newest_first):
         if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
             break
         count += 1
     return count
 
 
-def _wanted_by_spec(runs: Iterable[RunStatus]) -> list[RunStatus]:
+def _without_asks(runs: Iterable[RunStatus]) -> list[RunStatus]:
     """Without those that answered somebody's question."""
     return [run for run in runs if run.ask is None]
 
 
 def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
     """How many of the last runs were fenced, one after the other, within RIVAL_SECONDS."""
-    runs = _wanted_by_spec(newest_first)
+    runs = _without_asks(newest_first)
     count, last = 0, runs[0].finished_at if runs else None
     for run in runs:
         if run.failure is None or run.failure.failure_class != FailureClass.FENCED:
@@ -129,15 +129,15 @@ def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
     return count
 
 
-def passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
+def find_passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
     """The first passing fault that a table met, as a failure of the run that met it."""
     for table in tables:
         if is_retried(table) and table.reason is not None:
-            return passing(table.name, table.reason.value, table.message)
+            return build_passing_failure(table.name, table.reason.value, table.message)
     return None
 
 
-def passing(table: str, reason: str, message: str | None) -> Failure:
+def build_passing_failure(table: str, reason: str, message: str | None) -> Failure:
     """A passing fault of that table, for one of PASSING_REASONS."""
     return Failure(
         failure_class=FailureClass(reason),
@@ -168,10 +168,10 @@ def _backoff(policy: Retry, step: int, key: str) -> float:
     """`initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
     doublings = min(step - 1, 30)  # beyond this every allowed start is over every allowed end
     delay = min(policy.initial_seconds * 2.0**doublings, float(policy.max_seconds))
-    return _jittered(delay, step, key)
+    return _add_jitter(delay, step, key)
 
 
-def _jittered(delay: float, step: int, key: str) -> float:
+def _add_jitter(delay: float, step: int, key: str) -> float:
     """`delay` and up to JITTER of it more, by key and step."""
     share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
     return delay * (1 + JITTER * share)

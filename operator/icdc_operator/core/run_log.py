@@ -29,7 +29,7 @@ _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 _SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+$")
 
 
-def planned(
+def plan_run(
     known: PipelineStatus,
     observed: Observed,
     spec: PipelineSpec,
@@ -43,7 +43,7 @@ def planned(
     `kind` None: what the tables need. `ask`: id of the question that the run answers.
     """
     last = known.last_run if ask is None else None
-    kind = kind or comparisons.due(known, observed, spec) or _kind(known, spec)
+    kind = kind or comparisons.find_due(known, observed, spec) or _choose_kind(known, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
@@ -69,20 +69,20 @@ def planned(
     )
 
 
-def new(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
+def find_new_run(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
     """The run that a decision from `before` to `after` plans, if it plans one."""
     known, run = before.current_run, after.current_run
     return None if run is None or (known is not None and known.epoch == run.epoch) else run
 
 
-def ended(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
+def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
     """The record of a run that has ended; what it reported goes before what was seen of it."""
     failure = run.failure
     report = None if seen is None else seen.report
     if report is not None and report.outcome is not None:
         failure = failure or report.outcome
     elif report is None or not report.finished:
-        failure = failure or _unreported(run, seen)
+        failure = failure or _explain_missing_report(run, seen)
     return run.model_copy(
         update={
             "state": RunState.SUCCEEDED if failure is None else RunState.FAILED,
@@ -93,12 +93,12 @@ def ended(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
     )
 
 
-def recorded(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
+def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
     """The log with `run` as its newest entry."""
     return (run, *recent)[:MAX_RECENT_RUNS]
 
 
-def kept(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:
+def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:
     """The ended runs whose logs stay, by `spec.history`; the newest always does."""
     history = History() if spec is None else spec.history
     left = {RunState.SUCCEEDED: history.successful, RunState.FAILED: history.failed}
@@ -110,7 +110,7 @@ def kept(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStat
     return keep
 
 
-def start_timeout(
+def find_start_timeout(
     run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> Failure | None:
     """The failure of a run that has not begun to report within `timeouts.startSeconds`.
@@ -130,7 +130,7 @@ def start_timeout(
     )
 
 
-def hopeless(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
+def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
     """The failure of a live run that cannot go on by itself, and need not be waited for."""
     if seen.failure is None:
         return None
@@ -143,7 +143,7 @@ def hopeless(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
     return seen.failure if late else None
 
 
-def overran(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
+def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
     """Whether the run has used up `timeouts.runSeconds`; another goes on where it stops."""
     limit = spec.timeouts.run_seconds
     if limit == 0 or run.started_at is None:
@@ -165,7 +165,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     return now - run.started_at >= timedelta(seconds=STABLE_SECONDS)
 
 
-def _kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
+def _choose_kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
     resync = resyncs.is_new(known, spec) and spec.resync.mode == ResyncMode.EXPORT
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
@@ -180,7 +180,7 @@ def _greatest_sequence(known: PipelineStatus, observed: Observed) -> int:
     return max([*logged, *(int(match.group(1)) for match in found if match)], default=0)
 
 
-def _unreported(run: RunStatus, seen: RunSeen | None) -> Failure | None:
+def _explain_missing_report(run: RunStatus, seen: RunSeen | None) -> Failure | None:
     """Why a run ended without a last report; asked to stop, it need not have written one, but a
     deletion is only done where it said so."""
     if run.state == RunState.STOPPING and run.kind != RunKind.DELETION:

@@ -41,28 +41,28 @@ class Due:
     """Seconds until table heads should be read again; None when they cannot matter."""
 
 
-def next_due(
+def find_next_due(
     known: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
 ) -> Due:
     """When the next run of a pipeline that may run is due."""
-    last = comparisons.last_following(known)
-    if last is None or _is_asked_for(known, last, observed, spec):
+    last = comparisons.last_replication_run(known)
+    if last is None or _is_requested(known, last, observed, spec):
         return Due(at=now)
     if known.next_attempt_time is not None:
         return Due(at=known.next_attempt_time, settled=_is_stalled(known, last, spec))
     if known.consecutive_failures > 0:
         # Earlier versions left a passing fault without a next attempt when they gave it up.
-        failure = last.failure or retry.passing_failure(known.tables)
+        failure = last.failure or retry.find_passing_failure(known.tables)
         passing = failure is not None and retry.may_pass(failure)
         return Due(at=now if passing else None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
-    if comparisons.due(known, observed, spec) is not None:
+    if comparisons.find_due(known, observed, spec) is not None:
         return Due(at=now)
-    return _after_success(known, last.finished_at, observed, spec, now=now)
+    return _find_due_after_success(known, last.finished_at, observed, spec, now=now)
 
 
-def in_line(known: PipelineStatus, now: datetime) -> PipelineStatus:
+def mark_queued(known: PipelineStatus, now: datetime) -> PipelineStatus:
     """`known` of a pipeline whose run is due and waits for its turn, with the time since when: so
     that after a restart the line is the same."""
     since = min(known.next_attempt_time or now, now)
@@ -83,17 +83,17 @@ def waits_for_heads(observed: Observed) -> bool:
         return False
     if any(run.live for run in observed.runs):
         return False
-    last = comparisons.last_following(known)
-    if last is None or last.finished_at is None or _is_asked_for(known, last, observed, spec):
+    last = comparisons.last_replication_run(known)
+    if last is None or last.finished_at is None or _is_requested(known, last, observed, spec):
         return False
-    if comparisons.due(known, observed, spec) is not None:
+    if comparisons.find_due(known, observed, spec) is not None:
         return False
     if known.next_attempt_time is not None or known.consecutive_failures > 0:
         return False
     return last.state != RunState.FAILED and not _is_complete(known.tables, spec)
 
 
-def _is_asked_for(
+def _is_requested(
     known: PipelineStatus, last: RunStatus, observed: Observed, spec: PipelineSpec
 ) -> bool:
     """Whether spec or user want a run that the last one cannot have answered."""
@@ -108,7 +108,7 @@ def _is_asked_for(
     return asked is not None and last.planned_at is not None and last.planned_at < asked
 
 
-def _after_success(
+def _find_due_after_success(
     known: PipelineStatus,
     finished: datetime,
     observed: Observed,
@@ -124,11 +124,11 @@ def _after_success(
         return Due(at=recheck, settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         look_after = max(poll, LOST_SECONDS) if observed.heads_told else poll
-        asked = _by_heads(known, finished, observed.heads, observed, spec, now=now)
-        at = _earliest(recheck, asked, _renewal(known, finished))
+        asked = _find_due_by_heads(known, finished, observed.heads, observed, spec, now=now)
+        at = _earliest(recheck, asked, _find_tag_renewal(known, finished))
         return Due(at, settled=True, look_after=look_after)
     if observed.heads_told:
-        at = _earliest(recheck, _renewal(known, finished))
+        at = _earliest(recheck, _find_tag_renewal(known, finished))
         return Due(at, settled=True, look_after=max(poll, LOST_SECONDS))
     if all(table.state == TableState.STALLED for table in known.tables):
         return Due(at=recheck, settled=True)
@@ -141,7 +141,7 @@ def _earliest(*moments: datetime | None) -> datetime | None:
     return min((each for each in moments if each is not None), default=None)
 
 
-def _renewal(known: PipelineStatus, finished: datetime) -> datetime | None:
+def _find_tag_renewal(known: PipelineStatus, finished: datetime) -> datetime | None:
     """When a run is due that does nothing but renew the tags of the applied snapshots.
 
     Without it a snapshot that was applied long ago would be expired together with the commit that
@@ -151,7 +151,7 @@ def _renewal(known: PipelineStatus, finished: datetime) -> datetime | None:
     return finished + RENEW_AFTER if pinned else None
 
 
-def _by_heads(
+def _find_due_by_heads(
     known: PipelineStatus,
     finished: datetime,
     heads: Mapping[str, str | None],
@@ -161,7 +161,7 @@ def _by_heads(
     now: datetime,
 ) -> datetime | None:
     """When the heads ask for a run; None for not at all."""
-    news = progress.with_news(known.tables, heads, spec)
+    news = progress.select_changed(known.tables, heads, spec)
     if any(table.name not in observed.old_heads for table in news):
         return now
     # A run that had the chance did not take these in, or nobody but a run can look at them.
@@ -172,10 +172,10 @@ def _by_heads(
         if table.state not in (TableState.STALLED, done)
         and (table in news or table.name not in heads)
     ]
-    return finished + _blind_wait(unclear, known, finished, spec) if unclear else None
+    return finished + _poll_delay(unclear, known, finished, spec) if unclear else None
 
 
-def _blind_wait(
+def _poll_delay(
     tables: Sequence[TableStatus], known: PipelineStatus, finished: datetime, spec: PipelineSpec
 ) -> timedelta:
     """As long as the tables have been without a change when the last run ended, bounded."""
@@ -195,7 +195,7 @@ def _is_complete(tables: Sequence[TableStatus], spec: PipelineSpec) -> bool:
 
 def _is_stalled(known: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> bool:
     """Whether the failure that waits for its next attempt is one that a person should know of."""
-    failure = last.failure or retry.passing_failure(known.tables)
+    failure = last.failure or retry.find_passing_failure(known.tables)
     if failure is None:
         return False
     failures = known.consecutive_failures

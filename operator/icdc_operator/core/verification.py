@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
-from icdc_api.job import Compared, RunReport
+from icdc_api.job import RunReport, TableComparison
 from icdc_api.runs import Failure
 from icdc_api.status import MAX_SAMPLES, TableStatus, Verification
 from icdc_operator.core import retry
@@ -25,7 +25,7 @@ UNDER_WAY = "BatchUnderWay"
 _KINDS = ("missing", "extra", "different")
 
 
-class Finding(StrEnum):
+class ComparisonResult(StrEnum):
     """What a comparison says of one table."""
 
     EQUAL = "Equal"
@@ -34,68 +34,71 @@ class Finding(StrEnum):
     NOT_VERIFIED = "NotVerified"
 
 
-HOLDS = {
-    Finding.DIFFERENT: False,
-    Finding.NOT_VERIFIED: None,
-    Finding.REPAIRED: True,
-    Finding.EQUAL: True,
+STATUS_BY_RESULT = {
+    ComparisonResult.DIFFERENT: False,
+    ComparisonResult.NOT_VERIFIED: None,
+    ComparisonResult.REPAIRED: True,
+    ComparisonResult.EQUAL: True,
 }
 """Whether index and table are known to be equal; what weighs more comes first."""
 
 
-def finding(found: Verification) -> Finding:
+def classify(found: Verification) -> ComparisonResult:
     """The one word for it. Repaired: every document that differed was mended."""
     if found.equal is None:
-        return Finding.NOT_VERIFIED
+        return ComparisonResult.NOT_VERIFIED
     if found.equal:
-        return Finding.EQUAL
+        return ComparisonResult.EQUAL
     # A row that the index refuses is not mended.
-    mended = found.repaired is not None and found.repaired >= _count(found)
-    return Finding.REPAIRED if mended else Finding.DIFFERENT
+    mended = found.repaired is not None and found.repaired >= _count_differences(found)
+    return ComparisonResult.REPAIRED if mended else ComparisonResult.DIFFERENT
 
 
-def by_finding(tables: Iterable[TableStatus]) -> dict[Finding, list[TableStatus]]:
+def group_by_result(tables: Iterable[TableStatus]) -> dict[ComparisonResult, list[TableStatus]]:
     """The tables of which a comparison has said something, by what it said."""
-    found: dict[Finding, list[TableStatus]] = {each: [] for each in Finding}
+    found: dict[ComparisonResult, list[TableStatus]] = {each: [] for each in ComparisonResult}
     for table in tables:
         if table.verification is not None:
-            found[finding(table.verification)].append(table)
+            found[classify(table.verification)].append(table)
     return found
 
 
-def worst(tables: Iterable[TableStatus]) -> tuple[Finding, list[TableStatus]]:
+def find_worst(tables: Iterable[TableStatus]) -> tuple[ComparisonResult, list[TableStatus]]:
     """What the comparisons say of the pipeline, and the tables of which they say it."""
-    found = by_finding(tables)
-    return next(((each, found[each]) for each in HOLDS if found[each]), (Finding.NOT_VERIFIED, []))
+    found = group_by_result(tables)
+    return next(
+        ((each, found[each]) for each in STATUS_BY_RESULT if found[each]),
+        (ComparisonResult.NOT_VERIFIED, []),
+    )
 
 
-def in_words(table: TableStatus) -> str:
+def describe_table(table: TableStatus) -> str:
     """What the last comparison says of the table, in a few words and without document ids."""
     found = table.verification
     if found is None:
         return table.name
-    match finding(found):
-        case Finding.EQUAL:
+    match classify(found):
+        case ComparisonResult.EQUAL:
             counted = "" if found.documents is None else f": {found.documents} documents"
             return f"{table.name}{counted}"
-        case Finding.REPAIRED:
+        case ComparisonResult.REPAIRED:
             return f"{table.name}: {found.repaired} documents mended, not compared again since"
-        case Finding.NOT_VERIFIED:
+        case ComparisonResult.NOT_VERIFIED:
             return f"{table.name}: {found.reason}: {found.message or 'see the log of the run'}"
     counts = ", ".join(f"{getattr(found, kind)} {kind}" for kind in _KINDS)
     mended = "" if found.repaired is None else f"; {found.repaired} of them mended"
     return f"{table.name}: {counts}{mended}"
 
 
-def answers(report: RunReport | None) -> dict[str, Compared]:
+def read_answers(report: RunReport | None) -> dict[str, TableComparison]:
     """What a run has answered, by table; nothing before it has ended."""
     if report is None or not report.finished or report.result is None:
         return {}
     listed = report.result.get("tables")
-    found: dict[str, Compared] = {}
+    found: dict[str, TableComparison] = {}
     for entry in listed if isinstance(listed, list) else ():
         try:
-            answer = Compared.model_validate(_known(entry))
+            answer = TableComparison.model_validate(_select_known_fields(entry))
         except ValidationError:
             continue
         if answer.equal is not None or answer.reason is not None:
@@ -103,18 +106,18 @@ def answers(report: RunReport | None) -> dict[str, Compared]:
     return found
 
 
-def passing_failure(answered: Iterable[Compared]) -> Failure | None:
+def find_passing_failure(answered: Iterable[TableComparison]) -> Failure | None:
     """The first passing fault that kept a table from being compared."""
     passing = {each.value for each in retry.PASSING_REASONS}
     for answer in answered:
         if answer.equal is None and answer.reason in passing:
-            return retry.passing(answer.name, answer.reason, answer.message)
+            return retry.build_passing_failure(answer.name, answer.reason, answer.message)
     return None
 
 
-def with_answers(
+def apply_answers(
     tables: Iterable[TableStatus],
-    answered: Mapping[str, Compared],
+    answered: Mapping[str, TableComparison],
     *,
     nonce: int,
     now: datetime,
@@ -124,7 +127,9 @@ def with_answers(
     room = max(1, min(MAX_SAMPLES, MAX_ALL_SAMPLES // max(1, differing)))
     return tuple(
         table.model_copy(
-            update={"verification": _taken(answered[table.name], room, nonce=nonce, now=now)}
+            update={
+                "verification": _to_verification(answered[table.name], room, nonce=nonce, now=now)
+            }
         )
         if table.name in answered
         else table
@@ -132,7 +137,7 @@ def with_answers(
     )
 
 
-def with_failure(
+def apply_failure(
     tables: Iterable[TableStatus],
     failure: Failure,
     names: Iterable[str],
@@ -149,15 +154,17 @@ def with_failure(
     )
 
 
-def _known(entry: object) -> object:
+def _select_known_fields(entry: object) -> object:
     """Without the fields that another version may have added."""
     if not isinstance(entry, dict):
         return entry
-    fields = {field.alias for field in Compared.model_fields.values()}
+    fields = {field.alias for field in TableComparison.model_fields.values()}
     return {key: value for key, value in entry.items() if key in fields}
 
 
-def _taken(answer: Compared, room: int, *, nonce: int, now: datetime) -> Verification:
+def _to_verification(
+    answer: TableComparison, room: int, *, nonce: int, now: datetime
+) -> Verification:
     equal, reason, message = answer.equal, answer.reason, answer.message
     if answer.under_way and not equal:
         equal, reason = None, reason or UNDER_WAY
@@ -172,17 +179,17 @@ def _taken(answer: Compared, room: int, *, nonce: int, now: datetime) -> Verific
         extra=None if answer.equal is None else answer.extra.count,
         different=None if answer.equal is None else answer.different.count,
         repaired=answer.repaired,
-        samples=tuple(_samples(answer)[:room]),
+        samples=tuple(_interleave_samples(answer)[:room]),
         reason=None if equal is not None else reason,
         message=message,
     )
 
 
-def _samples(answer: Compared) -> list[str]:
+def _interleave_samples(answer: TableComparison) -> list[str]:
     """Ids with their kinds, one of each kind after the other."""
     by_kind = [[f"{kind} {each}" for each in getattr(answer, kind).samples] for kind in _KINDS]
     return [each for row in itertools.zip_longest(*by_kind) for each in row if each is not None]
 
 
-def _count(found: Verification) -> int:
+def _count_differences(found: Verification) -> int:
     return sum(getattr(found, kind) or 0 for kind in _KINDS)

@@ -9,8 +9,8 @@ from typing import Any
 
 from icdc_api.runs import RunKind
 from icdc_api.spark import DynamicAllocation, Spark
-from icdc_api.spark_defaults import defaults
-from icdc_operator.manifests import metadata, places, refusals, templates
+from icdc_api.spark_defaults import build_defaults
+from icdc_operator.manifests import metadata, pod_paths, refusals, templates
 from icdc_operator.manifests.launch import Launch
 
 API_VERSION = "sparkoperator.k8s.io/v1beta2"
@@ -19,7 +19,7 @@ KIND = "SparkApplication"
 SPARK_VERSION = "4.1.4"
 """The Spark of the image: the pyspark that pyproject.toml pins, which a test compares."""
 
-DELETION_KEPT_SECONDS = 86400
+DELETION_TTL_SECONDS = 86400
 """After which spark-operator deletes a deletion run, which nobody owns: for one that is left
 behind when somebody takes the finalizer away by hand."""
 
@@ -31,8 +31,8 @@ BASE_CONF = {
     "spark.storage.decommission.shuffleBlocks.enabled": "true",
     "spark.ui.prometheus.enabled": "true",
     # Without these spark-submit hands on the PYSPARK_PYTHON that spark-operator's pod may have.
-    "spark.pyspark.python": places.PYTHON,
-    "spark.pyspark.driver.python": places.PYTHON,
+    "spark.pyspark.python": pod_paths.PYTHON,
+    "spark.pyspark.driver.python": pod_paths.PYTHON,
 }
 """Further defaults of runs on a cluster; `spec.spark.conf` goes over them.
 
@@ -62,7 +62,7 @@ ENCRYPTION_CONF = {
 """What `spec.spark.encryption` stands for."""
 
 
-def spark_application(launch: Launch) -> dict[str, Any]:
+def build_spark_application(launch: Launch) -> dict[str, Any]:
     """The SparkApplication, named as the run; raises BadSpec for a template that would break it.
 
     Needs the ConfigMap of the same name, or its driver waits.
@@ -82,15 +82,15 @@ def spark_application(launch: Launch) -> dict[str, Any]:
             "pythonVersion": "3",
             "sparkVersion": SPARK_VERSION,
             **_image(launch),
-            "mainApplicationFile": f"local://{places.APPLICATION_FILE}",
-            "arguments": [places.REQUEST_FILE],
+            "mainApplicationFile": f"local://{pod_paths.APPLICATION_FILE}",
+            "arguments": [pod_paths.REQUEST_FILE],
             # Retries are ours. No timeToLiveSeconds either: the operator forgets a run once what
             # it says is in the status, and what is left of it goes with its pipeline.
             "restartPolicy": {"type": "Never"},
-            **({"timeToLiveSeconds": DELETION_KEPT_SECONDS} if deletes else {}),
+            **({"timeToLiveSeconds": DELETION_TTL_SECONDS} if deletes else {}),
             **_dynamic_allocation(spark),
             "sparkConf": {
-                **defaults(spark),
+                **build_defaults(spark),
                 **BASE_CONF,
                 **spark.conf,
                 **FIXED_CONF,

@@ -11,15 +11,15 @@ from typing import Any
 from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode, RunRequest
-from icdc_operator.manifests import metadata, places
+from icdc_operator.manifests import metadata, pod_paths
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.secret_names import secret_names
+from icdc_operator.manifests.secret_names import list_secret_names
 
 MAX_REQUEST_BYTES = 1000 * 1024
 """Kubernetes takes 1 MiB of data; the rest is for whatever else counts as data there."""
 
 
-def run_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
+def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
     """What the run shall do; `resource` is the pipeline as the cluster holds it.
 
     Status and managed fields are left out: nothing of them is asked for, and they are large.
@@ -40,12 +40,12 @@ def run_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
         epoch=launch.run.epoch,
         continuous=launch.continuous and not kind.inspects,
         poll_seconds=spec.changelog.poll_interval_seconds,
-        report_path=places.REPORT_FILE,
-        secrets_dir=places.SECRETS_DIR if secret_names(spec) else None,
+        report_path=pod_paths.REPORT_FILE,
+        secrets_dir=pod_paths.SECRETS_DIR if list_secret_names(spec) else None,
     )
 
 
-def run_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
+def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
     """The ConfigMap, named as the run; raises BadSpec for a pipeline that does not fit in one."""
     text = json.dumps(request.to_resource(), indent=1, sort_keys=True) + "\n"
     size = len(text.encode())
@@ -60,5 +60,5 @@ def run_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
         "metadata": metadata.object_metadata(launch),
         # A run is never told anything else: a change of the pipeline makes another run.
         "immutable": True,
-        "data": {places.REQUEST_KEY: text},
+        "data": {pod_paths.REQUEST_KEY: text},
     }

@@ -8,7 +8,7 @@ from icdc_api.spec import PipelineSpec
 
 
 @dataclass(frozen=True)
-class Owner:
+class PipelineRef:
     """The pipeline that owns the run's objects."""
 
     namespace: str
@@ -17,7 +17,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Settings:
+class InstallSettings:
     """What the operator was installed with."""
 
     image: str
@@ -39,10 +39,10 @@ class Settings:
 class Launch:
     """One attempt of one run, about to be created."""
 
-    owner: Owner
+    owner: PipelineRef
     run: RunStatus
     spec: PipelineSpec
-    settings: Settings
+    settings: InstallSettings
     continuous: bool = False
     """Whether it shall stay and follow its tables."""
     reexport: Reexport | None = None

@@ -16,7 +16,7 @@ LIST_KEYS = {
 """Which field tells the items of a list apart, as in a strategic merge patch of Kubernetes."""
 
 
-def merged(ours: Any, theirs: Any, field: str = "") -> Any:
+def merge_values(ours: Any, theirs: Any, field: str = "") -> Any:
     """`theirs` over `ours`; neither is changed.
 
     A null takes one of our values away, such as `runAsUser: null` where the cluster chooses the
@@ -25,20 +25,20 @@ def merged(ours: Any, theirs: Any, field: str = "") -> Any:
     """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         both = {
-            key: merged(value, theirs[key], key) if key in theirs else value
+            key: merge_values(value, theirs[key], key) if key in theirs else value
             for key, value in ours.items()
         }
         return {**both, **{key: value for key, value in theirs.items() if key not in ours}}
     if isinstance(ours, list) and isinstance(theirs, list) and field in LIST_KEYS:
-        return _joined(ours, theirs, LIST_KEYS[field])
+        return _merge_lists(ours, theirs, LIST_KEYS[field])
     if theirs is None and isinstance(ours, dict | list):
         return ours
     return theirs
 
 
-def _joined(ours: list[Any], theirs: list[Any], key: str) -> list[Any]:
+def _merge_lists(ours: list[Any], theirs: list[Any], key: str) -> list[Any]:
     """Our items, each with theirs of the same key over it, then the rest of theirs."""
     over = {item[key]: item for item in theirs}
     known = {item[key] for item in ours}
-    first = [merged(item, over[item[key]]) if item[key] in over else item for item in ours]
+    first = [merge_values(item, over[item[key]]) if item[key] in over else item for item in ours]
     return [*first, *(item for item in theirs if item[key] not in known)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.runs import RunKind
-from icdc_operator.manifests.launch import Launch, Owner
+from icdc_operator.manifests.launch import Launch, PipelineRef
 
 ANNOTATION_EPOCH = f"{naming.LABEL_PREFIX}epoch"
 ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
@@ -48,7 +48,7 @@ def object_metadata(launch: Launch) -> dict[str, Any]:
     }
 
 
-def owner_reference(owner: Owner) -> dict[str, Any]:
+def owner_reference(owner: PipelineRef) -> dict[str, Any]:
     """Lets the garbage collector remove the object with its pipeline.
 
     `controller` says that nobody else may adopt the object. `blockOwnerDeletion` stays false: true

@@ -10,11 +10,11 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
-from icdc_api.explain import MAX_LINES, dotted, kind_of
-from icdc_api.problems import shown
+from icdc_api.explain import MAX_LINES, describe_kind, format_path
+from icdc_api.problems import format_value
 from icdc_api.spark import Spark
-from icdc_api.spark_conf import risk_of
-from icdc_operator.manifests import places, shapes
+from icdc_api.spark_conf import find_risk
+from icdc_operator.manifests import pod_paths, shapes
 from icdc_operator.manifests.roles import Role
 from icdc_operator.manifests.templates import DRIVER_ENV
 
@@ -57,7 +57,7 @@ def check(spark: Spark, *, trusted: bool) -> None:
 
     `trusted`: whether the operator trusts the namespace with everything that spark-submit does.
     """
-    found = [*([] if trusted else _risks(spark)), *problems(spark)]
+    found = [*([] if trusted else _find_risks(spark)), *find_problems(spark)]
     if not found:
         return
     lines = found[:MAX_LINES]
@@ -66,22 +66,22 @@ def check(spark: Spark, *, trusted: bool) -> None:
     raise BadSpec("\n".join(lines))
 
 
-def _risks(spark: Spark) -> Iterator[str]:
+def _find_risks(spark: Spark) -> Iterator[str]:
     """A line for each property that takes a trusted namespace; values may be secret."""
     for key, value in spark.conf.items():
-        risk = risk_of(key, value)
+        risk = find_risk(key, value)
         if risk is not None:
+            where = format_path(("spec", "spark", "conf", key))
             yield (
-                f"{dotted(('spec', 'spark', 'conf', key))}: allowed in trusted namespaces alone, "
-                f"since {risk}; whoever installed the operator can add this one to the chart value "
-                "trustedNamespaces"
+                f"{where}: allowed only in trusted namespaces, because {risk}; whoever installed "
+                "the operator can add this namespace to the chart value trustedNamespaces"
             )
 
 
-def problems(spark: Spark) -> Iterator[str]:
+def find_problems(spark: Spark) -> Iterator[str]:
     """A line for each problem of the templates: the field, its value, what is allowed."""
     local = frozenset(
-        places.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
+        pod_paths.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
     )
     for role, template in (
         (Role.DRIVER, spark.driver.template),
@@ -90,25 +90,26 @@ def problems(spark: Spark) -> Iterator[str]:
         if template is None:
             continue
         path: shapes.Path = ("spec", "spark", role.value, "template")
-        misshapen = list(shapes.problems(template, path))
+        misshapen = list(shapes.find_problems(template, path))
         yield from misshapen
         if not misshapen:
-            yield from _of_template(template, role, local, path)
+            yield from _check_template(template, role, local, path)
 
 
-def _of_template(
+def _check_template(
     template: Mapping[str, Any], role: Role, local: frozenset[str], path: shapes.Path
 ) -> Iterator[str]:
-    yield from _unknown(template, ("metadata", "spec"), path)
+    yield from _refuse_unknown(template, ("metadata", "spec"), path)
     metadata = template.get("metadata") or {}
     where = (*path, "metadata")
-    yield from _unknown(metadata, ("labels", "annotations"), where)
+    yield from _refuse_unknown(metadata, ("labels", "annotations"), where)
     for field in ("labels", "annotations"):
         for key in metadata.get(field) or {}:
             if key.startswith(naming.RESERVED_KEYS):
-                yield f"{dotted((*where, field))}: the key {shown(key)} is not allowed: {_NAMES}"
+                at = format_path((*where, field))
+                yield f"{at}: the key {format_value(key)} is not allowed: {_NAMES}"
     spec, where = template.get("spec") or {}, (*path, "spec")
-    yield from _of_pod(spec, role, where)
+    yield from _check_pod(spec, role, where)
     for position, volume in enumerate(spec.get("volumes") or ()):
         if _is_ours(volume["name"], local):
             here = (*where, "volumes", position, "name")
@@ -117,14 +118,14 @@ def _of_template(
         for position, container in enumerate(spec.get(field) or ()):
             here = (*where, field, position)
             main = field == "containers" and container["name"] == role.container
-            yield from _of_mounts(container, local if main else frozenset(), here)
+            yield from _check_mounts(container, local if main else frozenset(), here)
             if main:
-                yield from _of_main_container(container, role, here)
+                yield from _check_main_container(container, role, here)
             elif field == "containers" and not container.get("image"):
-                yield f"{dotted((*here, 'image'))}: missing; {_main_container(role)}"
+                yield f"{format_path((*here, 'image'))}: missing; {_main_container(role)}"
 
 
-def _of_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
+def _check_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
     refused = _POD_FIELDS | (_EXECUTOR_FIELDS if role is Role.EXECUTOR else {})
     for field, rule in refused.items():
         value = spec.get(field)
@@ -136,7 +137,7 @@ def _of_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[
         yield _line((*path, token), spec[token], "the driver creates the executors with it")
 
 
-def _of_main_container(
+def _check_main_container(
     container: Mapping[str, Any], role: Role, path: shapes.Path
 ) -> Iterator[str]:
     driver = role is Role.DRIVER
@@ -149,13 +150,13 @@ def _of_main_container(
             here = (*path, "env", position, "name")
             yield _line(here, variable["name"], "it is set for every run; use another name")
     for position, mount in enumerate(container.get("volumeMounts") or ()):
-        if places.is_reserved(mount["mountPath"]):
+        if pod_paths.is_reserved(mount["mountPath"]):
             here = (*path, "volumeMounts", position, "mountPath")
             yield _line(here, mount["mountPath"], "runs keep their files there; use another path")
-    yield from _of_resources(container.get("resources") or {}, role, (*path, "resources"))
+    yield from _check_resources(container.get("resources") or {}, role, (*path, "resources"))
 
 
-def _of_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
+def _check_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
     """Spark writes these over whatever the template says; a limit of cores it leaves alone."""
     for field, name, better in (
         ("requests", "cpu", "cores"),
@@ -167,7 +168,7 @@ def _of_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path) -
             yield _line((*path, field, name), amount, f"use spec.spark.{role}.{better}")
 
 
-def _of_mounts(
+def _check_mounts(
     container: Mapping[str, Any], local: frozenset[str], path: shapes.Path
 ) -> Iterator[str]:
     for position, mount in enumerate(container.get("volumeMounts") or ()):
@@ -178,12 +179,14 @@ def _of_mounts(
 
 
 def _is_ours(volume: str, local: frozenset[str]) -> bool:
-    return volume.startswith(places.VOLUME_PREFIX) or volume in local
+    return volume.startswith(pod_paths.VOLUME_PREFIX) or volume in local
 
 
 def _volume_rule(volume: str) -> str:
-    if volume.startswith(places.VOLUME_PREFIX):
-        return f"names that begin with {places.VOLUME_PREFIX} belong to the run; use another name"
+    if volume.startswith(pod_paths.VOLUME_PREFIX):
+        return (
+            f"names that begin with {pod_paths.VOLUME_PREFIX} belong to the run; use another name"
+        )
     return "the volume is made from spec.spark.localVolumes; use another name"
 
 
@@ -191,15 +194,15 @@ def _main_container(role: Role) -> str:
     return f"only {role.container}, the main container, has that of the run"
 
 
-def _unknown(
+def _refuse_unknown(
     values: Mapping[str, Any], allowed: tuple[str, ...], path: shapes.Path
 ) -> Iterator[str]:
     for field in values:
         if field not in allowed:
-            yield f"{dotted((*path, field))}: not allowed; allowed: {', '.join(allowed)}"
+            yield f"{format_path((*path, field))}: not allowed; allowed: {', '.join(allowed)}"
 
 
 def _line(path: shapes.Path, value: object, rule: str) -> str:
     # The words of a command are left out: they may be long, or secret.
-    text = kind_of(value) if isinstance(value, list | dict) else shown(value)
-    return f"{dotted(path)}: {text} is not allowed: {rule}"
+    text = describe_kind(value) if isinstance(value, list | dict) else format_value(value)
+    return f"{format_path(path)}: {text} is not allowed: {rule}"

@@ -6,12 +6,12 @@ from icdc_api.catalog import Catalog
 from icdc_api.spec import PipelineSpec
 
 
-def secret_names(spec: PipelineSpec) -> tuple[str, ...]:
+def list_secret_names(spec: PipelineSpec) -> tuple[str, ...]:
     """Names of the Secrets that a run reads, each once, sorted."""
-    return tuple(sorted({name for _, name in secret_fields(spec)}))
+    return tuple(sorted({name for _, name in list_secret_fields(spec)}))
 
 
-def secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
+def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
     """The fields that name a Secret which a run reads, each with the name.
 
     A Secret that nothing would read is left out: a pod waits for every Secret that it mounts.

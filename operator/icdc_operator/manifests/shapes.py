@@ -20,8 +20,8 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from icdc_api.explain import dotted, kind_of
-from icdc_api.problems import first_duplicate, shown
+from icdc_api.explain import describe_kind, format_path
+from icdc_api.problems import first_duplicate, format_value
 from icdc_operator.manifests import scalars
 from icdc_operator.manifests.merge import LIST_KEYS
 
@@ -37,16 +37,16 @@ _FEW = 8
 """So many fields are all named where one is unknown."""
 
 
-def problems(template: Mapping[str, Any], path: Path) -> Iterator[str]:
+def find_problems(template: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Yield a line for each value below `path`, where the template stands, that cannot be read."""
-    return _of(template, ROOT, path)
+    return _check_value(template, ROOT, path)
 
 
-def _of(value: object, kind: str, path: Path) -> Iterator[str]:
+def _check_value(value: object, kind: str, path: Path) -> Iterator[str]:
     if value is None:
         # For Go null is the same as nothing, but an item of a list must say what it is.
         if isinstance(path[-1], int):
-            yield _line(path, value, _wanted(kind))
+            yield _line(path, value, _describe_kind(kind))
     elif kind in scalars.SCALARS:
         scalar = scalars.SCALARS[kind]
         if not scalar.is_kind(value):
@@ -54,40 +54,41 @@ def _of(value: object, kind: str, path: Path) -> Iterator[str]:
         elif not scalar.fits(value):
             yield _line(path, value, scalar.rule)
     elif kind.startswith("["):
-        yield from _of_items(value, kind, path)
+        yield from _check_items(value, kind, path)
     elif isinstance(value, dict):
-        yield from _of_fields(value, kind, path)
+        yield from _check_fields(value, kind, path)
     else:
-        yield _line(path, value, _wanted(kind))
+        yield _line(path, value, _describe_kind(kind))
 
 
-def _of_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterator[str]:
+def _check_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterator[str]:
     fields = dict.fromkeys(values, kind[1:-1]) if kind.startswith("{") else TYPES[kind]
     for name, value in values.items():
         if name in fields:
-            yield from _of(value, fields[name], (*path, name))
+            yield from _check_value(value, fields[name], (*path, name))
         else:
-            yield f"{dotted((*path, name))}: not allowed; {_known(name, kind)}"
+            yield f"{format_path((*path, name))}: not allowed; {_suggest_fields(name, kind)}"
 
 
-def _of_items(items: object, kind: str, path: Path) -> Iterator[str]:
+def _check_items(items: object, kind: str, path: Path) -> Iterator[str]:
     if not isinstance(items, list):
-        yield _line(path, items, _wanted(kind))
+        yield _line(path, items, _describe_kind(kind))
         return
     key = LIST_KEYS.get(str(path[-1]))
     for position, item in enumerate(items):
         here = (*path, position)
-        yield from _of(item, kind[1:-1], here)
+        yield from _check_value(item, kind[1:-1], here)
         if key is not None and isinstance(item, dict) and item.get(key) is None:
-            yield f"{dotted((*here, key))}: missing; the field is required"
+            yield f"{format_path((*here, key))}: missing; the field is required"
     if key is not None:
         named = [item.get(key) for item in items if isinstance(item, dict)]
         twice = first_duplicate(tuple(each for each in named if isinstance(each, str)))
         if twice:
-            yield f"{dotted(path)}: {shown(twice[1])} is not allowed twice: each {key} is unique"
+            name = format_value(twice[1])
+            yield f"{format_path(path)}: {name} is not allowed twice: each {key} is unique"
 
 
-def _wanted(kind: str) -> str:
+def _describe_kind(kind: str) -> str:
     """What a value must be, in the words of the messages."""
     if kind in scalars.SCALARS:
         return scalars.SCALARS[kind].kind
@@ -101,7 +102,7 @@ def _wanted(kind: str) -> str:
 _LISTS = {"[int32]": "a list of whole numbers", "[int64]": "a list of whole numbers"}
 
 
-def _known(name: str, kind: str) -> str:
+def _suggest_fields(name: str, kind: str) -> str:
     fields = TYPES[kind]
     if len(fields) <= _FEW:
         return f"allowed: {', '.join(fields)}"
@@ -113,4 +114,4 @@ def _line(path: Path, value: object, wanted: str) -> str:
     hint = ""
     if wanted == "text" and isinstance(value, bool | int | float):
         hint = "; put it in quotes"
-    return f"{dotted(path)}: {kind_of(value)} is not allowed: it must be {wanted}{hint}"
+    return f"{format_path(path)}: {describe_kind(value)} is not allowed: it must be {wanted}{hint}"

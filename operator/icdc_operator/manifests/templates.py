@@ -7,7 +7,7 @@ image, memory and restartPolicy, does not stand here.
 from collections.abc import Mapping
 from typing import Any
 
-from icdc_operator.manifests import merge, metadata, places, volumes
+from icdc_operator.manifests import merge, metadata, pod_paths, volumes
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.roles import Role
 
@@ -44,7 +44,7 @@ def driver_template(launch: Launch) -> dict[str, Any]:
         ],
         # Where the outcome is written. A driver that ends before it could write one, such as for a
         # Python that is not there, has the end of its log there instead.
-        "terminationMessagePath": places.TERMINATION_MESSAGE_FILE,
+        "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod = {
@@ -52,20 +52,20 @@ def driver_template(launch: Launch) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": DRIVER_GRACE_SECONDS,
     }
-    ours = _template(launch, Role.DRIVER, pod, container, volumes.of_driver(launch))
+    ours = _build_template(launch, Role.DRIVER, pod, container, volumes.of_driver(launch))
     ours["metadata"]["annotations"] |= _metrics_annotations(launch.spec.spark.conf)
-    return _with_users(ours, launch.spec.spark.driver.template)
+    return _merge_user_template(ours, launch.spec.spark.driver.template)
 
 
 def executor_template(launch: Launch) -> dict[str, Any]:
     """The PodTemplateSpec of the executors."""
     # Code that only works on rows gets no token of the cluster.
     pod = {"automountServiceAccountToken": False}
-    ours = _template(launch, Role.EXECUTOR, pod, {}, volumes.of_executor(launch))
-    return _with_users(ours, launch.spec.spark.executor.template)
+    ours = _build_template(launch, Role.EXECUTOR, pod, {}, volumes.of_executor(launch))
+    return _merge_user_template(ours, launch.spec.spark.executor.template)
 
 
-def _template(
+def _build_template(
     launch: Launch,
     role: Role,
     pod: dict[str, Any],
@@ -111,14 +111,14 @@ def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _with_users(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, Any]:
-    result: dict[str, Any] = merge.merged(ours, theirs)
+def _merge_user_template(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, Any]:
+    result: dict[str, Any] = merge.merge_values(ours, theirs)
     spec = result["spec"]
-    spec["tolerations"] = _with_node_loss(spec.get("tolerations") or [])
+    spec["tolerations"] = _add_node_loss_tolerations(spec.get("tolerations") or [])
     return result
 
 
-def _with_node_loss(tolerations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_node_loss_tolerations(tolerations: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The user's tolerations, and ours for nodes that are lost where they say nothing of that."""
     ours = [
         {

@@ -7,9 +7,9 @@ spark-operator's webhook, or would be passed through spark-submit, which knows f
 from typing import Any
 
 from icdc_api.spark import LocalVolume
-from icdc_operator.manifests import metadata, places
+from icdc_operator.manifests import metadata, pod_paths
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.secret_names import secret_names
+from icdc_operator.manifests.secret_names import list_secret_names
 
 Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
 """Pairs of a volume and its mount."""
@@ -18,23 +18,23 @@ Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
 def of_driver(launch: Launch) -> Volumes:
     """The request, the report, and what executors have."""
     request = (
-        {"name": places.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
-        {"name": places.REQUEST_VOLUME, "mountPath": places.REQUEST_DIR, "readOnly": True},
+        {"name": pod_paths.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
+        {"name": pod_paths.REQUEST_VOLUME, "mountPath": pod_paths.REQUEST_DIR, "readOnly": True},
     )
     report = (
-        {"name": places.REPORT_VOLUME, "emptyDir": {}},
-        {"name": places.REPORT_VOLUME, "mountPath": places.REPORT_DIR},
+        {"name": pod_paths.REPORT_VOLUME, "emptyDir": {}},
+        {"name": pod_paths.REPORT_VOLUME, "mountPath": pod_paths.REPORT_DIR},
     )
     return [request, report, *of_executor(launch)]
 
 
 def of_executor(launch: Launch) -> Volumes:
     """Secrets, since catalog properties may name their files, and space for shuffle and spill."""
-    secrets = [_secret(*each) for each in enumerate(secret_names(launch.spec))]
+    secrets = [_secret(*each) for each in enumerate(list_secret_names(launch.spec))]
     local = [
         (
-            {"name": places.local_volume(number), **_local_source(launch, volume)},
-            {"name": places.local_volume(number), "mountPath": places.local_dir(number)},
+            {"name": pod_paths.local_volume(number), **_local_source(launch, volume)},
+            {"name": pod_paths.local_volume(number), "mountPath": pod_paths.local_dir(number)},
         )
         for number, volume in enumerate(launch.spec.spark.local_volumes, start=1)
     ]
@@ -42,8 +42,8 @@ def of_executor(launch: Launch) -> Volumes:
 
 
 def _secret(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    name = places.secret_volume(position)
-    mount = {"name": name, "mountPath": places.secret_dir(secret), "readOnly": True}
+    name = pod_paths.secret_volume(position)
+    mount = {"name": name, "mountPath": pod_paths.secret_dir(secret), "readOnly": True}
     return {"name": name, "secret": {"secretName": secret}}, mount
 
 

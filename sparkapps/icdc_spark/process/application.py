@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError
 from icdc_api.job import RunMode, RunRequest
-from icdc_api.secrets import resolved_catalog_properties
+from icdc_api.secrets import load_catalog_properties
 from icdc_api.spec import Pipeline
 from icdc_api.status import TableStatus
 from icdc_api.tables import Table
@@ -166,7 +166,7 @@ class Application:
 
     def _open_session(self, table: Table) -> SparkSession:
         catalog = self._pipeline.spec.catalog_of(table)
-        properties = resolved_catalog_properties(catalog, self._secrets)
+        properties = load_catalog_properties(catalog, self._secrets)
         opened = session.table_session(self._spark, catalog.name, properties)
         session.use_pool(opened, table.name)
         return opened

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from icdc_api import crd, naming
-from icdc_api.schema import at
+from icdc_api.schema import find_node
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
 
@@ -59,7 +59,7 @@ def test_pipelines_are_found_by_each_of_their_names(pipelines: Pipelines, resour
 def test_kubectl_explains_a_field_in_our_words(kube: KubeApi, path: str) -> None:
     shown = kube.kubectl.ok("explain", f"{naming.SHORT_NAME}.{path.replace('[]', '')}")
     # kubectl wraps long descriptions.
-    assert at(crd.root_schema(), path)["description"] in " ".join(shown.split())
+    assert find_node(crd.root_schema(), path)["description"] in " ".join(shown.split())
 
 
 STATUS = {

@@ -10,7 +10,7 @@ from icdc_api import naming
 from icdc_api.conditions import ConditionType
 from icdc_api.job import RunMode, RunRequest
 from icdc_api.status import PipelineStatus, TableStatus, parse_status
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi
@@ -85,7 +85,7 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     (made,) = [
         each for each in cluster.objects("configmap") if each["metadata"]["name"] == DELETION
     ]
-    request = RunRequest.model_validate_json(made["data"][places.REQUEST_KEY])
+    request = RunRequest.model_validate_json(made["data"][pod_paths.REQUEST_KEY])
     assert request.mode == RunMode.DELETE
     assert "ownerReferences" not in made["metadata"]
     cluster.start_driver(DELETION)

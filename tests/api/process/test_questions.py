@@ -15,7 +15,7 @@ from icdc_api.job import RunMode, RunRequest
 from icdc_api.runs import RunStatus
 from icdc_api.status import parse_status
 from icdc_cli import main
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.api_server import KubeApi
@@ -78,7 +78,7 @@ def ends_well(cluster: Cluster, run: str, **report: Any) -> None:
 
 def request_of(cluster: Cluster, run: str) -> RunRequest:
     (found,) = [each for each in cluster.objects("configmap") if each["metadata"]["name"] == run]
-    return RunRequest.model_validate_json(found["data"][places.REQUEST_KEY])
+    return RunRequest.model_validate_json(found["data"][pod_paths.REQUEST_KEY])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job import Compared, RunMode
+from icdc_api.job import RunMode, TableComparison
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
@@ -31,13 +31,13 @@ def test_rows_from_before_the_start_are_neither_missing_nor_written_by_a_repair(
     harness.sync()
     assert set(oracle.indexed(clean_indices, "things")) == {"1", "4", "5"}
 
-    found = Compared.model_validate(harness.inspect(RunMode.VERIFY))
+    found = TableComparison.model_validate(harness.inspect(RunMode.VERIFY))
     assert (found.equal, found.rows, found.documents, found.missing.count) == (True, 3, 3, 0)
     assert "StreamOnly" in (found.message or "")
 
     edit(clean_indices, 4, {"id": 4, "name": "edited"})
     edit(clean_indices, 9, {"id": 9, "name": "extra"})
-    found = Compared.model_validate(harness.inspect(RunMode.REPAIR))
+    found = TableComparison.model_validate(harness.inspect(RunMode.REPAIR))
     assert (found.equal, found.missing.count, found.repaired) == (False, 0, 2)
     assert (found.different.samples, found.extra.samples) == (("4",), ("9",))
     documents = oracle.indexed(clean_indices, "things")

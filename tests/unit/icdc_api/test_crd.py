@@ -11,8 +11,8 @@ import yaml
 
 from icdc_api import conditions, crd, errors, runs, sink, spec, status, tables
 from icdc_api.base import MAX_COUNT
-from icdc_api.cel import RULES, Rule
-from icdc_api.schema import at
+from icdc_api.cel import RULES, CelRule
+from icdc_api.schema import find_node
 from icdc_api.status import UNOBSERVED
 
 pytestmark = pytest.mark.unit
@@ -116,7 +116,7 @@ def _json_paths() -> list[str]:
 @pytest.mark.parametrize("path", _json_paths())
 def test_columns_and_selectors_point_to_fields(path: str) -> None:
     plain = re.sub(r"\[\?\(@\.type==\"(\w+)\"\)\]", "[]", path).removeprefix(".")
-    assert at(ROOT, plain)["type"] in {"string", "integer", "boolean"}
+    assert find_node(ROOT, plain)["type"] in {"string", "integer", "boolean"}
     for kind in re.findall(r"@\.type==\"(\w+)\"", path):
         assert kind in set(conditions.ConditionType)
 
@@ -222,7 +222,7 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
     ],
 )
 def test_an_enum_is_that_of_python(path: str, enum: type[StrEnum]) -> None:
-    assert at(ROOT, path)["enum"] == [each.value for each in enum]
+    assert find_node(ROOT, path)["enum"] == [each.value for each in enum]
 
 
 def test_every_enum_of_the_spec_names_its_values_in_the_description() -> None:
@@ -232,11 +232,11 @@ def test_every_enum_of_the_spec_names_its_values_in_the_description() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.path)
-def test_a_rule_has_a_message_that_names_its_field(rule: Rule) -> None:
-    node = at(ROOT, rule.path)
+def test_a_rule_has_a_message_that_names_its_field(rule: CelRule) -> None:
+    node = find_node(ROOT, rule.path)
     assert {"rule": rule.rule, "message": rule.message} in node["x-kubernetes-validations"]
     field = re.match(r"[\w.\[\]]+", rule.message)
     assert field is not None
     assert field.group().startswith(rule.path)
     if rule.path:
-        assert at(ROOT, field.group().rstrip("."))
+        assert find_node(ROOT, field.group().rstrip("."))

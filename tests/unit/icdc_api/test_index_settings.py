@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from icdc_api.index_settings import qualified
+from icdc_api.index_settings import flatten_settings
 from icdc_api.sink import OpenSearch
 
 pytestmark = pytest.mark.unit
@@ -56,7 +56,9 @@ def test_other_settings_are_the_users(settings: dict[str, Any]) -> None:
 
 
 def test_settings_have_one_name_however_they_are_written() -> None:
-    assert qualified({"a": 1, "index": {"b.c": 2, "d": {"e": 3}}, "index.f": {"g": None}}) == {
+    assert flatten_settings(
+        {"a": 1, "index": {"b.c": 2, "d": {"e": 3}}, "index.f": {"g": None}}
+    ) == {
         "index.a": 1,
         "index.b.c": 2,
         "index.d.e": 3,

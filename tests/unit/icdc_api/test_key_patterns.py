@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_api.key_patterns import pattern
+from icdc_api.key_patterns import build_pattern
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +15,7 @@ KEYS = PARTS.map(".".join)
 
 
 def test_common_parts_are_written_once() -> None:
-    assert pattern(["a.b", "a.c"], ["a.d."]) == "^a[.]((b|c)$|d[.])"
+    assert build_pattern(["a.b", "a.c"], ["a.d."]) == "^a[.]((b|c)$|d[.])"
 
 
 @given(
@@ -26,7 +26,7 @@ def test_common_parts_are_written_once() -> None:
 def test_the_keys_and_what_begins_so_are_found(
     keys: list[str], beginnings: list[str], asked: list[str]
 ) -> None:
-    found = re.compile(pattern(keys, beginnings))
+    found = re.compile(build_pattern(keys, beginnings))
     for key in (*asked, *keys, *beginnings, *(f"{each}x.y" for each in beginnings)):
         wanted = key in keys or key.startswith(tuple(beginnings))
         assert bool(found.search(key)) == wanted, key

@@ -131,7 +131,7 @@ def test_the_number_of_a_physical_index_is_read(physical: str, number: int | Non
     [("a-dead-letters", True), ("a-000001", True), ("a", False), ("a-1", False), ("ab", False)],
 )
 def test_names_made_from_an_alias_are_known(index: str, derived: bool) -> None:
-    assert naming.derived_from(index, "a") is derived
+    assert naming.is_derived_from(index, "a") is derived
 
 
 def test_other_names_are_built_once() -> None:

@@ -16,7 +16,7 @@ from icdc_api import report_text
 from icdc_api.base import MAX_TEXT, ApiModel
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.job import RunReport
-from icdc_api.report_text import Ending, Parsed
+from icdc_api.report_text import Parsed, TerminationMessage
 from icdc_api.runs import Failure
 from icdc_api.status import (
     Duplicates,
@@ -128,7 +128,7 @@ def test_fields_of_the_future_are_passed_over(report: RunReport, name: str, valu
     assert report_text.from_annotation(packed(document)) == (report, None)
     ending = {"runId": "r", "finished": True, "futureField": value}
     read = report_text.from_termination_message(json.dumps(ending))
-    assert read == (Ending(run_id="r", finished=True), None)
+    assert read == (TerminationMessage(run_id="r", finished=True), None)
 
 
 def test_a_table_that_cannot_be_understood_is_left_out_and_said_so() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from icdc_api.catalog import Catalog, SecretRef, SecretSource
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.secrets import MAX_SECRET_BYTES, read_secret, resolved_catalog_properties, stamp
+from icdc_api.secrets import MAX_SECRET_BYTES, load_catalog_properties, read_secret, stamp_secrets
 
 pytestmark = pytest.mark.unit
 
@@ -63,13 +63,13 @@ def test_properties_of_secrets_win_and_the_later_one_most(tmp_path: Path) -> Non
     _secret(tmp_path, "one", uri="1", token="1")
     _secret(tmp_path, "two", token="2")
     catalog = Catalog(properties={"type": "rest", "uri": "0"}, properties_from=_from("one", "two"))
-    resolved = resolved_catalog_properties(catalog, tmp_path)
+    resolved = load_catalog_properties(catalog, tmp_path)
     assert resolved == {"type": "rest", "uri": "1", "token": "2"}
 
 
 def test_properties_without_secrets_need_no_directory() -> None:
     catalog = Catalog(properties={"type": "rest"})
-    assert resolved_catalog_properties(catalog, None) == {"type": "rest"}
+    assert load_catalog_properties(catalog, None) == {"type": "rest"}
 
 
 def test_a_stamp_is_another_once_a_mounted_secret_is_replaced(tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_a_stamp_is_another_once_a_mounted_secret_is_replaced(tmp_path: Path) ->
     data, fresh = (tmp_path / "search" / name for name in ("..data", "..data_tmp"))
     data.symlink_to("..first")
     (tmp_path / "search" / "password").symlink_to("..data/password")
-    before = stamp(tmp_path)
-    assert stamp(tmp_path) == before
+    before = stamp_secrets(tmp_path)
+    assert stamp_secrets(tmp_path) == before
     fresh.symlink_to("..other")
     fresh.replace(data)
-    assert stamp(tmp_path) != before
-    assert stamp(None) == frozenset()
+    assert stamp_secrets(tmp_path) != before
+    assert stamp_secrets(None) == frozenset()

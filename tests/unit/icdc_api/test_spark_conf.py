@@ -13,11 +13,11 @@ from icdc_api.spark_conf import (
     ALLOWED_TABLE,
     REFUSED_TABLE,
     TRUSTED_TABLE,
+    PropertyTable,
     Refusal,
     Risk,
-    Table,
-    problem_of,
-    risk_of,
+    find_problem,
+    find_risk,
 )
 
 pytestmark = pytest.mark.unit
@@ -66,7 +66,7 @@ USEFUL = [
 
 @pytest.mark.parametrize(("key", "value"), USEFUL)
 def test_what_tunes_a_run_is_allowed_everywhere(key: str, value: str) -> None:
-    assert (problem_of(key, value), risk_of(key, value)) == (None, None)
+    assert (find_problem(key, value), find_risk(key, value)) == (None, None)
 
 
 RISKY = [
@@ -110,7 +110,7 @@ RISKY = [
 def test_what_could_act_with_the_rights_of_others_takes_trust(
     key: str, value: str, risk: Risk
 ) -> None:
-    assert (problem_of(key, value), risk_of(key, value)) == (None, risk)
+    assert (find_problem(key, value), find_risk(key, value)) == (None, risk)
 
 
 REFUSED = [
@@ -147,7 +147,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("key", "why"), REFUSED)
 def test_what_would_break_a_run_is_refused_with_what_to_do_instead(key: str, why: Refusal) -> None:
-    assert problem_of(key, "x") == f"the property is refused: {why}"
+    assert find_problem(key, "x") == f"the property is refused: {why}"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_would_break_a_run_is_refused_with_what_to_do_instead(key: str, why
     ],
 )
 def test_what_is_not_listed_is_refused_with_the_names_near_it(key: str, near: str) -> None:
-    found = problem_of(key, "x") or ""
+    found = find_problem(key, "x") or ""
     start = "the property is refused: it is not in docs/spark-properties.md; allowed are "
     assert found.startswith(start)
     assert near in found
@@ -181,7 +181,7 @@ def test_what_is_not_listed_is_refused_with_the_names_near_it(key: str, near: st
     ],
 )
 def test_what_is_no_name_of_a_property_is_refused(key: str) -> None:
-    assert (problem_of(key, "x") or "").startswith("the key is not allowed")
+    assert (find_problem(key, "x") or "").startswith("the key is not allowed")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_what_is_no_name_of_a_property_is_refused(key: str) -> None:
 def test_a_value_that_names_what_is_elsewhere_is_refused_and_not_repeated(
     key: str, value: str, why: str
 ) -> None:
-    found = problem_of(key, value) or ""
+    found = find_problem(key, value) or ""
     assert found.startswith("the value is not allowed: ")
     assert why in found
     assert value == "" or value not in found
@@ -241,7 +241,7 @@ def test_the_server_refuses_the_keys_that_we_refuse(key: str) -> None:
 
 def test_no_entry_is_without_effect() -> None:
     """None is hidden by an entry that is looked at before it, or by a beginning beside it."""
-    tables: tuple[Table[Any], ...] = (REFUSED_TABLE, TRUSTED_TABLE, ALLOWED_TABLE)
+    tables: tuple[PropertyTable[Any], ...] = (REFUSED_TABLE, TRUSTED_TABLE, ALLOWED_TABLE)
     for position, table in enumerate(tables):
         for name in (*table.keys, *table.beginnings):
             assert all(before.reason(name) is None for before in tables[:position]), name

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import Condition, ConditionStatus, ConditionType, updated
+from icdc_api.conditions import Condition, ConditionStatus, ConditionType, keep_transition_times
 from icdc_api.runs import Failure, RunKind, RunState, RunStatus
 from icdc_api.status import (
     Duplicates,
@@ -132,7 +132,7 @@ def test_the_time_of_a_condition_moves_only_with_its_status(
     new = Condition(
         type=ConditionType.READY, status=status, reason="Other", last_transition_time=later
     )
-    (result,) = updated(old, (new,), now=later)
+    (result,) = keep_transition_times(old, (new,), now=later)
     assert result.reason == "Other"
     assert (result.last_transition_time == later) is moved
 

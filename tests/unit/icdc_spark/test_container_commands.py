@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_spark.container import commands
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ DRIVER = {
 }
 PROPERTIES = ["--properties-file", "/opt/spark/conf/spark.properties"]
 RUNNER = ["--class", "org.apache.spark.deploy.PythonRunner"]
-APPLICATION = [f"local://{places.APPLICATION_FILE}", places.REQUEST_FILE]
+APPLICATION = [f"local://{pod_paths.APPLICATION_FILE}", pod_paths.REQUEST_FILE]
 CLIENT = (
     "--deploy-mode client --conf spark.driver.bindAddress=10.244.0.7 "
     "--conf spark.driver.defaultExtraClassPath=/opt/spark/jars.jar pyspark-shell"
@@ -51,7 +51,7 @@ def _option(command: commands.Command, name: str) -> str:
 
 def test_the_driver_is_python_so_that_it_gets_the_signal_to_stop() -> None:
     driver = _driver(*PROPERTIES, *RUNNER, *APPLICATION)
-    assert driver.arguments == (sys.executable, places.APPLICATION_FILE, places.REQUEST_FILE)
+    assert driver.arguments == (sys.executable, pod_paths.APPLICATION_FILE, pod_paths.REQUEST_FILE)
 
 
 @pytest.mark.parametrize(

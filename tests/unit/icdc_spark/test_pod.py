@@ -15,7 +15,7 @@ from icdc_api import report_text
 from icdc_api.errors import Throttled
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_operator.manifests.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report
 from icdc_spark.reporting.pod_report import Pace, PodSink
@@ -252,4 +252,4 @@ def test_a_pod_with_a_token_speaks_for_itself(tmp_path: Path, message: Path) -> 
 
 def test_the_manifests_give_the_driver_what_it_looks_for() -> None:
     assert set(DRIVER_ENV) == {pod_report.NAME_VARIABLE, pod_report.NAMESPACE_VARIABLE}
-    assert places.TERMINATION_MESSAGE_FILE == pod_report.MESSAGE_PATH
+    assert pod_paths.TERMINATION_MESSAGE_FILE == pod_report.MESSAGE_PATH

@@ -8,7 +8,7 @@ import pytest
 import image_checks
 import image_context
 from icdc_cli.embedded import jars
-from icdc_operator.manifests import places, templates
+from icdc_operator.manifests import pod_paths, templates
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +76,7 @@ def test_the_dockerfile_says_no_version_that_a_lock_says() -> None:
         f"FROM spark-home AS {image_context.TARGETS[1]}",
         f"FROM python AS {image_context.TARGETS[0]}",
         f"USER {templates.SPARK_UID}:{templates.SPARK_UID}",
-        places.APPLICATION_FILE,
+        pod_paths.APPLICATION_FILE,
         image_checks.DECOMMISSION,
         f"fetch {jars.SPARK_SET} {jars.IMAGE_SET} ",
     ],

@@ -109,7 +109,7 @@ class Admission:
     ) -> Queued | None:
         """Takes in a look. None: the decision stands; else its run must wait, in this place."""
         home = slots.home(key, observed.spec)
-        planned = run_log.new(observed.status, decision.status)
+        planned = run_log.find_new_run(observed.status, decision.status)
         if planned is not None:
             due = observed.status.next_attempt_time or now
             return self._ask(key, home, planned.kind, due=min(due, now), now=now)

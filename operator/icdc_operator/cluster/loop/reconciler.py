@@ -167,7 +167,7 @@ class Reconciler:
         if queued is None or queued.text is not None:  # else the place is told once it is known
             self._written[key] = now
         self._metrics.saw_change(before, status)
-        told = events.between(before, status)
+        told = events.derive_events(before, status)
         for event in told:
             level = logging.WARNING if event.warning else logging.INFO
             _log.log(level, "%s: %s", event.reason, event.message)

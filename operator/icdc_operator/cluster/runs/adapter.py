@@ -36,7 +36,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.manifests.launch import Launch, Owner, Settings
+from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 
 KILL_SECONDS = 1
 """Grace of a driver that shall end now. Not 0: then the pod would be gone from the API before its
@@ -55,10 +55,10 @@ class Observation:
     found: Sequence[Found] = ()
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> PipelineRef:
         """The pipeline as the owner of runs."""
         metadata = self.pipeline["metadata"]
-        return Owner(metadata["namespace"], metadata["name"], metadata["uid"])
+        return PipelineRef(metadata["namespace"], metadata["name"], metadata["uid"])
 
 
 class ClusterAdapter:
@@ -70,7 +70,7 @@ class ClusterAdapter:
     def __init__(
         self,
         api: ClusterApi,
-        settings: Settings,
+        settings: InstallSettings,
         *,
         heads: HeadWatch | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -125,7 +125,7 @@ class ClusterAdapter:
             ask=resource.ask_of(pipeline),
             **resource.deletion_of(pipeline),
         )
-        if deletion.is_at_work(observed) and not any(run.live for run in observed.runs):
+        if deletion.is_active(observed) and not any(run.live for run in observed.runs):
             # Of those that live, a namespace that is being deleted lets none go on.
             ends = not await self._api.takes_objects(namespace)
             observed = replace(observed, namespace_ends=ends)
@@ -186,7 +186,7 @@ class ClusterAdapter:
             return observed
         key = Key(observed.namespace, observed.name)
         # A comparison takes in no snapshot: what was new before it still is.
-        spec, last = observed.spec, comparisons.last_following(observed.status)
+        spec, last = observed.spec, comparisons.last_replication_run(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
             follows = spec is not None and schedule.may_wait_for_heads(spec)
             (self._heads.leave if follows else self._heads.forget)(key)

@@ -37,9 +37,9 @@ async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
     Raises one of REFUSED, after which nothing of the run is left; Conflict while an older attempt
     is in the way; Unavailable.
     """
-    request = config_map.run_request(launch, pipeline)
-    wanted = config_map.run_config_map(launch, request)
-    spark = application.spark_application(launch)
+    request = config_map.build_request(launch, pipeline)
+    wanted = config_map.build_config_map(launch, request)
+    spark = application.build_spark_application(launch)
     await _create(api, wanted, launch)
     try:
         await _create(api, spark, launch)

@@ -17,12 +17,14 @@ from icdc_api.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import refusals
-from icdc_operator.manifests.launch import Settings
+from icdc_operator.manifests.launch import InstallSettings
 
 _SOURCE = naming.SINGULAR
 
 
-def spec_of(pipeline: Resource, settings: Settings) -> tuple[PipelineSpec | None, str | None]:
+def spec_of(
+    pipeline: Resource, settings: InstallSettings
+) -> tuple[PipelineSpec | None, str | None]:
     """The spec, or None and what is wrong with it: each field, its value, what is allowed."""
     metadata = pipeline["metadata"]
     document = {

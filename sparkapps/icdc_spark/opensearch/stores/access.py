@@ -12,7 +12,7 @@ from pathlib import Path
 
 from icdc_api import sink
 from icdc_api.errors import IcdcError
-from icdc_api.secrets import stamp
+from icdc_api.secrets import stamp_secrets
 from icdc_spark.opensearch.client.connection import Connection, from_spec
 from icdc_spark.opensearch.stores.state_store import StateStore
 
@@ -35,14 +35,14 @@ class Rotation:
         self._spec = spec
         self._secrets_dir = secrets_dir
         self._lock = threading.Lock()
-        self._stamp = stamp(secrets_dir)
+        self._stamp = stamp_secrets(secrets_dir)
         self._given = [self._open()]
 
     def newest(self) -> Access:
         """The access to use from now on: the one before unless a Secret, of OpenSearch or of a
         catalog, has changed since."""
         with self._lock:
-            found = stamp(self._secrets_dir)
+            found = stamp_secrets(self._secrets_dir)
             if found != self._stamp:
                 self._stamp = found
                 try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_api.errors import TargetInvalid
-from icdc_api.index_settings import GC_DELETES, harmful
+from icdc_api.index_settings import GC_DELETES, find_harmful
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import repeats
 
@@ -62,7 +62,8 @@ def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | Non
 def check_settings(client: Client, name: str) -> None:
     """Raises TargetInvalid where settings that somebody changed later break the index's promise."""
     found = [
-        f"{key} is {value} ({why})" for key, value, why in harmful(read_made(client, name).settings)
+        f"{key} is {value} ({why})"
+        for key, value, why in find_harmful(read_made(client, name).settings)
     ]
     if found:
         raise TargetInvalid(
@@ -76,7 +77,7 @@ def check_made(made: Made, mapping: Mapping[str, Any], *, alias: str | None = No
 
     `alias`, the one that readers use, must not point to an index that is still to be filled.
     """
-    problems = [f"{name} is {value} ({why})" for name, value, why in harmful(made.settings)]
+    problems = [f"{name} is {value} ({why})" for name, value, why in find_harmful(made.settings)]
     problems += _differences(mapping, made.mapping)
     if alias is not None and alias in made.aliases:
         problems.append(f"alias {alias!r} points to it already")

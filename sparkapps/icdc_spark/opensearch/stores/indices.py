@@ -14,7 +14,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
-from icdc_api.index_settings import GC_DELETES, qualified
+from icdc_api.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
@@ -93,7 +93,7 @@ def create(
     """
     numbers = [_number(name) for name in owned_indices(client, owner.alias)]
     name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
-    settings = {**qualified(index_settings), **_EXPORT_SETTINGS}
+    settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
         made = make(client, name, body, alias=owner.alias)
@@ -140,7 +140,7 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     Without a setting of the user: the server's refresh, one replica. On a single node that leaves
     the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
     """
-    wanted = qualified(index_settings)
+    wanted = flatten_settings(index_settings)
     settings: dict[str, Any] = {
         "index.refresh_interval": wanted.get("index.refresh_interval"),
         "index.gc_deletes": GC_DELETES,

@@ -8,7 +8,7 @@ from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
 from icdc_operator.core import decide
 from icdc_operator.core.observed import CreateRun, Decision, RunSeen, StopRun
-from icdc_operator.manifests.launch import Settings
+from icdc_operator.manifests.launch import InstallSettings
 from icdc_testing.adapter.cluster_objects import NOW, OWNER, RUN
 from icdc_testing.adapter.fake_api import FakeServer
 from icdc_testing.deciding.pipelines import run_record
@@ -33,7 +33,7 @@ class World:
         status = PipelineStatus(observed_generation=1, current_run=run)
         self.put_pipeline(status=status.to_resource())
         self.adapter = ClusterAdapter(
-            self.server.api(), Settings(image="spark"), now=lambda: self.now
+            self.server.api(), InstallSettings(image="spark"), now=lambda: self.now
         )
 
     def put_pipeline(self, **more: object) -> None:

@@ -16,10 +16,10 @@ from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
 from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision
-from icdc_operator.manifests.launch import Settings
+from icdc_operator.manifests.launch import InstallSettings
 from icdc_testing.kube.stored_pipelines import Pipelines, Resource
 
-SETTINGS = Settings(image="iceberg-cdc-operator-spark:test")
+SETTINGS = InstallSettings(image="iceberg-cdc-operator-spark:test")
 DRIVER = "spark-kubernetes-driver"
 
 Answer = TypeVar("Answer")

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.spark import Spark
-from icdc_api.spark_defaults import defaults
+from icdc_api.spark_defaults import build_defaults
 from icdc_spark.diff.change_plan import ChangePlan, planner
 from icdc_spark.diff.lineage_changes import LAST_UPDATED
 from icdc_spark.diff.row_sets import read_sides
@@ -62,7 +62,7 @@ def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None)
     catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
         **APPLICATION_CONF,
-        **defaults(Spark(conf=wished)),
+        **build_defaults(Spark(conf=wished)),
         "spark.sql.shuffle.partitions": "8",  # as `icdc run` sets it
         "spark.ui.retainedStages": "100000",  # the meter adds up all of them
         "spark.ui.showConsoleProgress": "false",

@@ -55,7 +55,7 @@ class World:
     def look(self, *, closing: bool = False) -> Decision:
         """One round of the operator."""
         decision = decide(replace(self.observed(), closing=closing), self.now)
-        self.told += events.between(self.status, decision.status)
+        self.told += events.derive_events(self.status, decision.status)
         self.status = parse_status(decision.status.to_resource())
         for action in decision.actions:
             if isinstance(action, CreateRun):

@@ -85,7 +85,7 @@ class World:
         assert decide(observed, self.now) == decision, "the same observation, the same decision"
         check(observed, decision)
         if queued is not None:
-            planned = run_log.new(self.status, decision.status)
+            planned = run_log.find_new_run(self.status, decision.status)
             assert planned is None, "no run is planned out of turn"
         if crash == "before status":
             return decision

@@ -13,7 +13,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_testing.kills.cuts import Cut
 from icdc_testing.kills.stories import LONG, Story
 from icdc_testing.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Site, Trial
@@ -157,7 +157,7 @@ class MutationTrial(Trial):
         owned = {kind: await self.listed(kind) for kind in (kinds.APPLICATION, kinds.CONFIG_MAP)}
         newest = max(owned[kinds.APPLICATION], key=lambda each: identity(each)[1])
         (request,) = [
-            json.loads(each["data"][places.REQUEST_KEY])
+            json.loads(each["data"][pod_paths.REQUEST_KEY])
             for each in owned[kinds.CONFIG_MAP]
             if each["metadata"]["name"] == newest["metadata"]["name"]
         ]

@@ -17,7 +17,7 @@ from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON, Transport
 from icdc_operator.cluster.runs import applications, pods
-from icdc_operator.manifests import places
+from icdc_operator.manifests import pod_paths
 from icdc_testing.adapter.played_driver import Course, Driver
 from icdc_testing.adapter.stepping import DRIVER, driver_pod
 from icdc_testing.kills.witness import Witness, identity, name_of
@@ -132,7 +132,7 @@ class Player:
         mounted = await self.api.get(kinds.CONFIG_MAP, self.namespace, name_of(run_id))
         if mounted is None or course is Course.STUCK:
             return mounted is None
-        request = RunRequest.model_validate_json(mounted["data"][places.REQUEST_KEY])
+        request = RunRequest.model_validate_json(mounted["data"][pod_paths.REQUEST_KEY])
         self.witness.saw_driver(run_id, epoch, request)
         due = _time() + self.step_seconds
         driver = Driver(request, course, self.witness.applied, self.now, self.now(), due)

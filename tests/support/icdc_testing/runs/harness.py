@@ -72,7 +72,7 @@ class Harness:
             "run_id": f"run-{epoch}",
             "mode": mode,
             "pipeline": self.resource,
-            "reexport": resyncs.reexport(PipelineStatus(), spec),
+            "reexport": resyncs.build_reexport(PipelineStatus(), spec),
             "owner": f"default/{self.resource['metadata']['name']}",
             "epoch": epoch,
             "poll_seconds": 1,

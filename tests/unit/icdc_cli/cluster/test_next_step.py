@@ -11,7 +11,7 @@ from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus, TableReason, TableState
 from icdc_cli.cluster.next_step import MAX_LINE, next_step
 from icdc_operator.core import retry
-from icdc_operator.core import status as core
+from icdc_operator.core.conditions import summary as core
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,7 @@ def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any
     """The line for a status with these fields, as the operator would have written it."""
     known = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
-    conditions = core.conditions(value, observed(known), now=NOW)
+    conditions = core.build_conditions(value, observed(known), now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
     return next_step({"metadata": metadata}, value, known, now=NOW)

@@ -14,7 +14,7 @@ from icdc_api.runs import Failure, RunState
 from icdc_api.status import PipelineStatus, TableReason
 from icdc_cli import main, tables
 from icdc_cli.cluster import status
-from icdc_operator.core import status as core
+from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.observed import Observed, Queued
 from icdc_testing.deciding.pipelines import caught_up, make_spec, observed, run_record, stalled
 from icdc_testing.kube.api_stub import ApiStub, Object
@@ -29,8 +29,8 @@ def told(world: Observed | None = None, **fields: Any) -> Object:
     """The status that the operator would write."""
     world = world or observed(SPEC)
     value = PipelineStatus(observed_generation=1, **fields)
-    value = value.model_copy(update={"conditions": core.conditions(value, world, now=NOW)})
-    return core.summarised(value).to_resource()
+    value = value.model_copy(update={"conditions": core.build_conditions(value, world, now=NOW)})
+    return core.summarize(value).to_resource()
 
 
 def good() -> Object:

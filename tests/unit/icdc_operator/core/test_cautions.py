@@ -6,7 +6,8 @@ import pytest
 
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus
-from icdc_operator.core import events, status
+from icdc_operator.core import events
+from icdc_operator.core.conditions import summary
 from icdc_testing.deciding.pipelines import NOW, make_spec, observed
 
 pytestmark = pytest.mark.unit
@@ -30,9 +31,9 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
 ) -> None:
     sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
     world = observed(make_spec(sink=sink))
-    conditions = status.conditions(world.status, world, now=NOW)
+    conditions = summary.build_conditions(world.status, world, now=NOW)
     known = {"observed_generation": world.generation, "conditions": conditions}
-    value = status.summarised(world.status.model_copy(update=known))
+    value = summary.summarize(world.status.model_copy(update=known))
     valid = value.condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert value.holds(ConditionType.SPEC_VALID)
@@ -43,6 +44,8 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
         else ""
     )
     (event,) = (
-        each for each in events.between(PipelineStatus(), value) if each.reason == "SpecAccepted"
+        each
+        for each in events.derive_events(PipelineStatus(), value)
+        if each.reason == "SpecAccepted"
     )
     assert event.warning == (told_of is not None)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.status import PipelineStatus, TableState
-from icdc_operator.core.events import Event, between
+from icdc_operator.core.events import Event, derive_events
 from icdc_testing.deciding.pipelines import NOW, caught_up
 
 pytestmark = pytest.mark.unit
@@ -34,4 +34,4 @@ def test_an_alias_that_was_put_back_is_told_once(
         PipelineStatus(tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),))
         for at in (before, after)
     )
-    assert between(was, now) == told
+    assert derive_events(was, now) == told

@@ -31,9 +31,11 @@ class Pipeline:
         """What a run planned for that spec owes, and which comparison it leaves to be made."""
         self.epoch += 1
         spec = spec_of(**resync)
-        triggers = resyncs.observed(self.status, spec, epoch=self.epoch)
+        triggers = resyncs.record_triggers(self.status, spec, epoch=self.epoch)
         self.status = self.status.model_copy(update={"observed_triggers": triggers})
-        return resyncs.reexport(self.status, spec), comparisons.asked(self.status, spec)
+        return resyncs.build_reexport(self.status, spec), comparisons.find_requested(
+            self.status, spec
+        )
 
     def is_answered(self) -> None:
         triggers = self.status.observed_triggers
@@ -66,7 +68,7 @@ def test_what_is_asked_for_before_a_comparison_was_made_is_still_asked_for_as_it
     pipeline.plans(nonce=0)
     pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
     assert pipeline.plans(nonce=1) == (None, RunKind.VERIFY)
-    assert comparisons.names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
+    assert comparisons.table_names(pipeline.status, spec_of(nonce=1)) == (ITEMS,)
 
 
 def test_every_request_differs_from_every_other_one_of_the_same_nonce() -> None:
@@ -109,7 +111,9 @@ def test_a_comparison_is_made_for_each_request_also_of_the_same_nonce() -> None:
 def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
     pipeline = Pipeline()
     pipeline.plans(nonce=1, mode="Verify", tables=[ITEMS])
-    assert comparisons.asked(pipeline.status, make_spec(ORDERS, resync={"nonce": 1})) is None
+    assert (
+        comparisons.find_requested(pipeline.status, make_spec(ORDERS, resync={"nonce": 1})) is None
+    )
 
 
 def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:

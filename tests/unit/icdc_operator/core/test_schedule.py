@@ -104,7 +104,7 @@ def test_runs_that_find_nothing_double_the_wait_up_to_ten_minutes() -> None:
     waits, finished, applied = [], NOW, NOW - timedelta(seconds=10)
     for _ in range(9):
         world = idle(caught_up(ORDERS, applied_at=applied), heads={}, finished=finished)
-        due = schedule.next_due(world.status, world, world.spec, now=finished)  # type: ignore[arg-type]
+        due = schedule.find_next_due(world.status, world, world.spec, now=finished)  # type: ignore[arg-type]
         assert due.at is not None
         waits.append((due.at - finished).total_seconds())
         finished = due.at

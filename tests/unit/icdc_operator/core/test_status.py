@@ -18,7 +18,7 @@ from icdc_api.status import (
     TableState,
     TableStatus,
 )
-from icdc_operator.core import status
+from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.deciding.pipelines import (
     NOW,
@@ -48,8 +48,8 @@ def kstatus(resource_generation: int, value: PipelineStatus) -> str:
 
 def told(world: Observed, **more: Any) -> PipelineStatus:
     value = world.status.model_copy(update={"observed_generation": world.generation, **more})
-    value = value.model_copy(update={"conditions": status.conditions(value, world, now=NOW)})
-    return status.summarised(value)
+    value = value.model_copy(update={"conditions": summary.build_conditions(value, world, now=NOW)})
+    return summary.summarize(value)
 
 
 def exporting(name: str = "shop.orders", **more: Any) -> TableStatus:
@@ -162,7 +162,7 @@ def test_transition_times_change_only_when_a_status_flips() -> None:
     behind = (caught_up(snapshots_behind=3),)
     world = observed(make_spec(), first)
     value = first.model_copy(update={"tables": behind})
-    second = status.conditions(value, world, now=LATER)
+    second = summary.build_conditions(value, world, now=LATER)
     moments = {condition.type: condition.last_transition_time for condition in second}
     assert moments.pop(ConditionType.CAUGHT_UP) == LATER
     assert set(moments.values()) == {NOW}

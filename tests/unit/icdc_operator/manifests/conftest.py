@@ -9,7 +9,7 @@ import yaml
 
 from icdc_api import loading
 from icdc_api.runs import RunKind, RunStatus
-from icdc_operator.manifests.launch import Launch, Owner, Settings
+from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_testing.deciding.pipelines import make_spec
 
 RUN = RunStatus(
@@ -23,8 +23,8 @@ RUN = RunStatus(
 DELETION = RUN.model_copy(
     update={"name": "shop-d13-1", "kind": RunKind.DELETION, "run_id": "shop-d13-1.1772366400000"}
 )
-OWNER = Owner("retail", "shop", "3f0c1a52-7f0e-4d52-9f6b-0c8f5a7e2d11")
-SETTINGS = Settings(
+OWNER = PipelineRef("retail", "shop", "3f0c1a52-7f0e-4d52-9f6b-0c8f5a7e2d11")
+SETTINGS = InstallSettings(
     image="iceberg-cdc-operator-spark:0.1.0",
     image_pull_policy="IfNotPresent",
     image_pull_secrets=("registry",),
@@ -35,7 +35,7 @@ SETTINGS = Settings(
 def launch() -> Callable[..., Launch]:
     """A launch of a pipeline with the given parts of a spec."""
 
-    def make(*, settings: Settings = SETTINGS, run: RunStatus = RUN, **spec: Any) -> Launch:
+    def make(*, settings: InstallSettings = SETTINGS, run: RunStatus = RUN, **spec: Any) -> Launch:
         return Launch(OWNER, run, make_spec(**spec), settings)
 
     return make

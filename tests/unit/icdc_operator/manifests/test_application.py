@@ -12,10 +12,10 @@ import pytest
 from icdc_api import naming
 from icdc_api.runs import RunKind
 from icdc_api.spark import Spark
-from icdc_api.spark_defaults import defaults
-from icdc_operator.manifests import application, metadata, places
-from icdc_operator.manifests.application import spark_application
-from icdc_operator.manifests.launch import Launch, Settings
+from icdc_api.spark_defaults import build_defaults
+from icdc_operator.manifests import application, metadata, pod_paths
+from icdc_operator.manifests.application import build_spark_application
+from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.templates import driver_template
 from icdc_testing.deciding.pipelines import run_record
 
@@ -32,7 +32,7 @@ def test_the_spark_version_is_the_one_that_is_pinned() -> None:
 
 def test_it_is_named_labelled_and_owned(launch: Make) -> None:
     made = launch(run=run_record(run_id=None))
-    found = spark_application(made)["metadata"]
+    found = build_spark_application(made)["metadata"]
     assert found["name"] == "shop-e1-1"
     assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", found["name"])
     assert found["labels"] == {
@@ -51,16 +51,16 @@ def test_it_is_named_labelled_and_owned(launch: Make) -> None:
 
 
 def test_no_python_of_spark_operator_reaches_its_pods(launch: Make) -> None:
-    conf = spark_application(launch())["spec"]["sparkConf"]
-    assert conf["spark.pyspark.python"] == conf["spark.pyspark.driver.python"] == places.PYTHON
+    conf = build_spark_application(launch())["spec"]["sparkConf"]
+    assert conf["spark.pyspark.python"] == conf["spark.pyspark.driver.python"] == pod_paths.PYTHON
     entry = re.search(r"^ENTRYPOINT .*icdc_spark.*$", (ROOT / "Dockerfile").read_text(), re.M)
     assert entry is not None
-    assert f'"{places.PYTHON}"' in entry[0]
+    assert f'"{pod_paths.PYTHON}"' in entry[0]
 
 
 def test_its_pods_can_be_told_without_it(launch: Make) -> None:
     made = launch()
-    spec = spark_application(made)["spec"]
+    spec = build_spark_application(made)["spec"]
     for role in ("driver", "executor"):
         found = spec[role]["template"]["metadata"]
         assert metadata.labels(made).items() <= found["labels"].items()
@@ -68,13 +68,13 @@ def test_its_pods_can_be_told_without_it(launch: Make) -> None:
 
 
 def test_it_never_restarts_or_goes_away_by_itself(launch: Make) -> None:
-    spec = spark_application(launch())["spec"]
+    spec = build_spark_application(launch())["spec"]
     assert spec["restartPolicy"] == {"type": "Never"}
     assert "timeToLiveSeconds" not in spec
 
 
 def test_its_only_argument_is_where_the_request_is_mounted(launch: Make) -> None:
-    spec = spark_application(launch())["spec"]
+    spec = build_spark_application(launch())["spec"]
     (argument,) = spec["arguments"]
     pod = spec["driver"]["template"]["spec"]
     mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
@@ -82,7 +82,7 @@ def test_its_only_argument_is_where_the_request_is_mounted(launch: Make) -> None
         each for each in pod["volumes"] if each["name"] == mounts[str(Path(argument).parent)]
     )
     assert volume["configMap"] == {"name": "shop-e12-3"}
-    assert Path(argument).name == places.REQUEST_KEY
+    assert Path(argument).name == pod_paths.REQUEST_KEY
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_dynamic_allocation_starts_between_its_bounds(
         "executor": {"instances": instances},
         "dynamicAllocation": {"minExecutors": least, "maxExecutors": most},
     }
-    spec = spark_application(launch(spark=spark))["spec"]
+    spec = build_spark_application(launch(spark=spark))["spec"]
     assert spec["dynamicAllocation"]["initialExecutors"] == first
     # Spark takes the larger of the two.
     assert "instances" not in spec["executor"]
@@ -109,8 +109,8 @@ def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
         "spark.network.timeout": "300s",
         "spark.sql.codegen.cache.maxEntries": "7",
     }
-    found = spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
-    ours = {**application.BASE_CONF, **defaults(Spark(conf=conf))}
+    found = build_spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
+    ours = {**application.BASE_CONF, **build_defaults(Spark(conf=conf))}
     assert found == ours | conf | application.FIXED_CONF | application.ENCRYPTION_CONF
     assert "spark.executor.defaultJavaOptions" not in found
 
@@ -124,15 +124,15 @@ ENCRYPTED = {
 
 
 def test_runs_are_encrypted_unless_the_pipeline_says_otherwise(launch: Make) -> None:
-    said = spark_application(launch())["spec"]["sparkConf"]
+    said = build_spark_application(launch())["spec"]["sparkConf"]
     assert ENCRYPTED.items() <= said.items()
-    plain = spark_application(launch(spark={"encryption": False}))["spec"]["sparkConf"]
+    plain = build_spark_application(launch(spark={"encryption": False}))["spec"]["sparkConf"]
     assert {key for key in said if key not in plain} >= set(ENCRYPTED)
     assert not any("crypt" in key or "authenticate" in key for key in plain)
 
 
 def test_nobody_can_end_jobs_in_the_browser(launch: Make) -> None:
-    assert spark_application(launch())["spec"]["sparkConf"]["spark.ui.killEnabled"] == "false"
+    assert build_spark_application(launch())["spec"]["sparkConf"]["spark.ui.killEnabled"] == "false"
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_prometheus_is_sent_to_where_the_driver_answers(
 
 
 def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
-    bare = Settings(image="default:1")
+    bare = InstallSettings(image="default:1")
     assert _image(launch(settings=bare)) == {"image": "default:1"}
     assert _image(launch(settings=bare, spark={"image": "own:2"})) == {"image": "own:2"}
-    settings = Settings("default:1", "Always", ("one", "two"))
+    settings = InstallSettings("default:1", "Always", ("one", "two"))
     assert _image(launch(settings=settings)) == {
         "image": "default:1",
         "imagePullPolicy": "Always",
@@ -160,14 +160,14 @@ def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:
 
 
 def _image(launch: Launch) -> dict[str, Any]:
-    spec = spark_application(launch)["spec"]
+    spec = build_spark_application(launch)["spec"]
     return {key: value for key, value in spec.items() if key.startswith("image")}
 
 
 def test_a_plan_has_no_executor_to_begin_with(launch: Callable[..., Launch]) -> None:
     made = launch(spark={"executor": {"instances": 5}})
     run = made.run.model_copy(update={"kind": RunKind.PLAN})
-    spec = spark_application(replace(made, run=run))["spec"]
+    spec = build_spark_application(replace(made, run=run))["spec"]
     allocation = spec["dynamicAllocation"]
     assert (allocation["initialExecutors"], allocation["minExecutors"]) == (0, 0)
     assert "instances" not in spec["executor"]

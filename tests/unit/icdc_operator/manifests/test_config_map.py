@@ -11,7 +11,7 @@ from icdc_api import loading
 from icdc_api.errors import BadSpec
 from icdc_api.job import Reexport, RunMode, RunRequest
 from icdc_api.runs import RunKind
-from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, run_config_map, run_request
+from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
 
 pytestmark = pytest.mark.unit
@@ -23,9 +23,9 @@ def test_the_application_reads_the_request_that_was_made(
     launch_of: LoadLaunch, tmp_path: Path
 ) -> None:
     launch, resource = launch_of(FULL)
-    request = run_request(replace(launch, continuous=True), resource)
+    request = build_request(replace(launch, continuous=True), resource)
     mounted = tmp_path / "request.json"
-    mounted.write_text(run_config_map(launch, request)["data"]["request.json"])
+    mounted.write_text(build_config_map(launch, request)["data"]["request.json"])
     read = RunRequest.read(mounted)
     assert read == request
     assert loading.parse_pipeline(read.pipeline, source="request").spec == launch.spec
@@ -39,7 +39,7 @@ def test_the_application_reads_the_request_that_was_made(
 
 def test_no_variable_is_replaced_in_a_cluster(launch_of: LoadLaunch) -> None:
     launch, resource = launch_of(FULL)
-    request = run_request(launch, resource)
+    request = build_request(launch, resource)
     properties = request.pipeline["spec"]["catalog"]["properties"]
     assert properties["s3.secret-access-key"] == "${SECRET_KEY}"
 
@@ -48,7 +48,7 @@ def test_only_the_name_of_the_metadata_and_no_status_is_passed_on(launch_of: Loa
     launch, resource = launch_of(FULL)
     resource["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     resource["status"] = {"phase": "Streaming"}
-    request = run_request(launch, resource)
+    request = build_request(launch, resource)
     assert request.pipeline["metadata"] == {"name": "shop", "namespace": "retail"}
     assert "status" not in request.pipeline
 
@@ -60,7 +60,7 @@ def test_the_request_knows_a_directory_of_secrets_only_where_there_is_one(
     source = {"secretRef": {"name": "lake"}}
     catalog = {"properties": {"type": "rest"}, "propertiesFrom": [source] if named else []}
     made = launch(catalog=catalog)
-    request = run_request(made, {"spec": {}})
+    request = build_request(made, {"spec": {}})
     assert request.secrets_dir == ("/etc/icdc/secrets" if named else None)
 
 
@@ -77,7 +77,7 @@ def test_a_comparison_is_asked_for_the_tables_of_the_resync_and_never_stays(
 ) -> None:
     run = launch().run.model_copy(update={"kind": kind})
     made = replace(launch(run=run), tables=tables, continuous=True)
-    request = run_request(made, {"spec": {}})
+    request = build_request(made, {"spec": {}})
     assert (request.mode, request.tables) == (mode, tables)
     assert request.continuous == (mode is RunMode.RUN)
 
@@ -87,18 +87,18 @@ def test_the_request_says_what_reexport_is_owed_whatever_the_spec_says_by_now(
 ) -> None:
     owed = Reexport(nonce=3, tables=("shop.orders",), id=7)
     made = replace(launch(resync={"nonce": 3, "mode": "Verify"}), reexport=owed)
-    assert run_request(made, {"spec": {}}).reexport == owed
+    assert build_request(made, {"spec": {}}).reexport == owed
 
 
 def test_the_map_cannot_be_changed(launch: Callable[..., Launch]) -> None:
     made = launch()
-    assert run_config_map(made, run_request(made, {"spec": {}}))["immutable"]
+    assert build_config_map(made, build_request(made, {"spec": {}}))["immutable"]
 
 
 def test_a_pipeline_that_does_not_fit_is_refused(launch: Callable[..., Launch]) -> None:
     made = launch()
-    request = run_request(made, {"spec": {"x": "ä" * MAX_REQUEST_BYTES}})
+    request = build_request(made, {"spec": {"x": "ä" * MAX_REQUEST_BYTES}})
     with pytest.raises(
         BadSpec, match=r"^spec: the run's request has [0-9]+ bytes; at most 1024000"
     ):
-        run_config_map(made, request)
+        build_config_map(made, request)

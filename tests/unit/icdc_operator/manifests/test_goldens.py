@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from icdc_api.spark import Spark
-from icdc_operator.manifests.application import spark_application
-from icdc_operator.manifests.config_map import run_config_map, run_request
+from icdc_operator.manifests.application import build_spark_application
+from icdc_operator.manifests.config_map import build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
 
 pytestmark = pytest.mark.unit
@@ -48,8 +48,8 @@ def manifests(
 
     def make(case: str) -> list[dict[str, Any]]:
         launch, resource = launch_of(HERE / "pipelines" / f"{case}.yaml")
-        request = run_request(replace(launch, continuous=case == "full"), resource)
-        return [run_config_map(launch, request), spark_application(launch)]
+        request = build_request(replace(launch, continuous=case == "full"), resource)
+        return [build_config_map(launch, request), build_spark_application(launch)]
 
     return make
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icdc_operator.manifests import refusals
-from icdc_operator.manifests.launch import Launch, Owner, Settings
-from icdc_operator.manifests.merge import LIST_KEYS, merged
+from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
+from icdc_operator.manifests.merge import LIST_KEYS, merge_values
 from icdc_operator.manifests.templates import driver_template, executor_template
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
@@ -23,7 +23,9 @@ def launch(role: str = "driver", template: dict[str, Any] | None = None) -> Laun
         sink={"opensearch": {"hosts": ["http://search:9200"], "credentialsFrom": secret}},
         spark={"localVolumes": [{"hostPath": {"path": "/mnt"}}], role: {"template": template}},
     )
-    return Launch(Owner("retail", "shop", "uid"), run_record(), spec, Settings("spark:1"))
+    return Launch(
+        PipelineRef("retail", "shop", "uid"), run_record(), spec, InstallSettings("spark:1")
+    )
 
 
 OURS = {"driver": driver_template(launch()), "executor": executor_template(launch())}
@@ -130,15 +132,15 @@ def test_merging_twice_is_merging_once_and_changes_neither_side(
 ) -> None:
     role, theirs = case
     before = copy.deepcopy((OURS[role], theirs))
-    once = merged(OURS[role], theirs)
-    assert merged(OURS[role], once) == once
+    once = merge_values(OURS[role], theirs)
+    assert merge_values(OURS[role], once) == once
     assert (OURS[role], theirs) == before
 
 
 @given(said(reserved=True))
 def test_whatever_the_user_says_holds(case: tuple[str, dict[str, Any]]) -> None:
     role, theirs = case
-    assert list(_not_held(merged(OURS[role], theirs), theirs)) == []
+    assert list(_not_held(merge_values(OURS[role], theirs), theirs)) == []
 
 
 @given(said(reserved=False))
@@ -147,7 +149,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
 ) -> None:
     role, theirs = case
     made = launch(role, theirs)
-    assert list(refusals.problems(made.spec.spark)) == []
+    assert list(refusals.find_problems(made.spec.spark)) == []
     result = driver_template(made) if role == "driver" else executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
@@ -160,7 +162,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
 
 
 def test_nothing_said_is_our_template() -> None:
-    assert merged(OURS["driver"], None) == merged(OURS["driver"], {}) == OURS["driver"]
+    assert merge_values(OURS["driver"], None) == merge_values(OURS["driver"], {}) == OURS["driver"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_nothing_said_is_our_template() -> None:
     ],
 )
 def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) -> None:
-    assert merged(ours, theirs) == expected
+    assert merge_values(ours, theirs) == expected
 
 
 def _named(template: dict[str, Any], role: str) -> dict[str, Any]:

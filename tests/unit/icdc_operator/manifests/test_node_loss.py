@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.manifests.application import spark_application
+from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.templates import NODE_LOSS_SECONDS
 
@@ -56,5 +56,5 @@ def test_a_pod_leaves_a_lost_node_soon_unless_the_user_says_when(
 ) -> None:
     template = None if theirs is None else {"spec": {"tolerations": theirs}}
     made = launch(spark={role: {"template": template}})
-    found = spark_application(made)["spec"][role]["template"]["spec"]["tolerations"]
+    found = build_spark_application(made)["spec"][role]["template"]["spec"]["tolerations"]
     assert found == expected

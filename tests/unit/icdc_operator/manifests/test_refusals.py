@@ -7,8 +7,8 @@ import pytest
 from icdc_api.errors import BadSpec
 from icdc_api.spark import Spark
 from icdc_operator.manifests import refusals
-from icdc_operator.manifests.application import spark_application
-from icdc_operator.manifests.launch import Launch, Owner, Settings
+from icdc_operator.manifests.application import build_spark_application
+from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit
@@ -206,10 +206,10 @@ def test_an_executor_may_say_what_only_a_driver_needs() -> None:
 def test_no_application_is_made_and_every_problem_is_named() -> None:
     broken = spark("driver", pod(hostPID=True, hostIPC=True))
     spec = make_spec(spark=broken.to_resource())
-    launch = Launch(Owner("a", "b", "c"), run_record(), spec, Settings("spark:1"))
+    launch = Launch(PipelineRef("a", "b", "c"), run_record(), spec, InstallSettings("spark:1"))
     with pytest.raises(BadSpec) as refused:
-        spark_application(launch)
-    assert refused.value.message == "\n".join(refusals.problems(broken))
+        build_spark_application(launch)
+    assert refused.value.message == "\n".join(refusals.find_problems(broken))
     assert refused.value.message.count("\n") == 1
 
 
@@ -217,9 +217,9 @@ RISKY = {"spark.jars.packages": "a:b:1", "spark.driver.extraJavaOptions": "-java
 
 
 def launched(conf: dict[str, str], *trusted: str) -> Launch:
-    settings = Settings("spark:1", trusted_namespaces=trusted)
+    settings = InstallSettings("spark:1", trusted_namespaces=trusted)
     return Launch(
-        Owner("retail", "b", "c"), run_record(), make_spec(spark={"conf": conf}), settings
+        PipelineRef("retail", "b", "c"), run_record(), make_spec(spark={"conf": conf}), settings
     )
 
 
@@ -228,20 +228,20 @@ def test_what_acts_with_the_rights_of_spark_operator_is_refused_where_nobody_is_
     trusted: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSpec) as refused:
-        spark_application(launched(RISKY, *trusted))
+        build_spark_application(launched(RISKY, *trusted))
     jars, options = refused.value.message.splitlines()
     assert jars == (
-        "spec.spark.conf['spark.jars.packages']: allowed in trusted namespaces alone, since "
+        "spec.spark.conf['spark.jars.packages']: allowed only in trusted namespaces, because "
         "spark-operator fetches or reads what it names, with the rights of its own pod; whoever "
-        "installed the operator can add this one to the chart value trustedNamespaces"
+        "installed the operator can add this namespace to the chart value trustedNamespaces"
     )
-    assert options.startswith("spec.spark.conf['spark.driver.extraJavaOptions']: allowed in ")
+    assert options.startswith("spec.spark.conf['spark.driver.extraJavaOptions']: allowed only in ")
     assert "javaagent" not in options
 
 
 @pytest.mark.parametrize("trusted", [("web", "retail"), ("*",)])
 def test_a_trusted_namespace_may_set_it(trusted: tuple[str, ...]) -> None:
-    conf = spark_application(launched(RISKY, *trusted))["spec"]["sparkConf"]
+    conf = build_spark_application(launched(RISKY, *trusted))["spec"]["sparkConf"]
     assert RISKY.items() <= conf.items()
 
 
@@ -254,4 +254,4 @@ def test_problems_beyond_ten_are_counted() -> None:
 
 
 def found(role: str, template: dict[str, Any]) -> list[str]:
-    return list(refusals.problems(spark(role, template)))
+    return list(refusals.find_problems(spark(role, template)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.manifests.secret_names import secret_names
+from icdc_operator.manifests.secret_names import list_secret_names
 from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit
@@ -62,4 +62,4 @@ OWN = [table("a.b", catalog=catalog("own")), table("a.c", catalog=catalog("own",
     ],
 )
 def test_the_secrets_of_a_pipeline_are(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
-    assert secret_names(make_spec(**spec)) == expected
+    assert list_secret_names(make_spec(**spec)) == expected

@@ -72,23 +72,23 @@ STRICTER = [
 @pytest.mark.parametrize(("template", "message"), [*UNREADABLE, *STRICTER])
 def test_a_value_that_cannot_be_read_is_refused(template: dict[str, Any], message: str) -> None:
     spark = Spark.model_validate({"driver": {"template": template}})
-    assert list(refusals.problems(spark)) == [f"spec.spark.driver.template.{message}"]
+    assert list(refusals.find_problems(spark)) == [f"spec.spark.driver.template.{message}"]
 
 
 def test_a_template_with_every_field_that_kubernetes_has_is_read() -> None:
-    assert list(shapes.problems(every_field(), ("t",))) == []
+    assert list(shapes.find_problems(every_field(), ("t",))) == []
 
 
 @given(template=values(shapes.ROOT))
 def test_whatever_kubernetes_can_read_is_read(template: dict[str, Any]) -> None:
-    problems = shapes.problems(template, ("t",))
+    problems = shapes.find_problems(template, ("t",))
     assert [each for each in problems if "missing; the field is required" not in each] == []
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_a_quantity_is_read(quantity: object) -> None:
     template = container(resources={"limits": {"cpu": quantity}})
-    assert list(shapes.problems(template, ("t",))) == []
+    assert list(shapes.find_problems(template, ("t",))) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_quantity_is_read(quantity: object) -> None:
 )
 def test_what_is_no_quantity_or_would_be_cut_is_refused(quantity: object) -> None:
     template = container(resources={"limits": {"cpu": quantity}})
-    (line,) = shapes.problems(template, ("t",))
+    (line,) = shapes.find_problems(template, ("t",))
     assert line.endswith("it must be a quantity, such as 500m, 2 or 1.5Gi")
 
 
@@ -105,4 +105,4 @@ def test_what_is_no_quantity_or_would_be_cut_is_refused(quantity: object) -> Non
 def test_a_time_is_one_of_rfc_3339(time: str) -> None:
     metadata = {"creationTimestamp": time}
     template = volume(ephemeral={"volumeClaimTemplate": {"metadata": metadata}})
-    assert bool(list(shapes.problems(template, ("t",)))) == (time in NO_TIMES)
+    assert bool(list(shapes.find_problems(template, ("t",)))) == (time in NO_TIMES)

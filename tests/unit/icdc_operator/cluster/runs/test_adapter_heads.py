@@ -16,7 +16,7 @@ from icdc_operator.cluster.queue import Key
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
-from icdc_operator.manifests.launch import Settings
+from icdc_operator.manifests.launch import InstallSettings
 from icdc_testing.adapter.cluster_objects import NOW, OWNER
 from icdc_testing.adapter.fake_api import FakeServer
 from icdc_testing.deciding.pipelines import caught_up, run_record
@@ -38,7 +38,7 @@ class World:
         self.woken: list[Key] = []
         self.watch = HeadWatch(self, self.woken.append, Metrics())
         self.adapter = ClusterAdapter(
-            self.server.api(), Settings(image="spark"), heads=self.watch, now=lambda: NOW
+            self.server.api(), InstallSettings(image="spark"), heads=self.watch, now=lambda: NOW
         )
         self.put()
 

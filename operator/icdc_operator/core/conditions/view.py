@@ -26,7 +26,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class View:
+class PipelineView:
     """The status under construction with what the conditions ask of it."""
 
     status: PipelineStatus
@@ -62,7 +62,7 @@ class View:
         """Why the pipeline does not advance at present; None when the last run went well."""
         status = self.status
         last = status.last_run
-        passing = retry.passing_failure(status.tables)
+        passing = retry.find_passing_failure(status.tables)
         if last is not None and last.kind.inspects:
             return passing  # tables are followed as well as before
         lost = last is not None and last.state == RunState.FAILED and not self._healed

@@ -11,9 +11,9 @@ from datetime import datetime
 from icdc_api import conditions as api
 from icdc_api.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status import Phase, PipelineStatus, Summary, TableState
-from icdc_operator.core import claims, deletion_claims
+from icdc_operator.core.conditions import deleting, kstatus
+from icdc_operator.core.conditions.view import PipelineView
 from icdc_operator.core.observed import Observed
-from icdc_operator.core.view import View
 
 _STATUS = {
     True: ConditionStatus.TRUE,
@@ -22,9 +22,11 @@ _STATUS = {
 }
 
 
-def conditions(status: PipelineStatus, observed: Observed, *, now: datetime) -> api.ConditionList:
+def build_conditions(
+    status: PipelineStatus, observed: Observed, *, now: datetime
+) -> api.ConditionList:
     """Every condition; the time of one whose status did not change stays."""
-    view = View(status, observed, now)
+    view = PipelineView(status, observed, now)
     fresh = [
         Condition(
             type=kind,
@@ -35,14 +37,14 @@ def conditions(status: PipelineStatus, observed: Observed, *, now: datetime) -> 
             observed_generation=observed.generation,
         )
         for kind, claim in (
-            (kind, deletion_claims.claim(kind, view) or question(view))
-            for kind, question in claims.QUESTIONS.items()
+            (kind, deleting.find_claim(kind, view) or question(view))
+            for kind, question in kstatus.QUESTIONS.items()
         )
     ]
-    return api.updated(observed.status.conditions, fresh, now=now)
+    return api.keep_transition_times(observed.status.conditions, fresh, now=now)
 
 
-def summarised(status: PipelineStatus) -> PipelineStatus:
+def summarize(status: PipelineStatus) -> PipelineStatus:
     """`status`, whose conditions are set, with the phase and the totals for people."""
     in_place = [t for t in status.tables if t.state in (TableState.STREAMING, TableState.COMPLETE)]
     summary = Summary(
@@ -50,12 +52,12 @@ def summarised(status: PipelineStatus) -> PipelineStatus:
         snapshots_behind=_greatest(table.snapshots_behind for table in status.tables),
         lag_seconds=_greatest(table.lag_seconds for table in status.tables),
     )
-    return status.model_copy(update={"summary": summary, "phase": _phase(status)})
+    return status.model_copy(update={"summary": summary, "phase": _choose_phase(status)})
 
 
-def _phase(status: PipelineStatus) -> Phase:
+def _choose_phase(status: PipelineStatus) -> Phase:
     ready = status.condition(ConditionType.READY)
-    if ready is not None and ready.reason in deletion_claims.REASONS:
+    if ready is not None and ready.reason in deleting.REASONS:
         return Phase.DELETING
     if status.holds(ConditionType.STALLED):
         return Phase.STALLED

@@ -6,18 +6,18 @@ are `status`'s business, except where an answer must not flap.
 
 from collections.abc import Callable, Iterable
 
-from icdc_api.cautions import cautions
+from icdc_api.cautions import find_cautions
 from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.runs import Failure, RunState
 from icdc_api.spec import PinSnapshots, Trigger
 from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator.core import comparisons, progress, verification
-from icdc_operator.core.view import Claim, View
-from icdc_operator.core.wording import MAX_NAMED, named
+from icdc_operator.core.conditions.table_lists import MAX_LISTED, list_tables
+from icdc_operator.core.conditions.view import Claim, PipelineView
 
 
-def _ready(view: View) -> Claim:
+def _ready(view: PipelineView) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
     if view.observed.denied is not None:
@@ -37,7 +37,7 @@ def _ready(view: View) -> Claim:
     return Claim(True, reason, _joined(view.line, _duplicates(view.status.tables)))
 
 
-def _reconciling(view: View) -> Claim:
+def _reconciling(view: PipelineView) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec")
     if view.observed.denied is not None:
@@ -56,7 +56,7 @@ def _reconciling(view: View) -> Claim:
     return Claim(False, "UpToDate")
 
 
-def _in_effect(view: View) -> bool:
+def _in_effect(view: PipelineView) -> bool:
     """Whether a run of this generation has taken hold of every table; once so, it stays so."""
     generation = view.observed.generation
     before = view.observed.status.condition(ConditionType.RECONCILING)
@@ -64,18 +64,18 @@ def _in_effect(view: View) -> bool:
     # Suspended or Stalled say nothing about the spec; only UpToDate was seen working.
     if before is not None and same and before.reason == "UpToDate":
         return True
-    last, run = comparisons.last_following(view.status), view.following_run
+    last, run = comparisons.last_replication_run(view.status), view.following_run
     if last is not None and last.generation == generation and last.state == RunState.SUCCEEDED:
         return True
     if run is None or run.generation != generation:
         return False
     reports = (seen.report for seen in view.observed.runs if seen.name == run.name)
     report = next((each for each in reports if each is not None), None)
-    looked_at = {t.name for t in (report.tables if report else ()) if progress.is_looked_at(t)}
+    looked_at = {t.name for t in (report.tables if report else ()) if progress.is_reported(t)}
     return all(table.name in looked_at for table in view.status.tables)
 
 
-def _stalled(view: View) -> Claim:
+def _stalled(view: PipelineView) -> Claim:
     if view.spec is None:
         return Claim(True, "InvalidSpec", view.observed.problem or "the spec is wrong")
     if view.observed.denied is not None:
@@ -84,7 +84,7 @@ def _stalled(view: View) -> Claim:
         return Claim(False, "Suspended")
     tables = view.stalled_tables
     if tables:
-        return Claim(True, "TableStalled", named(tables, _why))
+        return Claim(True, "TableStalled", list_tables(tables, _why))
     failure = view.failure
     if failure is not None:
         status = view.status
@@ -96,37 +96,37 @@ def _stalled(view: View) -> Claim:
     return Claim(False, "Working")
 
 
-def _spec_valid(view: View) -> Claim:
+def _spec_valid(view: PipelineView) -> Claim:
     if view.spec is None:
         return Claim(False, "InvalidSpec", view.observed.problem or "the spec is wrong")
-    return Claim(True, "Valid", "; ".join(cautions(view.spec)))
+    return Claim(True, "Valid", "; ".join(find_cautions(view.spec)))
 
 
-def _exported(view: View) -> Claim:
+def _exported(view: PipelineView) -> Claim:
     if view.exported:
         return Claim(True, "Exported")
     missing = [table for table in view.status.tables if not progress.is_exported(table)]
-    return Claim(False, "NotExported", named(missing, lambda table: table.name))
+    return Claim(False, "NotExported", list_tables(missing, lambda table: table.name))
 
 
-def _run_active(view: View) -> Claim:
+def _run_active(view: PipelineView) -> Claim:
     run = view.status.current_run
     if run is None:
         return Claim(False, "Queued", view.line) if view.line else Claim(False, "NoRun")
     return Claim(run.state != RunState.PLANNED, run.state.value, f"{run.name}{view.hindrance}")
 
 
-def _caught_up(view: View) -> Claim:
+def _caught_up(view: PipelineView) -> Claim:
     tables = view.status.tables
     if tables and all(progress.is_caught_up(table) for table in tables):
         return Claim(True, "CaughtUp", _known_by(view))
-    if not any(progress.is_looked_at(table) for table in tables):
+    if not any(progress.is_reported(table) for table in tables):
         return Claim(None, "NotLookedAt")
     behind = [table for table in tables if not progress.is_caught_up(table)]
-    return Claim(False, "Behind", named(behind, _how_far))
+    return Claim(False, "Behind", list_tables(behind, _how_far))
 
 
-def _known_by(view: View) -> str:
+def _known_by(view: PipelineView) -> str:
     """Whose look it is, where the operator itself cannot look at the catalog."""
     heads = view.observed.heads
     if view.spec is None or view.spec.changelog.trigger != Trigger.ON_COMMIT:
@@ -138,14 +138,14 @@ def _known_by(view: View) -> str:
     unseen = [each for each in followed if each.name not in heads]
     if not unseen:
         return ""
-    names = named(unseen, lambda table: table.name)
+    names = list_tables(unseen, lambda table: table.name)
     return (
         "by the last run: the operator cannot look itself, its log says why, so runs look, the "
         f"longer nothing changes the more seldom: {names}"
     )
 
 
-def _suspended(view: View) -> Claim:
+def _suspended(view: PipelineView) -> Claim:
     if view.suspended:
         return Claim(True, "Suspended", "set spec.suspend to false to go on")
     if view.spec is not None and view.spec.suspend:
@@ -153,14 +153,14 @@ def _suspended(view: View) -> Claim:
     return Claim(False, "NotSuspended")
 
 
-def _snapshots_pinned(view: View) -> Claim:
+def _snapshots_pinned(view: PipelineView) -> Claim:
     if view.spec is not None and view.spec.changelog.pin_snapshots == PinSnapshots.NEVER:
         return Claim(False, "Never", "spec.changelog.pinSnapshots is Never")
     # Of an empty table there is nothing to keep.
     tables = [each for each in view.status.tables if each.applied_snapshot_id is not None]
     loose = [table for table in tables if table.snapshot_pinned is False]
     if loose:
-        return Claim(False, "NotPinned", named(loose, _why_not_pinned))
+        return Claim(False, "NotPinned", list_tables(loose, _why_not_pinned))
     if tables and all(table.snapshot_pinned for table in tables):
         return Claim(True, "Pinned")
     return Claim(None, "NotReported", "no run has said whether a tag keeps the snapshots")
@@ -170,21 +170,23 @@ def _why_not_pinned(table: TableStatus) -> str:
     return f"{table.name}: {table.pin_message}"
 
 
-def _dead_letters(view: View) -> Claim:
+def _dead_letters(view: PipelineView) -> Claim:
     refused = [table for table in view.status.tables if table.dead_letters]
     if not refused:
         return Claim(False, "None")
-    return Claim(True, "Refused", named(refused, lambda t: f"{t.name}: {t.dead_letters} rows"))
+    return Claim(
+        True, "Refused", list_tables(refused, lambda t: f"{t.name}: {t.dead_letters} rows")
+    )
 
 
-def _verified(view: View) -> Claim:
-    pending = None if view.spec is None else comparisons.pending(view.status, view.spec)
+def _verified(view: PipelineView) -> Claim:
+    pending = None if view.spec is None else comparisons.describe_pending(view.status, view.spec)
     if pending is not None:
         return Claim(None, "Pending", pending)
-    worst, tables = verification.worst(view.status.tables)
+    worst, tables = verification.find_worst(view.status.tables)
     text = "raise spec.resync.nonce with mode Verify to have index and table compared"
-    told = named(tables, verification.in_words) if tables else text
-    return Claim(verification.HOLDS[worst], worst.value, told)
+    told = list_tables(tables, verification.describe_table) if tables else text
+    return Claim(verification.STATUS_BY_RESULT[worst], worst.value, told)
 
 
 def _why(table: TableStatus) -> str:
@@ -203,7 +205,7 @@ def _retrying(status: PipelineStatus, failure: Failure) -> str:
     return f"retrying{count}: {failure.failure_class.value}: {failure.message}"
 
 
-def _stalled_by(view: View, failure: Failure) -> str:
+def _stalled_by(view: PipelineView, failure: Failure) -> str:
     """What failed, whether it is tried again, and who acts."""
     status, text = view.status, f"{failure.failure_class.value}: {failure.message}"
     if view.contested and view.spec is not None:
@@ -237,11 +239,11 @@ def _duplicates(tables: Iterable[TableStatus]) -> str:
     return "; ".join(
         f"{name}: {twins.count} keys occur in more than one row, such as "
         f"{', '.join(twins.samples[:3])}"
-        for name, twins in found[:MAX_NAMED]
+        for name, twins in found[:MAX_LISTED]
     )
 
 
-QUESTIONS: dict[ConditionType, Callable[[View], Claim]] = {
+QUESTIONS: dict[ConditionType, Callable[[PipelineView], Claim]] = {
     ConditionType.READY: _ready,
     ConditionType.RECONCILING: _reconciling,
     ConditionType.STALLED: _stalled,

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from icdc_api.status import TableStatus
 
-MAX_NAMED = 5
+MAX_LISTED = 5
 """Tables that a message names one by one; the others are counted."""
 
 
-def named(tables: Sequence[TableStatus], text: Callable[[TableStatus], str]) -> str:
+def list_tables(tables: Sequence[TableStatus], text: Callable[[TableStatus], str]) -> str:
     """What `text` says of each of the first tables, and how many more there are."""
-    told = "; ".join(text(table) for table in tables[:MAX_NAMED])
-    rest = len(tables) - MAX_NAMED
+    told = "; ".join(text(table) for table in tables[:MAX_LISTED])
+    rest = len(tables) - MAX_LISTED
     return f"{told}; and {rest} more" if rest > 0 else told

@@ -10,14 +10,14 @@ from icdc_api.pins import PIN_AGE
 from icdc_api.runs import Failure, RunKind, RunState
 from icdc_api.status import TableReason
 from icdc_operator.core import deletion
-from icdc_operator.core.deletion import Ending
+from icdc_operator.core.conditions.view import Claim, PipelineView
+from icdc_operator.core.deletion import DeletionEnd
 from icdc_operator.core.observed import AddFinalizer
-from icdc_operator.core.view import Claim, View
 
-DELETING = "Deleting"
-DELETED = "IndicesDeleted"
-RETAINED = "IndicesRetained"
-REASONS = frozenset({DELETING, DELETED, RETAINED})
+REASON_DELETING = "Deleting"
+REASON_DELETED = "IndicesDeleted"
+REASON_RETAINED = "IndicesRetained"
+REASONS = frozenset({REASON_DELETING, REASON_DELETED, REASON_RETAINED})
 """Reasons of Ready while a pipeline is being deleted."""
 
 _ADDING = (
@@ -29,35 +29,35 @@ MAX_NAMES = 400
 """Characters of the names of indices in a message; the others are counted."""
 
 
-def claim(kind: ConditionType, view: View) -> Claim | None:
+def find_claim(kind: ConditionType, view: PipelineView) -> Claim | None:
     """The answer for Ready, Reconciling and Stalled; None where `claims` has it."""
     if kind is ConditionType.RECONCILING and _waits_for_finalizer(view):
         return Claim(True, "AddingFinalizer", _ADDING)
-    if not deletion.is_at_work(view.observed):
+    if not deletion.is_active(view.observed):
         return None
-    ending = deletion.ending(view.status, view.observed, now=view.now)
+    ending = deletion.find_end(view.status, view.observed, now=view.now)
     match kind:
         case ConditionType.READY if ending is not None:
-            reason = DELETED if ending is Ending.DELETED else RETAINED
-            return Claim(False, reason, _ended(view, ending))
+            reason = REASON_DELETED if ending is DeletionEnd.DELETED else REASON_RETAINED
+            return Claim(False, reason, _describe_end(view, ending))
         case ConditionType.READY:
-            return Claim(False, DELETING, _at_work(view))
+            return Claim(False, REASON_DELETING, _describe_progress(view))
         case ConditionType.RECONCILING:
-            return Claim(not _needs_person(view), DELETING)
+            return Claim(not _needs_person(view), REASON_DELETING)
         case ConditionType.STALLED:
             stalled = ending is None and _needs_person(view)
-            return Claim(stalled, DELETING, _at_work(view) if stalled else "")
+            return Claim(stalled, REASON_DELETING, _describe_progress(view) if stalled else "")
     return None
 
 
-def _waits_for_finalizer(view: View) -> bool:
+def _waits_for_finalizer(view: PipelineView) -> bool:
     run = view.status.current_run
     planned = run is not None and run.state == RunState.PLANNED
-    return planned and AddFinalizer() in deletion.with_finalizer(view.observed, ())
+    return planned and AddFinalizer() in deletion.require_finalizer(view.observed, ())
 
 
-def _ended(view: View, ending: Ending) -> str:
-    if ending is Ending.DELETED:
+def _describe_end(view: PipelineView, ending: DeletionEnd) -> str:
+    if ending is DeletionEnd.DELETED:
         told = [table.message for table in view.status.tables if table.message]
         return "; ".join(told) or "nothing was left to delete"
     # Those of others are not ours to speak of.
@@ -77,7 +77,7 @@ def _ended(view: View, ending: Ending) -> str:
     )
 
 
-def _at_work(view: View) -> str:
+def _describe_progress(view: PipelineView) -> str:
     """What is under way, or who must act, and when the pipeline goes in any case."""
     end = deletion.deadline(view.observed)
     limit = "" if end is None else f" without waiting for {end:%Y-%m-%d %H:%M:%S} UTC"
@@ -85,7 +85,7 @@ def _at_work(view: View) -> str:
     if view.observed.spec is None:
         problem = (view.observed.problem or "the spec is wrong")[:400]
         return f"nothing can be deleted with a wrong spec: correct it, or {way_out}: {problem}"
-    run, failure = view.status.current_run, _failure(view)
+    run, failure = view.status.current_run, _find_failure(view)
     if failure is not None:
         text = f"{failure.failure_class.value}: {failure.message[:500]}"
         who = "" if failure.who_acts == WhoActs.NOBODY else f"; to act: {failure.who_acts.value}"
@@ -97,21 +97,21 @@ def _at_work(view: View) -> str:
     return f"the run {run.name} deletes the indices"
 
 
-def _failure(view: View) -> Failure | None:
+def _find_failure(view: PipelineView) -> Failure | None:
     """What keeps the run at work from going on, or else why the last attempt failed."""
     run = view.status.current_run
     if run is not None and run.kind == RunKind.DELETION and view.held_up is not None:
         return view.held_up
-    last = deletion.last_deletion(view.status)
+    last = deletion.last_deletion_run(view.status)
     return None if last is None else last.failure
 
 
-def _needs_person(view: View) -> bool:
+def _needs_person(view: PipelineView) -> bool:
     """Whether trying again is most likely of no use."""
     spec = view.observed.spec
     if spec is None:
         return True
-    last = deletion.last_deletion(view.status)
+    last = deletion.last_deletion_run(view.status)
     if last is None or last.failure is None:
         return False
     failure = last.failure
