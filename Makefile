@@ -28,8 +28,8 @@ BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types layers sizes crds crds-check charts charts-check docs-check lock pod-template \
-        images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+.PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
+        charts-check docs-check lock pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory demo cluster-demo clean
 
@@ -79,6 +79,15 @@ charts-check:
 	$(BIN)/python -m icdc_api.crd --check $(CHART_CRD)
 	$(BIN)/python tools/generated/chart_schema.py --check
 	$(BIN)/python tools/generated/chart_readme.py --check
+
+words:
+	$(BIN)/python tools/checks/check_words.py
+
+prose: setup ## print how we write, beside the figures of others; ARGS='--list sparkapps'
+	@$(BIN)/python tools/checks/prose.py $(ARGS)
+
+rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark' draws a package
+	@$(BIN)/python tools/checks/rooms.py $(ARGS)
 
 docs-check:
 	$(BIN)/python tools/checks/check_links.py

@@ -1,0 +1,75 @@
+"""The figures of how we write, of texts whose figures can be counted by hand."""
+
+import pytest
+
+import prose
+
+pytestmark = pytest.mark.unit
+
+TEXT = '''"""Plans what to read."""
+
+LIMIT = 3  # three, as a catalog retries twice
+
+
+def joined(files):
+    """Which files are in both."""
+    # Sorted, so that a restarted run has the same chunks.
+    each = sorted(files)
+    return each  # noqa: RET504
+
+
+class Plan:
+    size: int
+    """Bytes to read."""
+
+    @property
+    def added(self):
+        """Return the files of the later snapshot."""
+        return self.size
+'''
+
+
+def test_the_figures_of_a_file_are_counted() -> None:
+    figures = prose.Figures()
+    prose.measure(figures, "plan.py", TEXT)
+    assert (figures.lines, figures.code_lines) == (20, 13)
+    assert (figures.comment_lines, figures.docstring_lines) == (2, 4)
+    assert (figures.functions, figures.documented) == (2, 2)
+    assert figures.questions == ["plan.py:6: Which files are in both."]
+    assert figures.participles == ["plan.py:6: function joined"]
+    assert figures.vague == ["plan.py:9: variable each"]
+
+
+def test_figures_are_shares_of_what_they_are_about() -> None:
+    figures = prose.Figures()
+    prose.measure(figures, "plan.py", TEXT)
+    questions, participles, vague, comments, text = figures.rows()
+    assert (questions, participles, vague) == (50, 50, 500)
+    assert (round(comments, 1), round(text, 1)) == (15.4, 46.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "participle"),
+    [
+        ("joined", True),
+        ("_joined_rows", True),
+        ("told", True),
+        ("written_files", True),
+        ("join", False),
+        ("open_index", False),
+        ("feed", False),
+        ("is_joined", False),
+        ("seconds", False),
+    ],
+)
+def test_a_function_is_named_by_a_participle_or_not(name: str, participle: bool) -> None:
+    assert prose.is_participle(name) is participle
+
+
+def test_a_column_stands_for_each_folder_and_each_anchor() -> None:
+    figures = prose.Figures()
+    prose.measure(figures, "plan.py", TEXT)
+    head, questions, *others = prose.table({"crds": figures}).splitlines()
+    assert head.split()[:2] == ["crds", "kopf"]
+    assert questions.split()[-6:] == ["50.0", "1.0", "0.0", "0.0", "0.0", "2.0"]
+    assert len(others) == len(prose.LABELS) - 1

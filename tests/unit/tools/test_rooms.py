@@ -1,0 +1,46 @@
+"""Rooms and floors of graphs that can be drawn by hand."""
+
+import pytest
+
+import rooms
+
+pytestmark = pytest.mark.unit
+
+TOWER = {
+    "replication": frozenset({"diff", "opensearch"}),
+    "diff": frozenset({"opensearch"}),
+    "opensearch": frozenset[str](),
+}
+CIRCLE = {
+    "top": frozenset({"left"}),
+    "left": frozenset({"right"}),
+    "right": frozenset({"left", "ground"}),
+    "ground": frozenset[str](),
+}
+
+
+def test_a_room_is_one_floor_above_the_highest_that_it_imports() -> None:
+    assert rooms.assign_floors(TOWER) == {"opensearch": 0, "diff": 1, "replication": 2}
+    assert rooms.find_circles(TOWER) == []
+
+
+def test_rooms_of_a_circle_share_a_floor_and_are_named() -> None:
+    floors = rooms.assign_floors(CIRCLE)
+    assert floors == {"ground": 0, "left": 1, "right": 1, "top": 2}
+    assert rooms.find_circles(CIRCLE) == [frozenset({"left", "right"})]
+    assert "circle: left right" in rooms.drawing(rooms.Place("p", CIRCLE))
+
+
+def test_a_place_is_summed_up_in_a_line() -> None:
+    line = rooms.summary([rooms.Place("icdc_spark", TOWER)]).splitlines()[1]
+    assert line.split() == ["icdc_spark", "3", "3", "3", "0"]
+
+
+def test_the_floors_of_a_place_are_drawn_from_the_top_down() -> None:
+    drawn = rooms.drawing(rooms.Place("icdc_spark", TOWER)).splitlines()
+    assert [line.split() for line in drawn] == [
+        ["icdc_spark"],
+        ["2", "replication", "->", "diff", "opensearch"],
+        ["1", "diff", "->", "opensearch"],
+        ["0", "opensearch"],
+    ]
