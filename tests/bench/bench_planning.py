@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
-from icdc_spark.iceberg.changes.changed_files import Sides
+from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.machine import machine
@@ -66,7 +66,9 @@ def _shipped(table: IcebergTable, case: Case) -> ChangePlan:
 
 def _by_listing(table: IcebergTable, case: Case) -> ChangePlan:
     since, until = case.since, case.until
-    return compare(table, since, until, Sides(list_files(table, since), list_files(table, until)))
+    return compare(
+        table, since, until, SnapshotFiles(list_files(table, since), list_files(table, until))
+    )
 
 
 def _measured(case: Case, rounds: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from functools import partial
 
 from icdc_api.errors import Gap, NotAppendOnly
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.iceberg.changes.changed_files import Sides, list_changed
-from icdc_spark.iceberg.changes.compactions import without_compactions
-from icdc_spark.iceberg.changes.value_deletes import ValueDeletes, value_deletes
+from icdc_spark.iceberg.changes.changed_files import SnapshotFiles, list_changed
+from icdc_spark.iceberg.changes.compactions import take_out_compactions
+from icdc_spark.iceberg.changes.value_deletes import ValueDeletes, plan_value_deletes
 from icdc_spark.iceberg.scan.planning import FileGroup, PlannedFile, list_appended, list_files
 from icdc_spark.iceberg.table.row_lineage import row_lineage_since
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -120,15 +120,17 @@ def plan_changes(
     value of fields with the ids `keys`, if any, tell which documents are gone.
     """
     listed = list_changed(table, from_id, to_id, keys=keys)
-    plan = compare(table, from_id, to_id, without_compactions(table, from_id, to_id, listed))
+    plan = compare(table, from_id, to_id, take_out_compactions(table, from_id, to_id, listed))
     return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
 
 
-def compare(table: IcebergTable, from_id: int | None, to_id: int, sides: Sides) -> ChangePlan:
+def compare(
+    table: IcebergTable, from_id: int | None, to_id: int, files: SnapshotFiles
+) -> ChangePlan:
     """The plan from what is listed of two snapshots; files that are the same may be left out."""
-    earlier, later, gone = sides
+    earlier, later, gone = files
     told = gone.names if gone else frozenset[str]()
-    by_value, explained = value_deletes(table, to_id, earlier, later, told=told)
+    by_value, explained = plan_value_deletes(table, to_id, earlier, later, known_deletes=told)
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(

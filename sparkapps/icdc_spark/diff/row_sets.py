@@ -95,11 +95,13 @@ def _having(reader: Reader, deletes: ValueDeletes) -> DataFrame:
     """The rows that have the values of a delete."""
     rows, deleted = reader.read(deletes.data), reader.read(deletes.deletes)
     values = deleted.select(
-        *(cell(deleted, (each,)).alias(f"v{at}") for at, each in enumerate(deletes.by))
+        *(cell(deleted, (each,)).alias(f"v{at}") for at, each in enumerate(deletes.fields))
     )
     if deletes.deletes.records <= BROADCAST_VALUES:
         values = F.broadcast(values)
-    same = (cell(rows, (each,)).eqNullSafe(values[f"v{at}"]) for at, each in enumerate(deletes.by))
+    same = (
+        cell(rows, (each,)).eqNullSafe(values[f"v{at}"]) for at, each in enumerate(deletes.fields)
+    )
     return rows.join(values, on=reduce(Column.__and__, same), how="left_semi")
 
 

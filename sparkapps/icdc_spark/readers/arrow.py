@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.errors import source_errors
-from icdc_spark.iceberg.scan.file_tasks import FileTask, file_tasks
+from icdc_spark.iceberg.scan.file_tasks import FileTask, list_file_tasks
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.snapshot_schema import shape_of
 from icdc_spark.iceberg.table.staging import METADATA_TYPES
@@ -52,7 +52,7 @@ class ArrowReader(SnapshotReader):
             schema = schema.add(column, METADATA_TYPES[column])
         self._tasks_read.append(group.tasks)
         with source_errors(self._table.name):
-            tasks = file_tasks(self._table, group.tasks)
+            tasks = list_file_tasks(self._table, group.tasks)
             for task in tasks:
                 self._refuse_unreadable(task)
             if not tasks:

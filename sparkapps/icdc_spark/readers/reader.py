@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
 from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
-from icdc_spark.iceberg.scan.column_bounds import spread
-from icdc_spark.iceberg.scan.damaged_files import damage, suspects
+from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
+from icdc_spark.iceberg.scan.damaged_files import find_damage, name_suspects
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -105,11 +105,11 @@ class SnapshotReader:
         known = translated(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         if not isinstance(known, Bug | FileUnreadable | SourceUnavailable):
             return None
-        found = damage(self._table, self._tasks_read)
+        found = find_damage(self._table, self._tasks_read)
         if found:
             return FileUnreadable(f"{self._table.name}: {found}")
         if isinstance(known, FileUnreadable):
-            return FileUnreadable(f"{known}; {suspects(self._table, self._tasks_read)}")
+            return FileUnreadable(f"{known}; {name_suspects(self._table, self._tasks_read)}")
         return None
 
     def _close(self) -> None:
@@ -137,7 +137,7 @@ class SnapshotReader:
 
     def spread(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """See `Reader.spread`."""
-        return spread(self._table, self._snapshot_id, group, fields)
+        return estimate_key_range(self._table, self._snapshot_id, group, fields)
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """See `Reader.keep`; what does not fit into memory goes to local disk."""

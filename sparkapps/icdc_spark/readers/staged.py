@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.iceberg.jvm.errors import source_errors
-from icdc_spark.iceberg.scan.file_tasks import equality_ids
+from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.staging import Staging
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -47,7 +47,7 @@ class StagedReader(SnapshotReader):
     def _refuse_nested_keys(self, group: FileGroup) -> None:
         # Iceberg 1.12 takes the fields of structs for null there: it would leave out the rows that
         # have none, and show the deleted ones.
-        ids = equality_ids(self._table, group.tasks) if group.files else frozenset()
+        ids = find_equality_ids(self._table, group.tasks) if group.files else frozenset()
         for each in sorted(ids):
             path = self._table.schema(self._snapshot_id).path_of(each)
             if path is not None and len(path) > 1:

@@ -18,7 +18,7 @@ from icdc_spark.diff.parallelism import slots
 from icdc_spark.diff.strategies import export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import index_mapping
-from icdc_spark.iceberg.scan.planning import merged
+from icdc_spark.iceberg.scan.planning import merge_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -171,7 +171,7 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
         wave = chunks[first : first + slots(work.session.sparkContext)]
         to_id = int(intent.to or 0)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
-            group = merged(work.table, [each.group for each in wave])
+            group = merge_groups(work.table, [each.group for each in wave])
             chunk = Chunk(number=first, group=group)
             lines = export_lines(reader, chunk, work.documents, version=version)
             result = context.write(lines.frame, intent, version)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_spark.diff import key_bitmaps
-from icdc_spark.iceberg.scan.column_bounds import spread
+from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
@@ -104,8 +104,8 @@ def test_the_spread_of_keys_is_told_by_a_few_files(lake: Lake) -> None:
 
     assert group.files == 10
     # From the first to the last of four keys each.
-    assert spread(table, head, group, [1]) == 100
-    assert spread(table, head, group, [2]) == 100
-    assert spread(table, head, group, [1, 2]) == 1_000
-    assert spread(table, head, group, [4]) is None
-    assert spread(table, head, list_files(table, None).group(()), [1]) is None
+    assert estimate_key_range(table, head, group, [1]) == 100
+    assert estimate_key_range(table, head, group, [2]) == 100
+    assert estimate_key_range(table, head, group, [1, 2]) == 1_000
+    assert estimate_key_range(table, head, group, [4]) is None
+    assert estimate_key_range(table, head, list_files(table, None).group(()), [1]) is None

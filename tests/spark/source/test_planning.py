@@ -12,15 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import DataFileMissing
-from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
-from icdc_spark.iceberg.changes.changed_files import Sides, list_changed
+from icdc_spark.diff.change_plan import compare, plan_changes
+from icdc_spark.iceberg.changes.changed_files import list_changed
 from icdc_spark.iceberg.scan import planning
+from icdc_spark.iceberg.scan.manifest_entries import read_data_entries
 from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
-from icdc_spark.iceberg.scan.manifests import data_entries, manifests_of
-from icdc_spark.iceberg.scan.planning import FileGroup, list_files
-from icdc_spark.iceberg.table.tables import IcebergTable
+from icdc_spark.iceberg.scan.manifests import read_manifests
+from icdc_spark.iceberg.scan.planning import list_files
 from icdc_testing.lake.metadata_history import MetadataHistory
 from icdc_testing.lake.metadata_table import MetadataTable
+from icdc_testing.lake.planning_oracle import describe_plan, plan_by_listing
 
 pytestmark = pytest.mark.spark
 
@@ -51,8 +52,8 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         since, until = history.pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
-        sides = list_changed(loaded, since, until, index=index, partitions=partitions)
-        assert told(loaded, compare(loaded, since, until, sides)) == told(
+        files = list_changed(loaded, since, until, index=index, partitions=partitions)
+        assert describe_plan(loaded, compare(loaded, since, until, files)) == describe_plan(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
 
@@ -197,24 +198,28 @@ def deletes_of_files(table: MetadataTable) -> dict[str, frozenset[str]]:
 
 
 def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
-    """Files of the plan up to the present snapshot: added, removed, with other deletes at the
-    beginning and at the end; it is the oracle's."""
+    """Count the files of the plan up to the current snapshot, which must equal the oracle's plan.
+
+    In order: added, removed, read with the earlier deletes, read with the later deletes.
+    """
     loaded, until = table.loaded(), head(table)
     plan = plan_changes(loaded, since, until)
-    assert told(loaded, plan) == told(loaded, plan_by_listing(loaded, since, until))
+    assert describe_plan(loaded, plan) == describe_plan(
+        loaded, plan_by_listing(loaded, since, until)
+    )
     after = sum(each.data.files for each in plan.by_value) + plan.deletes_after.files
     return plan.added.files, plan.removed.files, plan.deletes_before.files, after
 
 
 def commit_append(table: MetadataTable, partition: int | None = None) -> Any:
-    """A data file in a manifest of its own."""
+    """Append a data file in a manifest of its own."""
     file = table.data_file(partition)
     table.java.newFastAppend().appendFile(file).commit()
     return file
 
 
 def commit_deletes(table: MetadataTable, file: Any) -> None:
-    """Deletes for a data file alone."""
+    """Commit deletes that apply to one data file alone."""
     vectors = table.java.operations().current().formatVersion() >= 3
     made = table.vector(file) if vectors else table.position_deletes(file, target=True)
     table.java.newRowDelta().addDeletes(made).commit()
@@ -228,7 +233,7 @@ def head(table: MetadataTable) -> int:
 
 def manifest_of(table: MetadataTable, file: Any) -> str:
     loaded = table.loaded()
-    entries = data_entries(loaded, manifests_of(loaded, head(table)).data)
+    entries = read_data_entries(loaded, read_manifests(loaded, head(table)).data)
     return entries[file.location()].manifest
 
 
@@ -238,15 +243,15 @@ def changed(
     index: ManifestIndex | None = None,
     partitions: ManifestIndex | None = None,
 ) -> list[str]:
-    """The files listed of the present snapshot; nothing is known of manifests unless given."""
-    sides = list_changed(
+    """Return the files listed of the current snapshot; manifests are in no index unless given."""
+    files = list_changed(
         table.loaded(),
         since,
         head(table),
         index=index or ManifestIndex(),
         partitions=partitions or ManifestIndex(),
     )
-    return sorted(file.location for file in sides.later.files)
+    return sorted(file.location for file in files.later.files)
 
 
 def places(*files: Any) -> list[str]:
@@ -263,38 +268,3 @@ def new_table(spark: SparkSession, version: int, merge_at: int = 100) -> Metadat
         spark,
         **{"format-version": str(version), "commit.manifest.min-count-to-merge": str(merge_at)},
     )
-
-
-def plan_by_listing(table: IcebergTable, since: int | None, until: int) -> ChangePlan:
-    return compare(table, since, until, Sides(list_files(table, since), list_files(table, until)))
-
-
-def told(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
-    """All that a plan says, its tasks in their order and whole."""
-    names = ("added", "removed", "deletes_before", "deletes_after", "keys_gone")
-    by_value = [
-        (told_group(table, each.data), told_group(table, each.deletes), each.by)
-        for each in plan.by_value
-    ]
-    return {
-        **{name: told_group(table, getattr(plan, name)) for name in names},
-        "by_value": by_value,
-    }
-
-
-def told_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:
-    tasks = [told_task(table, task) for task in table.bridge.each(group.tasks)]
-    return {"tasks": tasks, "files": group.files, "records": group.records, "bytes": group.bytes}
-
-
-def told_task(table: IcebergTable, task: Any) -> dict[str, Any]:
-    deletes = table.bridge.each(task.deletes())
-    return {
-        "file": str(task.file().toString()),
-        "sequence": task.file().dataSequenceNumber(),
-        "first_row_id": task.file().firstRowId(),
-        "spec": str(task.spec().toString()),
-        "schema": str(task.schema().toString()),
-        "range": (task.start(), task.length()),
-        "deletes": sorted(f"{each.dataSequenceNumber()} {each.toString()}" for each in deletes),
-    }

@@ -20,7 +20,7 @@ from icdc_spark.diff.change_plan import ChangePlan, planner
 from icdc_spark.diff.strategies import Strategy, changes, choose
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.bridge import Bridge
-from icdc_spark.iceberg.scan.planning import FileGroup, merged
+from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.reader import SnapshotReader
 from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parsed
@@ -230,7 +230,9 @@ def _joined(group: Sequence[Pair]) -> ChangePlan:
     """One plan of all the files of several; one is left as it is."""
     first = group[0].plan
     groups: dict[str, Any] = {
-        each.name: merged(group[0].history.table, [getattr(pair.plan, each.name) for pair in group])
+        each.name: merge_groups(
+            group[0].history.table, [getattr(pair.plan, each.name) for pair in group]
+        )
         for each in fields(first)
         if isinstance(getattr(first, each.name), FileGroup)
     }

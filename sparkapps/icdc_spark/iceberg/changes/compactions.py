@@ -1,180 +1,212 @@
-"""Takes compactions back out of a comparison of two snapshots, which then need not read them.
+"""Take compactions out of a comparison of two snapshots, so that their files need not be read.
 
-A compaction makes large files differ although no row does. Where all is known of it, the files
-that it wrote are left out of the later snapshot and those that it replaced are put back, as they
-were just before, with the deletes of then. What the earlier snapshot had as well then cancels, or
-only its deletes differ. That is exact, and it is only done where all of this holds; else rows are
-compared, which is as right and dearer.
+A compaction makes large files differ although no row does. Where everything about it is known, the
+files that it wrote are left out of the later snapshot, and the files that it replaced are restored
+there: as they were just before, with the deletes that they had then. What the earlier snapshot has
+as well then cancels, or only its deletes differ. Where one condition does not hold, the rows are
+compared, which gives the same result at a higher price:
 
-- The later snapshot descends from the earlier one by snapshots that are all retained.
-- What the compaction wrote is in the later snapshot as it was written: no delete file of only one
-  of the two snapshots may concern it. The same holds for what one compaction wrote and another
-  took out, until then.
-- There are as many rows as before, where that can be told without reading deletes. Iceberg itself
-  refuses a compaction that gains rows.
+- The later snapshot descends from the earlier one, and all snapshots between are retained
+  (`take_out_compactions`).
+- Every file that the compaction wrote is in the later snapshot as it was written: no delete file of
+  only one of the two snapshots may apply to it (`_has_changed_delete`). If another compaction
+  replaced it, the same holds until then.
+- There are as many rows as before, as far as known without reading deletes (`_row_counts_match`).
+  Iceberg itself refuses a compaction that gains rows.
 
-Compactions of each other's files stand and fall together.
+Compactions that share files form a chain: all of them are taken out, or none (`build_chain`).
+
+Example: snapshot 11 appends c, 12 deletes a row of b, 13 compacts a, b and c into A, 14 appends d.
+
+    file   10 (earlier)   12            14 (later)   in the comparison
+    a      yes            yes           -            cancels
+    b      yes            with delete   -            as of 10 and as of 12: one row is deleted
+    c      -              yes           -            added, as of 12
+    A      -              -             yes          left out
+    d      -              -             yes          added
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from icdc_spark.iceberg.changes.changed_files import Comparison, Sides
-from icdc_spark.iceberg.changes.rewrites import Rewrite, RewrittenFile, rewrites_of
+from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
+from icdc_spark.iceberg.changes.manifest_comparison import ManifestComparison
+from icdc_spark.iceberg.changes.rewrites import Rewrite, RewrittenFile, list_rewrites
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.planning import PlannedFile
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 
-def without_compactions(
-    table: IcebergTable, from_id: int | None, to_id: int, sides: Sides
-) -> Sides:
-    """The files among which the differences are, after all that compactions explain was taken out.
-
-    `sides` is what `list_changed` found between the two snapshots.
-    """
-    if from_id is None or not sides.earlier.files or not sides.later.files:
-        return sides
-    chain = table.lineage(from_id, to_id)
-    if chain is None:
-        return sides
+def take_out_compactions(
+    table: IcebergTable, from_id: int | None, to_id: int, files: SnapshotFiles
+) -> SnapshotFiles:
+    """Return `files`, a result of `list_changed`, with replaced files restored where possible."""
+    if from_id is None or not files.earlier.files or not files.later.files:
+        return files
+    snapshots = table.lineage(from_id, to_id)
+    if snapshots is None:
+        return files
     with source_errors(table.name):
-        rewrites = list(rewrites_of(table, chain))
+        rewrites = list(list_rewrites(table, snapshots))
         if not rewrites:
-            return sides
-        undoing = _Undoing(table, from_id, to_id, sides)
-        found = [undoing.lives(each) for each in _connected(rewrites)]
-        return undoing.undo([lives for lives in found if lives is not None])
+            return files
+        compactions = _Compactions(table, from_id, to_id, files)
+        chains = [compactions.build_chain(group) for group in _group_by_shared_files(rewrites)]
+        return compactions.restore_replaced_files([chain for chain in chains if chain is not None])
 
 
 @dataclass(kw_only=True)
-class _Lives:
-    """What becomes of the files of some compactions that belong together."""
+class _RewriteChain:
+    """The files of compactions that share files, by location."""
 
-    originals: set[str] = field(default_factory=set)
-    """Files of the earlier snapshot."""
-    results: set[str] = field(default_factory=set)
-    """Files of the later snapshot, which hold the rows of all others."""
-    ends: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """By the last snapshot that has them, files to be looked at as they were there."""
+    replaced: set[str] = field(default_factory=set)
+    """Files of the earlier snapshot that a compaction replaced."""
+    written: set[str] = field(default_factory=set)
+    """Files of the later snapshot; they hold the rows of all other files of the chain."""
+    restored: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By the last snapshot that has them: files to be listed as they were in that snapshot."""
 
 
-class _Undoing:
-    """What one comparison works with."""
+class _WrittenFile(NamedTuple):
+    """A file that a compaction wrote and that no later one has replaced so far."""
 
-    def __init__(self, table: IcebergTable, from_id: int, to_id: int, sides: Sides) -> None:
-        self._from_id, self._to_id, self._sides = from_id, to_id, sides
-        earlier = {file.location: file for file in sides.earlier.files}
-        later = {file.location: file for file in sides.later.files}
+    snapshot_id: int
+    """The snapshot of the compaction."""
+    file: RewrittenFile
+    """The file as it was written."""
+
+
+class _Compactions:
+    """The compactions between two snapshots, and the files by which the snapshots differ."""
+
+    def __init__(self, table: IcebergTable, from_id: int, to_id: int, files: SnapshotFiles) -> None:
+        self._from_id, self._to_id, self._files = from_id, to_id, files
+        earlier = {file.location: file for file in files.earlier.files}
+        later = {file.location: file for file in files.later.files}
         self._removed = {place: file for place, file in earlier.items() if place not in later}
         self._added = {place: file for place, file in later.items() if place not in earlier}
-        self._both = earlier.keys() & later.keys()
+        self._in_both = earlier.keys() & later.keys()
         self._since = table.require(from_id).sequence_number
-        self._comparison = Comparison(table)
-        self._concerned: dict[tuple[int, int], set[str | None]] = {}
+        self._comparison = ManifestComparison(table)
+        self._affected: dict[tuple[int, int], set[str | None]] = {}
 
-    def undo(self, compactions: Iterable[_Lives]) -> Sides:
-        """Leaves out what these wrote, and puts back what they replaced."""
-        originals: set[str] = set()
-        results: set[str] = set()
-        ends: dict[int, set[str]] = defaultdict(set)
-        for lives in compactions:
-            originals |= lives.originals
-            results |= lives.results
-            for snapshot_id, places in lives.ends.items():
-                ends[snapshot_id] |= places
-        put_back = [
-            self._comparison.list_between(self._from_id, self._to_id, snapshot_id, places)
-            for snapshot_id, places in ends.items()
+    def restore_replaced_files(self, chains: Iterable[_RewriteChain]) -> SnapshotFiles:
+        """Leave out the files that the chains wrote, and restore those that they replaced."""
+        replaced: set[str] = set()
+        written: set[str] = set()
+        restored: dict[int, set[str]] = defaultdict(set)
+        for chain in chains:
+            replaced |= chain.replaced
+            written |= chain.written
+            for snapshot_id, locations in chain.restored.items():
+                restored[snapshot_id] |= locations
+        listings = [
+            self._comparison.list_intermediate(self._from_id, self._to_id, snapshot_id, locations)
+            for snapshot_id, locations in restored.items()
         ]
-        same = originals.difference(*ends.values())
-        earlier, later = self._sides.earlier, self._sides.later
-        return self._sides._replace(
-            earlier=earlier.without(same), later=later.without(results, *put_back)
+        # Replaced files that are not restored had the same deletes until the end: they cancel.
+        unchanged = replaced.difference(*restored.values())
+        return self._files._replace(
+            earlier=self._files.earlier.without(unchanged),
+            later=self._files.later.without(written, *listings),
         )
 
-    def lives(self, rewrites: Sequence[Rewrite]) -> _Lives | None:
-        """The files of rewrites that belong together, oldest first; None where rows must be read.
+    def build_chain(self, rewrites: Sequence[Rewrite]) -> _RewriteChain | None:
+        """Follow the files of rewrites that share files, oldest first.
 
-        Also None where that would be no dearer, because no row of the earlier snapshot was moved.
+        None where a condition of this module does not hold, so that rows must be read. Also None
+        where the chain replaced no row of the earlier snapshot: restoring would save no read.
         """
-        lives = _Lives()
-        born: dict[str, tuple[int, RewrittenFile]] = {}
-        for each in rewrites:
-            if not all(self._take_out(file, each.parent_id, born, lives) for file in each.removed):
+        chain = _RewriteChain()
+        open_files: dict[str, _WrittenFile] = {}
+        for rewrite in rewrites:
+            for file in rewrite.removed:
+                if not self._follow_removal(file, rewrite.parent_id, open_files, chain):
+                    return None
+            if any(file.location in open_files for file in rewrite.added):
                 return None
-            if any(file.location in born for file in each.added):
+            for file in rewrite.added:
+                open_files[file.location] = _WrittenFile(rewrite.snapshot_id, file)
+        for location, (snapshot_id, file) in open_files.items():
+            if not _is_same_file(self._added.get(location), file):
                 return None
-            born |= {file.location: (each.snapshot_id, file) for file in each.added}
-        for place, (since, file) in born.items():
-            if not _is(self._added.get(place), file):
+            if self._has_changed_delete(file, snapshot_id, self._to_id):
                 return None
-            if self._is_concerned(file, since, self._to_id):
-                return None
-            lives.results.add(place)
-        return lives if lives.originals and self._adds_up(lives) else None
+            chain.written.add(location)
+        return chain if chain.replaced and self._row_counts_match(chain) else None
 
-    def _take_out(
+    def _follow_removal(
         self,
         file: RewrittenFile,
         parent_id: int,
-        born: dict[str, tuple[int, RewrittenFile]],
-        lives: _Lives,
+        open_files: dict[str, _WrittenFile],
+        chain: _RewriteChain,
     ) -> bool:
-        """Notes a file whose life ends with this snapshot; False if it is not known well enough."""
-        place = file.location
-        if place in born:
-            since, before = born.pop(place)
-            return before == file and not self._is_concerned(file, since, parent_id)
-        if place in self._removed:
-            lives.originals.add(place)
-            if self._is_concerned(file, self._from_id, parent_id):
-                lives.ends[parent_id].add(place)
-            return _is(self._removed[place], file)
-        if place in self._both or place in self._added or file.sequence <= self._since:
+        """Note in `chain` a file that a compaction replaced; False if too little is known of it.
+
+        `parent_id` is the last snapshot that has the file.
+        """
+        location = file.location
+        if location in open_files:
+            # Written and replaced by compactions of the chain: its rows are in other files of it.
+            snapshot_id, written = open_files.pop(location)
+            return written == file and not self._has_changed_delete(file, snapshot_id, parent_id)
+        if location in self._removed:
+            chain.replaced.add(location)
+            if self._has_changed_delete(file, self._from_id, parent_id):
+                chain.restored[parent_id].add(location)
+            return _is_same_file(self._removed[location], file)
+        # Otherwise it must be a file that was added after the earlier snapshot, and only once.
+        if location in self._in_both or location in self._added or file.sequence <= self._since:
             return False
-        lives.ends[parent_id].add(place)
+        chain.restored[parent_id].add(location)
         return True
 
-    def _is_concerned(self, file: RewrittenFile, since: int, until: int) -> bool:
-        """Whether a delete file of one of these snapshots alone may concern the file."""
-        if since == until:
+    def _has_changed_delete(self, file: RewrittenFile, first_id: int, last_id: int) -> bool:
+        """Return whether a delete file of only one of two snapshots may apply to the file."""
+        if first_id == last_id:
             return False
-        if (since, until) not in self._concerned:
-            self._concerned[since, until] = self._comparison.concerned(since, until)
-        concerned = self._concerned[since, until]
-        return None in concerned or file.location in concerned
+        # Many files share a pair of snapshots, and comparing the pair reads manifests.
+        if (first_id, last_id) not in self._affected:
+            affected = self._comparison.find_affected_files(first_id, last_id)
+            self._affected[first_id, last_id] = affected
+        affected = self._affected[first_id, last_id]
+        return None in affected or file.location in affected
 
-    def _adds_up(self, lives: _Lives) -> bool:
-        """Whether as many rows are there as were; with deletes nobody knows before reading."""
-        if lives.ends or any(self._removed[place].deletes for place in lives.originals):
+    def _row_counts_match(self, chain: _RewriteChain) -> bool:
+        """Return whether the chain wrote as many rows as it replaced.
+
+        True where deletes were applied: how many rows these removed is not known without a read.
+        """
+        if chain.restored or any(self._removed[place].deletes for place in chain.replaced):
             return True
-        before = sum(self._removed[place].records for place in lives.originals)
-        return before == sum(self._added[place].records for place in lives.results)
+        before = sum(self._removed[location].records for location in chain.replaced)
+        return before == sum(self._added[location].records for location in chain.written)
 
 
-def _is(planned: PlannedFile | None, file: RewrittenFile) -> bool:
-    """Whether it is the file itself, and not the same one put in again later."""
+def _is_same_file(planned: PlannedFile | None, file: RewrittenFile) -> bool:
+    """Return whether this is the file itself, and not the same path added again later."""
     return planned is not None and planned.sequence == file.sequence
 
 
-def _connected(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
-    """Rewrites that share files, directly or by others, each in the order given."""
-    sharing: Mapping[str, list[int]] = defaultdict(list)
-    for number, each in enumerate(rewrites):
-        for file in (*each.removed, *each.added):
-            sharing[file.location].append(number)
-    left = set(range(len(rewrites)))
-    while left:
-        waiting, together = [min(left)], set[int]()
-        while waiting:
-            number = waiting.pop()
-            if number in together:
+def _group_by_shared_files(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """Yield rewrites that share files, directly or through others, in the given order."""
+    numbers: Mapping[str, list[int]] = defaultdict(list)
+    for number, rewrite in enumerate(rewrites):
+        for file in (*rewrite.removed, *rewrite.added):
+            numbers[file.location].append(number)
+    remaining = set(range(len(rewrites)))
+    while remaining:
+        queue, group = [min(remaining)], set[int]()
+        while queue:
+            number = queue.pop()
+            if number in group:
                 continue
-            together.add(number)
-            each = rewrites[number]
-            for file in (*each.removed, *each.added):
-                waiting += sharing[file.location]
-        left -= together
-        yield [rewrites[number] for number in sorted(together)]
+            group.add(number)
+            rewrite = rewrites[number]
+            for file in (*rewrite.removed, *rewrite.added):
+                queue += numbers[file.location]
+        remaining -= group
+        yield [rewrites[number] for number in sorted(group)]

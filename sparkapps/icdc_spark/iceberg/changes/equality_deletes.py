@@ -1,6 +1,6 @@
-"""What can be known of equality deletes without reading them, and how they are read like data.
+"""Judge equality delete files without opening them, and turn them into data files to be read.
 
-It must not know what is made of the rows that they take.
+This module must not know what its callers conclude from the deleted rows.
 """
 
 import json
@@ -11,56 +11,66 @@ from icdc_spark.documents.schema import Field, Primitive, Schema
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.tables import IcebergTable
 
-_COMPARED_ALIKE = frozenset(
+_SPEC_PARSER = "org.apache.iceberg.PartitionSpecParser"
+
+_COMPARABLE_TYPES = frozenset(
     {
         "boolean", "int", "long", "decimal", "date", "timestamp", "timestamptz", "string", "uuid",
         "fixed", "binary",
     }
 )  # fmt: skip
-"""Types of which Spark and Iceberg call the same values equal; of floats they do not."""
+"""Types whose equal values Spark and Iceberg agree on; of NaN and -0.0 they do not."""
 
 
-def comparable_fields(schema: Schema, ids: Set[int]) -> tuple[Field, ...] | None:
-    """The columns with these ids, in the order of the ids; None where one is no column of the
-    schema, or of a type of which equal values are not equal to everyone."""
-    known = {field.id: field for field in schema.fields}
-    fields = [known[each] for each in sorted(ids) if each in known]
-    kinds = [field.type.name for field in fields if isinstance(field.type, Primitive)]
-    if len(kinds) < len(ids) or not _COMPARED_ALIKE.issuperset(kinds):
+def find_comparable_fields(schema: Schema, ids: Set[int]) -> tuple[Field, ...] | None:
+    """Return the columns with these field ids, in the order of the ids.
+
+    None if an id is no top-level column of `schema`, or if Spark and Iceberg may disagree on equal
+    values of its type.
+    """
+    columns = {field.id: field for field in schema.fields}
+    fields = [columns[field_id] for field_id in sorted(ids) if field_id in columns]
+    types = [field.type.name for field in fields if isinstance(field.type, Primitive)]
+    if len(types) < len(ids) or not _COMPARABLE_TYPES.issuperset(types):
         return None
     return tuple(fields)
 
 
-def is_for_all_partitions(table: IcebergTable, spec_id: int) -> bool:
-    """Whether equality deletes of this partition spec apply to files of any partition."""
+def applies_to_all_partitions(table: IcebergTable, spec_id: int) -> bool:
+    """Return whether equality deletes of this partition spec apply to files of any partition."""
+    # The specification of the format: an equality delete of an unpartitioned spec is global.
     return bool(table.java.specs().get(spec_id).isUnpartitioned())
 
 
-def is_partition_of(table: IcebergTable, spec_id: int, ids: Set[int]) -> bool:
-    """Whether the partition of a row is made of these fields alone, so that rows that are equal in
-    them are in one partition of this spec."""
-    parser = table.bridge.statics("org.apache.iceberg.PartitionSpecParser")
+def is_partition_derived(table: IcebergTable, spec_id: int, field_ids: Set[int]) -> bool:
+    """Return whether these fields alone determine the partition of a row.
+
+    Rows that are equal in the fields are then in one partition of the spec.
+    """
+    parser = table.bridge.statics(_SPEC_PARSER)
     parts = json.loads(parser.toJson(table.java.specs().get(spec_id)))["fields"]
-    return ids >= {part["source-id"] for part in parts if part["transform"] != "void"}
+    # A removed partition field of a format 1 table stays in the spec as `void`: always null.
+    return field_ids >= {part["source-id"] for part in parts if part["transform"] != "void"}
 
 
-def as_data(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
-    """Java delete files as a group of data files, which readers open like any other."""
+def build_data_group(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
+    """Return Java `DeleteFile` objects as a group of data files, which any reader can open."""
     bridge = table.bridge
     tasks = bridge.new("java.util.ArrayList")
     schema = bridge.statics("org.apache.iceberg.SchemaParser").toJson(table.java.schema())
-    parser = bridge.statics("org.apache.iceberg.PartitionSpecParser")
+    parser = bridge.statics(_SPEC_PARSER)
     everything = bridge.statics("org.apache.iceberg.expressions.Expressions").alwaysTrue()
     residuals = bridge.statics("org.apache.iceberg.expressions.ResidualEvaluator")
     residual = residuals.unpartitioned(everything)
-    none = bridge.array("org.apache.iceberg.DeleteFile", ())
+    no_deletes = bridge.array("org.apache.iceberg.DeleteFile", ())
     for delete in deletes:
         spec = table.java.specs().get(delete.specId())
+        # An internal class: public scans never plan a delete file as data.
         tasks.add(
             bridge.new(
                 "org.apache.iceberg.BaseFileScanTask",
-                _data_file(table, spec, delete),
-                none,
+                _build_data_file(table, spec, delete),
+                no_deletes,
                 schema,
                 parser.toJson(spec),
                 residual,
@@ -74,7 +84,8 @@ def as_data(table: IcebergTable, deletes: Sequence[Any]) -> FileGroup:
     )
 
 
-def _data_file(table: IcebergTable, spec: Any, delete: Any) -> Any:
+def _build_data_file(table: IcebergTable, spec: Any, delete: Any) -> Any:
+    """Return a Java `DataFile` that describes the file of a Java `DeleteFile`."""
     builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(spec)
     builder.withPath(delete.location()).withFormat(delete.format())
     builder.withFileSizeInBytes(delete.fileSizeInBytes()).withRecordCount(delete.recordCount())

@@ -1,84 +1,99 @@
-"""Equality deletes that name the keys of documents, as upserts of streaming writers bring them.
+"""Find equality deletes that name the keys of documents, as upserts of streaming writers do.
 
-Where they reach every row of the earlier snapshot, they say themselves which documents are gone:
-older files are then neither listed nor read, and a commit costs what it brings, however large the
-table is. It must not know how documents get their ids, only of which fields these are made.
+Where such deletes apply to every row of the earlier snapshot, they themselves say which documents
+are deleted. Older data files are then neither listed nor read: a commit costs what it brings,
+however large the table is. This module must not know how documents get their ids; it knows the
+fields that ids are made of.
+
+Example: the documents of a table have the key `id`; the earlier snapshot has sequence number 7 and
+1,000,000 rows. All files are unpartitioned. Added since:
+
+    delete file   compares   sequence   names keys
+    D8            id         8          yes: delete the documents of its ids
+    E8            id, day    8          no: a row with the id may have another day
+    D7            id         7          no: the earlier snapshot may hold newer rows with the ids
+    P8            positions  8          no: a position names no key
+
+If D8 were written for one partition of `days(ts)`, rows of its ids in other partitions would stay,
+so it would not name keys either.
 """
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from icdc_spark.iceberg.changes.equality_deletes import (
-    as_data,
-    comparable_fields,
-    is_for_all_partitions,
-    is_partition_of,
+    applies_to_all_partitions,
+    build_data_group,
+    find_comparable_fields,
+    is_partition_derived,
 )
-from icdc_spark.iceberg.scan.manifests import (
-    DeleteEntry,
-    Manifests,
-    SnapshotManifests,
-    delete_files,
-)
+from icdc_spark.iceberg.scan.manifest_entries import DeleteEntry, load_delete_files
+from icdc_spark.iceberg.scan.manifests import Manifests, SnapshotManifests
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 LOOK_UP_ROWS = 200_000
-"""Rows of the earlier snapshot up to which they are looked at, although deletes name the keys that
-are gone: of these some may never have been there, and are then deleted in the index for nothing."""
+"""Up to so many rows in the earlier snapshot, they are read although deletes name the keys.
+
+A delete may name a key that never existed: without the read its document is deleted in vain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyDeletes:
-    """Every row of the earlier snapshot that has the key of a row of `rows` is gone at the later
-    one, but for rows of files that were added.
+    """Deletes after which no row of the earlier snapshot with one of the keys is left.
 
-    `rows` are delete files in the shape of data files: they hold the fields of the key alone.
-    `names` are the names of these delete files.
+    Rows with these keys in the later snapshot are all in added files.
     """
 
     names: frozenset[str]
+    """The names of the delete files, as in `PlannedFile.deletes`."""
     rows: FileGroup
+    """The delete files in the shape of data files; they hold the fields of the key alone."""
 
 
-def naming_keys(
+def find_key_deletes(
     table: IcebergTable,
     from_id: int,
     to_id: int,
     earlier: SnapshotManifests,
     deletes: Iterable[DeleteEntry],
-    keys: Set[int],
+    key_ids: Set[int],
 ) -> frozenset[DeleteEntry]:
-    """Those of the deletes of one snapshot alone that name keys, fields with these ids, of which
-    they take every row that the earlier snapshot has.
+    """Return the deletes that name keys and apply to every row of the earlier snapshot.
 
-    That is said of files that keep their sequence number: deletes from before a file was put in
-    again do not reach it.
+    `deletes` are the delete files of only one of the two snapshots; `key_ids` are the field ids of
+    the key. Empty if the earlier snapshot is small enough to be read (`LOOK_UP_ROWS`).
+
+    The result holds for data files that keep their sequence number: deletes from before a file was
+    added again do not apply to it.
     """
     since = table.require(from_id).sequence_number
-    compared = tuple(sorted(keys))
-    found = {each for each in deletes if each.fields == compared and each.sequence > since}
-    if not found or comparable_fields(table.schema(to_id), keys) is None:
+    compared = tuple(sorted(key_ids))
+    by_key = {delete for delete in deletes if delete.fields == compared and delete.sequence > since}
+    if not by_key or find_comparable_fields(table.schema(to_id), key_ids) is None:
         return frozenset()
     if earlier.data.live_rows <= LOOK_UP_ROWS:
         return frozenset()
-    reaching = {
+    spec_ids = {
         spec_id
-        for spec_id in {each.spec_id for each in found}
-        if _reaches_all(table, spec_id, earlier.data, keys)
+        for spec_id in {delete.spec_id for delete in by_key}
+        if _applies_to_all(table, spec_id, earlier.data, key_ids)
     }
-    return frozenset(each for each in found if each.spec_id in reaching)
+    return frozenset(delete for delete in by_key if delete.spec_id in spec_ids)
 
 
-def _reaches_all(table: IcebergTable, spec_id: int, data: Manifests, keys: Set[int]) -> bool:
-    """Whether no file in these manifests that has a key of such deletes is of another partition."""
-    if is_for_all_partitions(table, spec_id):
+def _applies_to_all(table: IcebergTable, spec_id: int, data: Manifests, key_ids: Set[int]) -> bool:
+    """Return whether deletes of this spec reach each row of `data` that has one of their keys."""
+    if applies_to_all_partitions(table, spec_id):
         return True
-    return data.spec_ids == {spec_id} and is_partition_of(table, spec_id, keys)
+    # Files of another spec are in other partitions, even where these are derived from the key.
+    return data.spec_ids == {spec_id} and is_partition_derived(table, spec_id, key_ids)
 
 
-def key_deletes(table: IcebergTable, manifests: Manifests, entries: Set[DeleteEntry]) -> KeyDeletes:
-    """What `naming_keys` found, to be read; these manifests hold it."""
-    names = frozenset(each.name for each in entries)
-    found = delete_files(table, manifests, names)
-    return KeyDeletes(names=names, rows=as_data(table, found))
+def build_key_deletes(
+    table: IcebergTable, manifests: Manifests, entries: Set[DeleteEntry]
+) -> KeyDeletes:
+    """Return the result of `find_key_deletes` as files to be read, out of these manifests."""
+    names = frozenset(entry.name for entry in entries)
+    files = load_delete_files(table, manifests, names)
+    return KeyDeletes(names=names, rows=build_data_group(table, files))

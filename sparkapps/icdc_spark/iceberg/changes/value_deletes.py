@@ -1,34 +1,48 @@
-"""What equality deletes that came between two snapshots take away, to be found by one narrow read.
+"""Plan one narrow read that finds the rows removed by equality deletes added between two snapshots.
 
-Streaming writers upsert by an equality delete for each key, and such a delete may concern every
-older file. To read these files at both ends and tell the rows apart by their places costs more than
-the question: which rows of the earlier snapshot have these values? So where nothing but equality
-deletes came to a file, they are handed on as rows of values, read like data. Every other file is
-left to be read at both ends.
+Streaming writers upsert by one equality delete per key, and such a delete may apply to every older
+data file. Reading these files at both snapshots and comparing their rows by position is expensive.
+The question is smaller: which rows of the earlier snapshot have the deleted values? So where only
+equality deletes were added to a data file, it is read once, as of the earlier snapshot. The delete
+files are read as rows of values. Every other data file is left to be read at both snapshots.
 
-Which delete is for which file is Iceberg's to say, and what it says of single files is widened here
-to whole groups. That is exact where the partition is made of the values that are compared (no other
-partition can then hold them), and where all the deletes are later than all the files.
+Iceberg assigns delete files to single data files. A group widens that: each of its delete files is
+applied to each of its data files. The result is the same under two conditions (`_is_exact`):
+
+1. Every delete of the group has a higher sequence number than every data file of it.
+2. The deletes apply to all partitions, or the partition is derived from the compared fields alone.
+   Then no other partition can hold the deleted values.
+
+Example: `D8` and `D9` compare `id`, `V9` compares `price` (a double), `P9` names positions. The
+number is the sequence number.
+
+    data file   sequence   added deletes   read
+    a           5          D8, D9          once, for the ids of D8 and D9
+    b           6          D8, D9          once, in one group with a
+    c           6          D8, D9, P9      at both snapshots: the positions are not values
+    d           6          V9              at both: Spark and Iceberg disagree on equal doubles
+
+A file `e` of sequence 8 with `D9` would make its group inexact, because `D8` does not apply to `e`.
+Then a, b and e are all read at both snapshots.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from icdc_spark.documents.schema import Field, Schema
 from icdc_spark.iceberg.changes.equality_deletes import (
-    as_data,
-    comparable_fields,
-    is_for_all_partitions,
-    is_partition_of,
+    applies_to_all_partitions,
+    build_data_group,
+    find_comparable_fields,
+    is_partition_derived,
 )
 from icdc_spark.iceberg.scan.planning import (
     FileGroup,
     Listing,
     PlannedFile,
-    delete_names,
-    equality_fields,
+    list_delete_names,
+    list_equality_fields,
 )
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -38,149 +52,212 @@ _TASK = "org.apache.iceberg.FileScanTask"
 
 @dataclass(frozen=True, kw_only=True)
 class ValueDeletes:
-    """A row of `data`, files as of the earlier snapshot, is gone at the later one just where the
-    fields `by` have the values of some row of `deletes`; null is equal to null.
+    """One narrow read: the rows of `data` that have the values of a row of `deletes` are deleted.
 
-    `deletes` are delete files in the shape of data files: they hold the fields `by` alone.
+    All other rows of `data` are in the later snapshot too. Null is equal to null.
     """
 
     data: FileGroup
+    """Data files, each with its deletes as of the earlier snapshot."""
     deletes: FileGroup
-    by: tuple[Field, ...]
+    """Equality delete files in the shape of data files; they hold `fields` and no other column."""
+    fields: tuple[Field, ...]
+    """The columns that are compared."""
 
 
-class _Delete(NamedTuple):
-    """A delete file of the later snapshot; `fields` are empty where it names positions."""
+class _DeleteFile(NamedTuple):
+    """A delete file of the later snapshot."""
 
     java: Any
+    """Iceberg's `DeleteFile`."""
     spec_id: int
+    """The id of the partition spec that it was written by."""
     sequence: int
-    fields: tuple[int, ...]
+    """Its data sequence number: it applies to data files with a lower one."""
+    field_ids: tuple[int, ...]
+    """The ids of the compared fields, sorted; empty for a file of positions."""
 
 
-_Kind = tuple[int, tuple[int, ...]]
-"""Files that one read serves: their partition spec, and the ids of the compared fields."""
+class _GroupKey(NamedTuple):
+    """What files of one read have in common."""
+
+    spec_id: int
+    """The id of the partition spec of the data files."""
+    field_ids: tuple[int, ...]
+    """The ids of the fields that the deletes compare, sorted."""
 
 
-def value_deletes(
+@dataclass(frozen=True)
+class _Group:
+    """Files that one read serves."""
+
+    locations: set[str] = field(default_factory=set)
+    """Data files."""
+    delete_names: set[str] = field(default_factory=set)
+    """Delete files, each added to at least one of the data files."""
+
+
+def plan_value_deletes(
     table: IcebergTable,
     to_id: int,
     earlier: Listing,
     later: Listing,
     *,
-    told: Set[str] = frozenset(),
+    known_deletes: Set[str] = frozenset(),
 ) -> tuple[list[ValueDeletes], frozenset[str]]:
-    """What can be found by values, and the locations of the files of which that says all.
+    """Return the reads by value, and the locations of the data files that these reads cover.
 
-    The listings are those of two snapshots, as far as their files differ. Of deletes with names
-    that are `told` is known already what they take.
+    `earlier` and `later` list the files that may differ between two snapshots; `to_id` is the later
+    one. The effect of the delete files named by `known_deletes` is known without a read, so a data
+    file to which only these were added is covered as well.
     """
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
-    more = {
-        place: after[place].deletes - before[place].deletes - told
-        for place in before.keys() & after.keys()
-        if before[place].deletes < after[place].deletes
+    added = _collect_added_deletes(before, after)
+    to_find = {location: names - known_deletes for location, names in added.items()}
+    to_find = {location: names for location, names in to_find.items() if names}
+    covered = frozenset(added.keys() - to_find.keys())
+    if not to_find:
+        return [], covered
+    files = [after[location] for location in to_find]
+    deletes = _load_deletes(table, later, files, to_find)
+    fields = _find_fields(table.schema(to_id), deletes.values())
+    candidates = {
+        location: names
+        for location, names in to_find.items()
+        if all(deletes[name].field_ids in fields for name in names)
     }
-    new = {place: names for place, names in more.items() if names}
-    explained = frozenset(more.keys() - new.keys())
-    if not new:
-        return [], explained
-    files = [after[place] for place in new]
-    deletes = _deletes(table, later, _naming(files, new), frozenset[str]().union(*new.values()))
-    by = _by_fields(table.schema(to_id), deletes.values())
-    specs = dict(zip(new, later.spec_ids(files), strict=True))
-    left = {place for place, names in new.items() if all(deletes[n].fields in by for n in names)}
-    while True:
-        kinds = _kinds({place: new[place] for place in left}, specs, deletes)
-        doubtful: set[str] = set()
-        for kind, (places, names) in kinds.items():
-            last = max(after[place].sequence for place in places)
-            if not _is_exact(table, kind, last, [deletes[name] for name in names]):
-                doubtful |= places
-        if not doubtful:
-            break
-        left -= doubtful
-    made = []
-    for kind, (places, names) in sorted(kinds.items()):
-        mine = [deletes[name] for name in sorted(names)]
-        found = ValueDeletes(
-            data=earlier.group([before[place] for place in sorted(places)]),
-            deletes=as_data(table, [delete.java for delete in mine]),
-            by=by[kind[1]],
+    spec_ids = dict(zip(to_find, later.spec_ids(files), strict=True))
+    groups = _group_exactly(table, candidates, after, spec_ids, deletes)
+    reads = [
+        ValueDeletes(
+            # As of the earlier snapshot: rows that were deleted before must not be found again.
+            data=earlier.group([before[location] for location in sorted(group.locations)]),
+            deletes=build_data_group(
+                table, [deletes[name].java for name in sorted(group.delete_names)]
+            ),
+            fields=fields[key.field_ids],
         )
-        made.append(found)
-    return made, explained | left
+        for key, group in sorted(groups.items(), key=lambda item: item[0])
+    ]
+    return reads, covered.union(*(group.locations for group in groups.values()))
 
 
-def _naming(
-    files: Iterable[PlannedFile], new: Mapping[str, frozenset[str]]
-) -> Iterator[PlannedFile]:
-    """As few of the files as have all their new deletes among them."""
-    known: set[str] = set()
-    for file in files:
-        if not new[file.location] <= known:
-            known |= new[file.location]
-            yield file
+def _collect_added_deletes(
+    before: Mapping[str, PlannedFile], after: Mapping[str, PlannedFile]
+) -> dict[str, frozenset[str]]:
+    """Return the added delete files by data file, for data files that lost none."""
+    # Where a delete file was removed, rows may have come back: that takes a read at both snapshots.
+    return {
+        location: after[location].deletes - before[location].deletes
+        for location in before.keys() & after.keys()
+        if before[location].deletes < after[location].deletes
+    }
 
 
-def _deletes(
-    table: IcebergTable, listing: Listing, files: Iterable[PlannedFile], wanted: Set[str]
-) -> dict[str, _Delete]:
-    """Those of the delete files of these data files that are wanted, by name."""
+def _load_deletes(
+    table: IcebergTable,
+    listing: Listing,
+    files: Iterable[PlannedFile],
+    to_find: Mapping[str, frozenset[str]],
+) -> dict[str, _DeleteFile]:
+    """Return the delete files of `to_find` by name, out of the tasks of `files` in `listing`."""
     bridge = table.bridge
-    flat = bridge.flatten(bridge.map(listing.group(list(files)).tasks, _TASK, "deletes"))
-    told = zip(
-        delete_names(bridge, flat),
-        bridge.texts(bridge.map(flat, _FILE, "specId")),
-        bridge.texts(bridge.map(flat, _FILE, "dataSequenceNumber")),
-        equality_fields(bridge, flat),
+    tasks = listing.group(list(_pick_carriers(files, to_find))).tasks
+    java_deletes = bridge.flatten(bridge.map(tasks, _TASK, "deletes"))
+    columns = zip(
+        list_delete_names(bridge, java_deletes),
+        bridge.texts(bridge.map(java_deletes, _FILE, "specId")),
+        bridge.texts(bridge.map(java_deletes, _FILE, "dataSequenceNumber")),
+        list_equality_fields(bridge, java_deletes),
         strict=True,
     )
-    found = {
-        name: (at, int(spec), int(sequence), ids)
-        for at, (name, spec, sequence, ids) in enumerate(told)
+    wanted = frozenset[str]().union(*to_find.values())
+    # By name first: a delete file is in the list once per data file, and each `get` is a call.
+    rows = {
+        name: (position, int(spec_id), int(sequence), field_ids)
+        for position, (name, spec_id, sequence, field_ids) in enumerate(columns)
         if name in wanted
     }
     return {
-        name: _Delete(flat.get(at), spec, sequence, ids)
-        for name, (at, spec, sequence, ids) in found.items()
+        name: _DeleteFile(java_deletes.get(position), spec_id, sequence, field_ids)
+        for name, (position, spec_id, sequence, field_ids) in rows.items()
     }
 
 
-def _by_fields(
-    schema: Schema, deletes: Iterable[_Delete]
+def _pick_carriers(
+    files: Iterable[PlannedFile], to_find: Mapping[str, frozenset[str]]
+) -> Iterator[PlannedFile]:
+    """Yield few of the data files, which carry all delete files of `to_find` between them."""
+    # One delete is usually added to every file: the first data file then shows them all.
+    carried: set[str] = set()
+    for file in files:
+        if not to_find[file.location] <= carried:
+            carried |= to_find[file.location]
+            yield file
+
+
+def _find_fields(
+    schema: Schema, deletes: Iterable[_DeleteFile]
 ) -> dict[tuple[int, ...], tuple[Field, ...]]:
-    """The fields that deletes compare, by their ids, where rows can be asked for all of them."""
-    found = {}
-    for ids in {delete.fields for delete in deletes if delete.fields}:
-        fields = comparable_fields(schema, set(ids))
+    """Return the compared columns by field ids, for deletes whose values Spark can compare."""
+    fields_by_ids = {}
+    for ids in {delete.field_ids for delete in deletes if delete.field_ids}:
+        fields = find_comparable_fields(schema, set(ids))
         if fields is not None:
-            found[ids] = fields
-    return found
+            fields_by_ids[ids] = fields
+    return fields_by_ids
 
 
-def _kinds(
-    new: Mapping[str, Iterable[str]], specs: Mapping[str, int], deletes: Mapping[str, _Delete]
-) -> Mapping[_Kind, tuple[set[str], set[str]]]:
-    """By kind the data files, and the deletes that any of them has."""
-    kinds: dict[_Kind, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
-    for place, names in new.items():
+def _group_exactly(
+    table: IcebergTable,
+    candidates: Mapping[str, frozenset[str]],
+    files: Mapping[str, PlannedFile],
+    spec_ids: Mapping[str, int],
+    deletes: Mapping[str, _DeleteFile],
+) -> dict[_GroupKey, _Group]:
+    """Group data files and their added deletes, and drop the files of inexact groups."""
+    remaining = dict(candidates)
+    while True:
+        groups = _group_by_fields(remaining, spec_ids, deletes)
+        inexact: set[str] = set()
+        for key, group in groups.items():
+            last_data = max(files[location].sequence for location in group.locations)
+            if not _is_exact(table, key, last_data, [deletes[n] for n in group.delete_names]):
+                inexact |= group.locations
+        if not inexact:
+            return groups
+        # A file with deletes on two sets of fields is in two groups. Without it the other group
+        # has other files and deletes, so it is built and judged anew.
+        remaining = {at: names for at, names in remaining.items() if at not in inexact}
+
+
+def _group_by_fields(
+    added: Mapping[str, frozenset[str]],
+    spec_ids: Mapping[str, int],
+    deletes: Mapping[str, _DeleteFile],
+) -> dict[_GroupKey, _Group]:
+    """Group data files by partition spec and by the fields that their added deletes compare."""
+    groups: dict[_GroupKey, _Group] = {}
+    for location, names in added.items():
         for name in names:
-            places, mine = kinds[specs[place], deletes[name].fields]
-            places.add(place)
-            mine.add(name)
-    return kinds
+            key = _GroupKey(spec_ids[location], deletes[name].field_ids)
+            group = groups.setdefault(key, _Group())
+            group.locations.add(location)
+            group.delete_names.add(name)
+    return groups
 
 
 def _is_exact(
-    table: IcebergTable, kind: _Kind, last_sequence: int, deletes: Sequence[_Delete]
+    table: IcebergTable, key: _GroupKey, last_data: int, deletes: Sequence[_DeleteFile]
 ) -> bool:
-    """Whether every one of the deletes may be applied to every file of the kind."""
-    spec_id, compared = kind
-    if last_sequence >= min(delete.sequence for delete in deletes):
+    """Return whether each delete may be applied to each data file of a group.
+
+    `last_data` is the highest sequence number of the data files.
+    """
+    if last_data >= min(delete.sequence for delete in deletes):
         return False
-    specs = {delete.spec_id for delete in deletes}
-    if all(is_for_all_partitions(table, each) for each in specs):
+    spec_ids = {delete.spec_id for delete in deletes}
+    if all(applies_to_all_partitions(table, spec_id) for spec_id in spec_ids):
         return True
-    return is_partition_of(table, spec_id, set(compared))
+    return is_partition_derived(table, key.spec_id, set(key.field_ids))

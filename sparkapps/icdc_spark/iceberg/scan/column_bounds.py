@@ -1,62 +1,77 @@
-"""What data files say of the values of a column without being opened.
+"""Estimate the range of column values from the bounds in manifests, without opening data files.
 
-Such bounds are as good as who wrote the file: good enough to choose a way, not to leave out a row.
+Bounds are only as good as the writer of the file: good enough to choose a strategy, not to leave
+out a row.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from icdc_spark.iceberg.jvm.errors import source_errors
-from icdc_spark.iceberg.scan.manifests import FILE, files_with_bounds, manifests_of
-from icdc_spark.iceberg.scan.planning import FileGroup, data_files
+from icdc_spark.iceberg.scan.manifest_entries import load_files_with_bounds
+from icdc_spark.iceberg.scan.manifests import FILE, read_manifests
+from icdc_spark.iceberg.scan.planning import FileGroup, collect_data_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _SAMPLE = 8
-"""Files that are looked at; the others are taken to be like them."""
+"""Files whose bounds are read; the others are taken to be like them. Each costs a dozen calls."""
 
 
-def spread(
-    table: IcebergTable, snapshot_id: int, group: FileGroup, fields: Sequence[int]
+def estimate_key_range(
+    table: IcebergTable, snapshot_id: int, group: FileGroup, field_ids: Sequence[int]
 ) -> int | None:
-    """About how many values lie between the least and the greatest that fields of whole numbers,
-    by their ids, have in a file, for all files of a group together, which are of a snapshot.
+    """Estimate how many values of a key the files of `group` span, in `snapshot_id`.
 
-    Reads one manifest. None where a file does not say, or only says that it has none.
+    The fields must be whole numbers. Per file that is the product of (upper - lower + 1) over
+    `field_ids`. The sum over a sample is scaled to the group by the number of rows:
+
+        file a: 50 rows, id 1..100, shop 1..3     100 x 3 = 300
+        file b: 50 rows, id 901..1000, shop 1..1  100 x 1 = 100
+        group of 1,000 rows, sample a and b       (300 + 100) x 1,000 / 100 = 4,000
+
+    Reads one manifest. None if the group is empty or a file of the sample has no bounds.
     """
     if not group.files:
         return None
     with source_errors(table.name):
         bridge = table.bridge
-        files = data_files(bridge, group.tasks)
-        homes = bridge.texts(bridge.map(files, FILE, "manifestLocation"))
-        places = bridge.texts(bridge.map(files, FILE, "location"))
-        together = [place for place, home in zip(places, homes, strict=True) if home == homes[0]]
-        sample = together[:: -(-len(together) // _SAMPLE)]
-        manifests = manifests_of(table, snapshot_id).data.at({homes[0]})
-        looked_at = files_with_bounds(table, manifests, sample) if manifests else []
-        spreads = [_spread(table, file, fields) for file in looked_at]
-        records = sum(int(file.recordCount()) for file in looked_at)
-    known = [each for each in spreads if each is not None]
-    if len(known) < len(spreads) or not records:
+        files = collect_data_files(bridge, group.tasks)
+        manifest_paths = bridge.texts(bridge.map(files, FILE, "manifestLocation"))
+        locations = bridge.texts(bridge.map(files, FILE, "location"))
+        first = manifest_paths[0]
+        pairs = zip(locations, manifest_paths, strict=True)
+        # Planned files carry no bounds, so a manifest has to be read for them; one is enough.
+        in_first = [location for location, path in pairs if path == first]
+        sample = in_first[:: -(-len(in_first) // _SAMPLE)]
+        manifests = read_manifests(table, snapshot_id).data.with_paths({first})
+        sampled = load_files_with_bounds(table, manifests, sample) if manifests else []
+        ranges = [_multiply_ranges(table, file, field_ids) for file in sampled]
+        records = sum(int(file.recordCount()) for file in sampled)
+    bounded = [size for size in ranges if size is not None]
+    if len(bounded) < len(ranges) or not records:
         return None
-    return sum(known) * group.records // records
+    return sum(bounded) * group.records // records
 
 
-def _spread(table: IcebergTable, file: Any, fields: Sequence[int]) -> int | None:
+def _multiply_ranges(table: IcebergTable, file: Any, field_ids: Sequence[int]) -> int | None:
+    """Return the product of (upper - lower + 1) over the fields; None if a bound is missing."""
     product = 1
-    for field in fields:
-        bounds = (file.lowerBounds(), file.upperBounds())
-        least, greatest = (_bound(table, told, field) for told in bounds)
-        if least is None or greatest is None:
+    for field_id in field_ids:
+        lower = _read_bound(table, file.lowerBounds(), field_id)
+        upper = _read_bound(table, file.upperBounds(), field_id)
+        if lower is None or upper is None:
             return None
-        product *= greatest - least + 1
+        product *= upper - lower + 1
     return product
 
 
-def _bound(table: IcebergTable, told: Any, field_id: int) -> int | None:
-    value = told.get(field_id) if told is not None else None
+def _read_bound(table: IcebergTable, bounds: Any, field_id: int) -> int | None:
+    """Return a bound out of a Java map by field id; null for a file without statistics."""
+    value = bounds.get(field_id) if bounds is not None else None
     if value is None:
         return None
-    whole_number = table.bridge.statics("org.apache.iceberg.types.Types$LongType").get()
+    # Bounds of int, long and date columns are all little-endian integers, which Iceberg reads as
+    # long whatever their width: a file keeps the width that its column had when it was written.
+    long_type = table.bridge.statics("org.apache.iceberg.types.Types$LongType").get()
     conversions = table.bridge.statics("org.apache.iceberg.types.Conversions")
-    return int(conversions.fromByteBuffer(whole_number, value))
+    return int(conversions.fromByteBuffer(long_type, value))

@@ -1,8 +1,15 @@
-"""Finds the damaged file among those that a failed job has read.
+"""Find the damaged file among those that a failed job has read.
 
-What Parquet, ORC and Puffin raise on a damaged file seldom names it. So the files are looked at
-once a job has failed, and only then: their lengths against the manifests, and the marks at both
-ends that every file of a format has. It must not know why they were read.
+The errors of Parquet, ORC and Puffin seldom name the file. So after a failure, and only then, the
+files are checked: their length against the manifest, and the magic bytes at both ends. This module
+must not know why the files were read.
+
+Example: a job that read these files has failed.
+
+    file        length   in manifest   starts, ends       result
+    a.parquet   4096     4096          PAR1, PAR1         in order
+    b.parquet   1000     4096          -                  damaged: the length differs
+    c.parquet   4096     4096          PAR1, zeros        damaged, not reached: b is reported
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,70 +19,74 @@ from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 MAX_FILES = 1_000
-"""Files looked at for one failure: each takes two short requests."""
+"""Files that are checked for one failure: each takes two short requests."""
 SHOWN_FILES = 3
 """Files that a message names where the damaged one is not known."""
 
-_HEAD = {"PARQUET": b"PAR1", "ORC": b"ORC", "AVRO": b"Obj\x01", "PUFFIN": b"PFA1"}
-_TAIL = {"PARQUET": b"PAR1", "PUFFIN": b"PFA1"}
+_FIRST_BYTES = {"PARQUET": b"PAR1", "ORC": b"ORC", "AVRO": b"Obj\x01", "PUFFIN": b"PFA1"}
+_LAST_BYTES = {"PARQUET": b"PAR1", "PUFFIN": b"PFA1"}
 _ENCRYPTED = b"PARE"
+"""Of a Parquet file with an encrypted footer, at both ends."""
 
 
-def damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
-    """The first damaged file of Java lists of `FileScanTask`, and what is wrong with it.
+def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
+    """Return the first damaged file of Java lists of `FileScanTask`, and what is wrong with it.
 
-    None where none is seen to be damaged, or where the files cannot be looked at.
+    None if no file shows damage, if there are too many (`MAX_FILES`), or if they cannot be opened.
     """
     io, seen = table.java.io(), set[str]()
     try:
-        for file in _files(table, groups):
+        for file in _list_files(table, groups):
             location = str(file.location())
             if location in seen:
                 continue
             seen.add(location)
             if len(seen) > MAX_FILES:
                 return None
-            problem = _problem(io.newInputFile(location), file)
+            problem = _check_file(io.newInputFile(location), file)
             if problem:
                 return f"the file {location} is damaged: {problem}"
     except FOREIGN_ERRORS:
-        # Whatever keeps us from looking is the failure itself, which is told as it is.
+        # The check fails for the same reason as the job then, and that reason is reported anyway.
         return None
     return None
 
 
-def suspects(table: IcebergTable, groups: Iterable[Any]) -> str:
-    """Which files it may be, where none shows its damage from outside."""
-    found = list(dict.fromkeys(str(file.location()) for file in _files(table, groups)))
-    if len(found) == 1:
-        return f"it is {found[0]}"
-    more = f" and {len(found) - SHOWN_FILES} more" if len(found) > SHOWN_FILES else ""
+def name_suspects(table: IcebergTable, groups: Iterable[Any]) -> str:
+    """Return a clause that names the files that were read, for when none shows its damage."""
+    files = list(dict.fromkeys(str(file.location()) for file in _list_files(table, groups)))
+    if len(files) == 1:
+        return f"it is {files[0]}"
+    more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
     return (
-        f"it is among the files read ({', '.join(found[:SHOWN_FILES])}{more}), and the log of "
+        f"it is among the files read ({', '.join(files[:SHOWN_FILES])}{more}), and the log of "
         "the executors says which one"
     )
 
 
-def _files(table: IcebergTable, groups: Iterable[Any]) -> Iterator[Any]:
+def _list_files(table: IcebergTable, groups: Iterable[Any]) -> Iterator[Any]:
+    """Yield the data files and the delete files of the tasks; one may come more than once."""
     for group in groups:
         for task in table.bridge.each(group):
             yield task.file()
             yield from table.bridge.each(task.deletes())
 
 
-def _problem(found: Any, file: Any) -> str:
-    length, wanted = int(found.getLength()), int(file.fileSizeInBytes())
-    if length != wanted:
-        return f"it has {length} bytes, and by its manifest {wanted}"
-    kind = str(file.format())
-    stream = found.newStream()
+def _check_file(stored: Any, file: Any) -> str:
+    """Compare a Java input file with its `ContentFile`; empty if it is in order."""
+    length, expected = int(stored.getLength()), int(file.fileSizeInBytes())
+    if length != expected:
+        return f"it has {length} bytes, and by its manifest {expected}"
+    file_format = str(file.format())
+    stream = stored.newStream()
     try:
-        head, tail = _HEAD.get(kind, b""), _TAIL.get(kind, b"")
-        start = bytes(stream.readNBytes(len(head)))
-        stream.seek(length - len(tail))
-        end = bytes(stream.readNBytes(len(tail)))
+        first, last = _FIRST_BYTES.get(file_format, b""), _LAST_BYTES.get(file_format, b"")
+        start = bytes(stream.readNBytes(len(first)))
+        # ORC and Avro end in no fixed bytes: of these nothing is read at the end.
+        stream.seek(length - len(last))
+        end = bytes(stream.readNBytes(len(last)))
     finally:
         stream.close()
-    if start in (head, _ENCRYPTED) and end in (tail, _ENCRYPTED):
+    if start in (first, _ENCRYPTED) and end in (last, _ENCRYPTED):
         return ""
-    return f"it does not begin and end as a file of the format {kind} does"
+    return f"it does not begin and end as a file of the format {file_format} does"

@@ -1,6 +1,15 @@
 """Scan tasks as plain data, for readers that run outside the JVM.
 
-Iceberg has assigned the delete files already.
+Iceberg has assigned the delete files already. This module must not know how files are read.
+
+Example: a task for a file of a table partitioned by identity of `country` (field id 2) and by
+`day(ts)`:
+
+    FileTask(
+        location="s3://lake/orders/country=NL/a.parquet", file_format="parquet", bytes=4096,
+        deletes=(DeleteFile(location=".../d.parquet", file_format="parquet", equality_ids=(1,)),),
+        constants={2: "NL"},  # a transform other than identity does not give the column's value
+    )
 """
 
 import itertools
@@ -11,21 +20,23 @@ from typing import Any
 
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import source_errors
-from icdc_spark.iceberg.scan.planning import data_files
+from icdc_spark.iceberg.scan.planning import collect_data_files
 from icdc_spark.iceberg.table.tables import IcebergTable
+
+_FILE = "org.apache.iceberg.ContentFile"
+_TASK = "org.apache.iceberg.FileScanTask"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteFile:
-    """A delete file that applies to a data file.
-
-    `equality_ids` are the ids of the fields whose values mark a row as deleted; empty where rows
-    are named by their positions.
-    """
+    """A delete file that applies to a data file."""
 
     location: str
+    """Its path."""
     file_format: str
+    """`parquet`, `orc`, `avro` or `puffin`."""
     equality_ids: tuple[int, ...]
+    """The ids of the fields whose values mark a row as deleted; empty for a file of positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,22 +44,27 @@ class FileTask:
     """One whole data file to be read."""
 
     location: str
+    """Its path."""
     file_format: str
+    """`parquet`, `orc` or `avro`."""
     bytes: int
+    """Its size as stored."""
     deletes: tuple[DeleteFile, ...]
+    """The delete files that apply to it."""
     constants: Mapping[int, Any]
-    """By field id the value, in JSON, of columns that are partitioned by identity: a file that
-    `add_files` brought need not hold them itself."""
+    """By field id the value, in JSON, of each column that is partitioned by identity.
+
+    A file that `add_files` added need not hold such a column itself. Nulls are left out."""
 
 
-def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
-    """The plain form of a Java list of `FileScanTask`; each must cover its whole file."""
+def list_file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
+    """Return a Java list of `FileScanTask` as plain data; each must cover its whole file."""
     bridge = table.bridge
     with source_errors(table.name):
-        files = data_files(bridge, tasks)
+        files = collect_data_files(bridge, tasks)
         methods = ("location", "format", "fileSizeInBytes")
-        columns = zip(*(_told(bridge, files, method) for method in methods), strict=True)
-        deletes, constants = _deletes(bridge, tasks), _constants(bridge, tasks)
+        columns = zip(*(_read_column(bridge, files, method) for method in methods), strict=True)
+        deletes, constants = _list_deletes(bridge, tasks), _list_constants(bridge, tasks)
         return [
             FileTask(
                 location=location,
@@ -61,70 +77,72 @@ def file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:
         ]
 
 
-def equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
-    """The ids of all fields by whose values the equality deletes of a Java list of tasks delete."""
+def find_equality_ids(table: IcebergTable, tasks: Any) -> frozenset[int]:
+    """Return the ids of all fields that the equality deletes of a Java list of tasks compare."""
     bridge = table.bridge
     with source_errors(table.name):
-        deletes = bridge.flatten(bridge.map(tasks, "org.apache.iceberg.FileScanTask", "deletes"))
-        ids = bridge.map(deletes, "org.apache.iceberg.ContentFile", "equalityFieldIds")
-        # Of millions only those that differ cross the border.
-        different = bridge.new("java.util.ArrayList", bridge.new("java.util.HashSet", ids))
-        told = bridge.texts(different)
-    return frozenset(each for text in told for each in json.loads(text) or ())
+        deletes = bridge.flatten(bridge.map(tasks, _TASK, "deletes"))
+        ids = bridge.map(deletes, _FILE, "equalityFieldIds")
+        # There may be millions: only the distinct lists cross the border to Python.
+        distinct = bridge.new("java.util.ArrayList", bridge.new("java.util.HashSet", ids))
+        texts = bridge.texts(distinct)
+    return frozenset(field_id for text in texts for field_id in json.loads(text) or ())
 
 
-def _deletes(bridge: Bridge, tasks: Any) -> list[tuple[DeleteFile, ...]]:
-    """By task the delete files that Iceberg has assigned to it."""
-    nested = bridge.map(tasks, "org.apache.iceberg.FileScanTask", "deletes")
+def _list_deletes(bridge: Bridge, tasks: Any) -> list[tuple[DeleteFile, ...]]:
+    """Return the delete files that Iceberg has assigned to each task."""
+    nested = bridge.map(tasks, _TASK, "deletes")
     counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
+    # One flat list: a call per task would be slow, so the counts cut it into tasks again.
     flat = bridge.flatten(nested)
     methods = ("location", "format", "equalityFieldIds")
-    found = (
+    deletes = (
         DeleteFile(
             location=location,
             file_format=file_format.lower(),
             equality_ids=tuple(json.loads(ids) or ()),
         )
         for location, file_format, ids in zip(
-            *(_told(bridge, flat, method) for method in methods), strict=True
+            *(_read_column(bridge, flat, method) for method in methods), strict=True
         )
     )
-    return [tuple(itertools.islice(found, count)) for count in counts]
+    return [tuple(itertools.islice(deletes, count)) for count in counts]
 
 
-def _told(bridge: Bridge, files: Any, method: str) -> list[str]:
-    return bridge.texts(bridge.map(files, "org.apache.iceberg.ContentFile", method))
+def _read_column(bridge: Bridge, files: Any, method: str) -> list[str]:
+    """Return the text of what a method of `ContentFile` answers for each file."""
+    return bridge.texts(bridge.map(files, _FILE, method))
 
 
-def _constants(bridge: Bridge, tasks: Any) -> list[Mapping[int, Any]]:
-    """By task the values of its identity partitions, in JSON, by field id of the source column;
-    nulls are left out.
-
-    Not by Iceberg's JSON form of a task: it refuses a table of the first format version of which
-    every partition field was removed.
-    """
+def _list_constants(bridge: Bridge, tasks: Any) -> list[Mapping[int, Any]]:
+    """Return the `constants` of each task."""
+    # Not by Iceberg's JSON form of a task: it refuses a table of the first format version of which
+    # every partition field was removed.
     specs = bridge.map(tasks, "org.apache.iceberg.PartitionScanTask", "spec")
     parser = "org.apache.iceberg.PartitionSpecParser"
-    told = bridge.texts(
+    spec_texts = bridge.texts(
         bridge.map_static(specs, parser, "toJson", "org.apache.iceberg.PartitionSpec")
     )
-    sources = {text: _identity(json.loads(text)) for text in set(told)}
+    sources = {text: _map_identity_fields(json.loads(text)) for text in set(spec_texts)}
     values = bridge.statics("org.apache.iceberg.SingleValueParser")
-    kinds: dict[str, Any] = {}
-    found: list[Mapping[int, Any]] = []
-    for at, text in enumerate(told):
+    # One type per spec, not per task: each costs several calls.
+    partition_types: dict[str, Any] = {}
+    constants: list[Mapping[int, Any]] = []
+    for at, text in enumerate(spec_texts):
         if not sources[text]:
-            found.append({})
+            constants.append({})
             continue
         task = tasks.get(at)
-        if text not in kinds:
-            kinds[text] = task.spec().partitionType()
-        parts = json.loads(values.toJson(kinds[text], task.file().partition()))
-        found.append({of: parts[part] for part, of in sources[text].items() if part in parts})
-    return found
+        if text not in partition_types:
+            partition_types[text] = task.spec().partitionType()
+        parts = json.loads(values.toJson(partition_types[text], task.file().partition()))
+        constants.append(
+            {source: parts[part] for part, source in sources[text].items() if part in parts}
+        )
+    return constants
 
 
-def _identity(spec: Mapping[str, Any]) -> Mapping[str, int]:
-    """The source columns of a spec's identity fields, by the ids of these fields."""
-    identity = (each for each in spec["fields"] if each["transform"] == "identity")
-    return {str(each["field-id"]): int(each["source-id"]) for each in identity}
+def _map_identity_fields(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return the id of the source column by the id of each identity field of a spec in JSON."""
+    fields = (field for field in spec["fields"] if field["transform"] == "identity")
+    return {str(field["field-id"]): int(field["source-id"]) for field in fields}

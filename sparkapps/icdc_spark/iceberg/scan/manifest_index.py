@@ -1,8 +1,18 @@
-"""Which data files a manifest is about, remembered for as long as the process lives.
+"""An index in memory of the data files or partitions that each manifest is about.
 
-A small commit of deletes may concern files in any manifest of a table. A manifest never changes,
-so each is looked into once, and for the next commit only those are read that it brings or needs.
-What is remembered is a hash for each file, in bounded number; equal hashes cost a look in vain.
+A small commit of deletes may apply to data files in any manifest of a table. A manifest never
+changes, so each is read for the index once; the next commit reads only the manifests that are new
+or needed. Memory is bounded: a manifest has one hash per key, and manifests that were not used for
+longest are removed first. Equal hashes of different keys cost a read in vain, never a wrong result.
+
+Example, with manifests M1 {a, b}, M2 {c} and M3 {d}:
+
+    call                      reads for the index   returns
+    narrow([M1, M2], {a})     M1, M2                [M1]
+    narrow([M1, M2, M3], {c}) M3                    [M2]
+    narrow([M1, M3], {b, d})  nothing               [M1, M3]
+
+If M1 has been removed to make room, the third call reads it again.
 """
 
 import threading
@@ -14,75 +24,87 @@ from dataclasses import dataclass
 from icdc_spark.iceberg.scan.manifests import ManifestKey, Manifests
 
 CAPACITY = 1_000_000
-"""Files that are remembered in all, 8 MB; manifests that were not asked for longest go first."""
+"""Keys that are stored in all: 8 MB of hashes."""
+
+KeysByManifest = Mapping[str, Iterable[str | None]]
+"""By the path of a manifest, the locations of the data files (or the partitions) that it is about.
+
+None among them stands for any file."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
-    """What one manifest is about: hashes of data files' locations, or of any data file at all."""
+class IndexedManifest:
+    """The keys of one manifest."""
 
     hashes: "array[int]"
-    any_file: bool = False
+    """The hashes of the keys: 8 bytes each, where paths would take a hundred and more."""
+    has_any_file: bool = False
+    """Whether a delete file of the manifest may apply to any data file."""
 
-    def concerns(self, hashes: Set[int]) -> bool:
-        """Whether it may be about one of these."""
-        return self.any_file or not hashes.isdisjoint(self.hashes)
-
-
-Told = Mapping[str, Iterable[str | None]]
-"""By a manifest's path the locations of the data files that it is about, None for any file."""
+    def may_have(self, hashes: Set[int]) -> bool:
+        """Return whether the manifest may be about a key with one of these hashes."""
+        return self.has_any_file or not hashes.isdisjoint(self.hashes)
 
 
 class ManifestIndex:
-    """What is known of manifests. May be used by several threads."""
+    """The manifests that were read for the index. Several threads may use it at once."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
+        # Held for changes of the two fields below only: never while manifests are read.
         self._lock = threading.Lock()
-        self._known: OrderedDict[ManifestKey, About] = OrderedDict()
+        self._manifests: OrderedDict[ManifestKey, IndexedManifest] = OrderedDict()
         self._size = 0
 
     def narrow(
-        self, manifests: Manifests, places: Set[str], look: Callable[[Manifests], Told]
+        self, manifests: Manifests, keys: Set[str], read: Callable[[Manifests], KeysByManifest]
     ) -> Manifests:
-        """Those that may be about one of these data files; `look` reads what is not yet known.
+        """Return the manifests that may be about one of the keys.
 
-        All of them where there are more files in them than can be remembered.
+        `read` reads the manifests that are not in the index. Returns all of `manifests` where their
+        files are more than the index can store.
         """
         with self._lock:
-            found = {key: self._known[key] for key in manifests.keys if key in self._known}
-            for key in found:
-                self._known.move_to_end(key)
-        unknown = manifests.without(found.keys())
-        if unknown.live_files > self._capacity:
+            indexed = {
+                key: self._manifests[key] for key in manifests.keys if key in self._manifests
+            }
+            for key in indexed:
+                self._manifests.move_to_end(key)
+        missing = manifests.without(indexed.keys())
+        if missing.live_files > self._capacity:
             return manifests
-        if unknown:
-            told = look(unknown)
-            fresh = {key: _about(told.get(key.path, ())) for key in unknown.keys}
-            self._remember(fresh)
-            found |= fresh
-        hashes = {hash(place) for place in places}
-        return manifests.within({key for key, about in found.items() if about.concerns(hashes)})
+        if missing:
+            # Two threads may read the same manifest: both get the same keys, and one is stored.
+            keys_by_path = read(missing)
+            new = {key: _index_keys(keys_by_path.get(key.path, ())) for key in missing.keys}
+            self._store(new)
+            # From here, not from the index: another thread may have removed some of them already.
+            indexed |= new
+        hashes = {hash(key) for key in keys}
+        return manifests.within(
+            {key for key, manifest in indexed.items() if manifest.may_have(hashes)}
+        )
 
-    def _remember(self, fresh: Mapping[ManifestKey, About]) -> None:
+    def _store(self, new: Mapping[ManifestKey, IndexedManifest]) -> None:
+        """Add manifests, and remove those that were not used for longest to make room."""
         with self._lock:
-            for key, about in fresh.items():
-                if key not in self._known:
-                    self._known[key] = about
-                    self._size += _weight(about)
+            for key, manifest in new.items():
+                if key not in self._manifests:
+                    self._manifests[key] = manifest
+                    self._size += _measure(manifest)
             while self._size > self._capacity:
-                _, gone = self._known.popitem(last=False)
-                self._size -= _weight(gone)
+                _, removed = self._manifests.popitem(last=False)
+                self._size -= _measure(removed)
 
 
-def _about(places: Iterable[str | None]) -> About:
-    listed = list(places)
-    return About(
-        hashes=array("q", [hash(place) for place in listed if place is not None]),
-        any_file=None in listed,
+def _index_keys(keys: Iterable[str | None]) -> IndexedManifest:
+    listed = list(keys)
+    return IndexedManifest(
+        hashes=array("q", [hash(key) for key in listed if key is not None]),
+        has_any_file=None in listed,
     )
 
 
-def _weight(about: About) -> int:
-    """An empty one is remembered too, and takes room."""
-    return len(about.hashes) + 8
+def _measure(manifest: IndexedManifest) -> int:
+    """Return the room that a manifest takes, in hashes; one without keys takes some as well."""
+    return len(manifest.hashes) + 8

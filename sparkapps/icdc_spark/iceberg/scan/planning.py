@@ -1,7 +1,8 @@
-"""Which data files a snapshot consists of, and what differs between two snapshots, by files.
+"""List the data files of a snapshot, each with the delete files that apply to it.
 
-Asks Iceberg's own planning, so that every kind of delete file is assigned as any reader would.
-Nothing here opens a data file.
+Iceberg's own planning assigns the deletes, so every kind of delete file is assigned as any other
+reader would. No data file is opened here. A listing of a table of millions of files stays a Java
+list; Python holds a few plain values of each file.
 """
 
 import json
@@ -20,39 +21,43 @@ _FILE = "org.apache.iceberg.ContentFile"
 _DELETE = "org.apache.iceberg.DeleteFile"
 
 _NAMES_AT_A_TIME = 100_000
-"""Names of delete files that are in memory at once beside those that differ: some 30 MB."""
+"""Names of delete files that are read at a time, beside the distinct ones: some 30 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileGroup:
-    """Data files to be read together, each with the deletes of its snapshot.
-
-    `tasks` is a Java list of `FileScanTask`. `records` counts rows before deletes are applied.
-    """
+    """Data files to be read together, each with the deletes of its snapshot."""
 
     tasks: Any = field(repr=False, compare=False)
+    """A Java list of `FileScanTask`."""
     files: int
+    """The number of the data files."""
     records: int
+    """Their rows, before deletes are applied."""
     bytes: int
+    """Their size as stored, without the delete files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFile:
-    """One data file of a snapshot; `deletes` names the delete files that apply to it.
-
-    `sequence` is its data sequence number: deletes of before it do not apply.
-    """
+    """One data file of a snapshot."""
 
     location: str
+    """Its path."""
     sequence: int
+    """Its data sequence number: equality deletes with a higher one apply to it."""
     position: int
+    """The position of its task in the listing."""
     records: int
+    """Its rows, before deletes are applied."""
     bytes: int
+    """Its size as stored."""
     deletes: frozenset[str]
+    """The names of the delete files that apply to it (`list_delete_names`)."""
 
 
 class Listing:
-    """Files with their deletes, each as of one snapshot, in Iceberg's order."""
+    """Data files with their deletes, each as of one snapshot, in Iceberg's order."""
 
     def __init__(self, table: IcebergTable, tasks: Any, files: Sequence[PlannedFile]) -> None:
         self._table = table
@@ -60,7 +65,7 @@ class Listing:
         self.files = files
 
     def group(self, files: Sequence[PlannedFile]) -> FileGroup:
-        """The chosen files of this listing as one group."""
+        """Return some files of this listing as one group, in the given order."""
         return FileGroup(
             tasks=self._table.bridge.pick(self._tasks, [file.position for file in files]),
             files=len(files),
@@ -69,16 +74,17 @@ class Listing:
         )
 
     def spec_ids(self, files: Sequence[PlannedFile]) -> list[int]:
-        """The ids of the partition specs by which these files of this listing were written."""
+        """Return the id of the partition spec of each of these files of this listing."""
         bridge = self._table.bridge
-        chosen = bridge.pick(self._tasks, [file.position for file in files])
-        files = data_files(bridge, chosen)
-        return [int(text) for text in bridge.texts(bridge.map(files, _FILE, "specId"))]
+        tasks = bridge.pick(self._tasks, [file.position for file in files])
+        java_files = collect_data_files(bridge, tasks)
+        return [int(text) for text in bridge.texts(bridge.map(java_files, _FILE, "specId"))]
 
-    def without(self, places: Set[str], *others: "Listing") -> "Listing":
-        """Those that are not at one of these locations, and after them those of other listings."""
+    def without(self, locations: Set[str], *others: "Listing") -> "Listing":
+        """Return a listing without the files at these locations, followed by other listings."""
+        # All tasks stay: files are found by position, and the positions of the rest must not move.
         tasks = self._table.bridge.new("java.util.ArrayList", self._tasks)
-        files = [file for file in self.files if file.location not in places]
+        files = [file for file in self.files if file.location not in locations]
         for other in others:
             first = int(tasks.size())
             tasks.addAll(other._tasks)
@@ -87,7 +93,10 @@ class Listing:
 
 
 def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = None) -> Listing:
-    """The files of a snapshot, of none for None; `within` is an Iceberg expression that prunes."""
+    """List the files of a snapshot, or no files for None. Gap if the snapshot has expired.
+
+    `within` is an Iceberg expression: files that cannot hold a matching row are left out.
+    """
     if snapshot_id is None:
         return Listing(table, table.bridge.new("java.util.ArrayList"), ())
     table.require(snapshot_id)
@@ -97,33 +106,39 @@ def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = No
             scan = scan.filter(within)
         snapshot = table.java.snapshot(snapshot_id)
         has_deletes = not snapshot.deleteManifests(table.java.io()).isEmpty()
-        return listing_of(table, scan.planFiles(), has_deletes=has_deletes)
+        return collect_files(table, scan.planFiles(), has_deletes=has_deletes)
 
 
-def listing_of(
+def collect_files(
     table: IcebergTable, tasks: Any, *, only: Collection[str] | None = None, has_deletes: bool
 ) -> Listing:
-    """What a Java closeable iterable of `FileScanTask` holds, `only` files with these locations."""
+    """Return a listing of a Java closeable iterable of `FileScanTask`, and close the iterable.
+
+    `only` files at these locations are listed. `has_deletes` False saves asking for deletes.
+    """
     bridge = table.bridge
-    wanted = None
+    predicate = None
     if only is not None:
         path = [bridge.function(_FILE, "location"), bridge.function(_CONTENT_TASK, "file")]
-        wanted = bridge.is_any_of(only, path)
-    found = bridge.drain(tasks, wanted)
-    return Listing(table, found, _planned(table, found, has_deletes=has_deletes))
+        predicate = bridge.is_any_of(only, path)
+    java_tasks = bridge.drain(tasks, predicate)
+    return Listing(table, java_tasks, _describe_files(table, java_tasks, has_deletes=has_deletes))
 
 
 def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
-    """The files that append snapshots brought after `from_id`; other snapshots are passed over."""
+    """List the files that append snapshots added after `from_id`, up to `to_id`.
+
+    Snapshots of other operations are passed over.
+    """
     with source_errors(table.name):
         scan = table.java.newIncrementalAppendScan()
         scan = scan.fromSnapshotExclusive(from_id).toSnapshot(to_id)
         tasks = table.bridge.drain(scan.planFiles())
-        return Listing(table, tasks, _planned(table, tasks, has_deletes=False))
+        return Listing(table, tasks, _describe_files(table, tasks, has_deletes=False))
 
 
-def merged(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
-    """Several groups as one, in their order."""
+def merge_groups(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
+    """Return several groups as one, in the given order."""
     tasks = table.bridge.new("java.util.ArrayList")
     for group in groups:
         tasks.addAll(group.tasks)
@@ -135,14 +150,15 @@ def merged(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
     )
 
 
-def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[PlannedFile]:
+def _describe_files(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[PlannedFile]:
+    """Return plain descriptions of a Java list of `FileScanTask`."""
     bridge = table.bridge
-    files = data_files(bridge, tasks)
+    files = collect_data_files(bridge, tasks)
     locations = bridge.texts(bridge.map(files, _FILE, "location"))
     sequences = bridge.texts(bridge.map(files, _FILE, "dataSequenceNumber"))
     records = bridge.texts(bridge.map(files, _FILE, "recordCount"))
     sizes = bridge.texts(bridge.map(files, _FILE, "fileSizeInBytes"))
-    deletes = _deletes(table, tasks) if has_deletes else [frozenset[str]()] * len(locations)
+    deletes = _list_deletes(table, tasks) if has_deletes else [frozenset[str]()] * len(locations)
     return [
         PlannedFile(
             location=location,
@@ -156,51 +172,60 @@ def _planned(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[Plan
     ]
 
 
-def data_files(bridge: Bridge, tasks: Any) -> Any:
-    """A Java list of the data files of scan tasks, a Java list."""
+def collect_data_files(bridge: Bridge, tasks: Any) -> Any:
+    """Return a Java list of the data files of a Java list of scan tasks."""
     return bridge.map(tasks, _CONTENT_TASK, "file")
 
 
-def delete_names(bridge: Bridge, deletes: Any) -> list[str]:
-    """What tells delete files, a Java list, from others: many deletion vectors share one file."""
+def list_delete_names(bridge: Bridge, deletes: Any) -> list[str]:
+    """Return a unique name for each delete file of a Java list: `LOCATION@OFFSET`.
+
+    The offset is the position of a deletion vector in its Puffin file, else `null`.
+    """
+    # The location alone is not unique: one Puffin file holds the vectors of many data files.
     locations = bridge.texts(bridge.map(deletes, _FILE, "location"))
     offsets = bridge.texts(bridge.map(deletes, _DELETE, "contentOffset"))
-    return [f"{place}@{at}" for place, at in zip(locations, offsets, strict=True)]
+    return [f"{location}@{at}" for location, at in zip(locations, offsets, strict=True)]
 
 
-def equality_fields(bridge: Bridge, deletes: Any) -> list[tuple[int, ...]]:
-    """Of each delete file of a Java list the ids of the fields that it compares, sorted; none where
-    it names positions."""
-    told = bridge.texts(bridge.map(deletes, _FILE, "equalityFieldIds"))
-    return [tuple(sorted(json.loads(ids) or ())) for ids in told]
+def list_equality_fields(bridge: Bridge, deletes: Any) -> list[tuple[int, ...]]:
+    """Return the field ids that each delete file of a Java list compares, sorted.
 
-
-def _deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
-    """Per task the names of its delete files.
-
-    An equality delete may be for every file, so these can be very many, though few are different.
+    Empty for a file of positions.
     """
+    texts = bridge.texts(bridge.map(deletes, _FILE, "equalityFieldIds"))
+    return [tuple(sorted(json.loads(ids) or ())) for ids in texts]
+
+
+def _list_deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
+    """Return the names of the delete files of each task."""
     bridge = table.bridge
     nested = bridge.map(tasks, _TASK, "deletes")
     counts = [int(text) for text in bridge.texts(bridge.map(nested, "java.util.List", "size"))]
-    found: list[frozenset[str]] = []
+    deletes: list[frozenset[str]] = []
+    # An equality delete may apply to every file: a million names, of which few are distinct. So
+    # equal names and equal sets are stored once.
     sets: dict[frozenset[str], frozenset[str]] = {}
     names: dict[str, str] = {}
-    for start, end in _slices(counts, _NAMES_AT_A_TIME):
-        told = iter(delete_names(bridge, bridge.flatten(nested.subList(start, end))))
+    for start, end in _slice_by_count(counts, _NAMES_AT_A_TIME):
+        listed = iter(list_delete_names(bridge, bridge.flatten(nested.subList(start, end))))
         for count in counts[start:end]:
-            mine = frozenset(names.setdefault(each, each) for each in islice(told, count))
-            found.append(sets.setdefault(mine, mine))
-    return found
+            task_names = frozenset(names.setdefault(name, name) for name in islice(listed, count))
+            deletes.append(sets.setdefault(task_names, task_names))
+    return deletes
 
 
-def _slices(counts: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """Cuts a sequence where the counts add up to more than `most`; one alone may be more."""
-    start = filled = 0
+def _slice_by_count(counts: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield slices (start, end) of a sequence whose counts add up to `limit` at most.
+
+    A single count above the limit is a slice of its own: [3, 9, 2, 4] with limit 6 gives
+    (0, 1), (1, 2), (2, 4).
+    """
+    start = total = 0
     for at, count in enumerate(counts):
-        if filled + count > most and at > start:
+        if total + count > limit and at > start:
             yield start, at
-            start, filled = at, 0
-        filled += count
+            start, total = at, 0
+        total += count
     if counts:
         yield start, len(counts)

@@ -1,0 +1,224 @@
+"""Read the live entries of manifests without a scan, with few columns of them.
+
+This module must not know which deletes apply to which data file: Iceberg says that
+(`partial_scan`). An entry is live if its file is in the snapshot of its manifest.
+
+Example: a delete manifest lists these files; the table is partitioned by `country` with spec 1.
+
+    delete file                                     data_file       partition      fields
+    deletion vector of a.parquet                    a.parquet       1/country=NL   ()
+    positions in a.parquet alone                    a.parquet       1/country=NL   ()
+    positions in several files of one partition     None            1/country=NL   ()
+    equality deletes on id, of spec 1               None            1/country=NL   (1,)
+    equality deletes on id, of the unpartitioned    None            None           (1,)
+    spec 0, which apply to any file
+"""
+
+import json
+from collections.abc import Collection, Container
+from typing import Any, NamedTuple
+
+from icdc_spark.iceberg.scan.manifests import FILE, MANIFEST, Manifests
+from icdc_spark.iceberg.scan.planning import list_delete_names, list_equality_fields
+from icdc_spark.iceberg.table.tables import IcebergTable
+
+_DELETE = "org.apache.iceberg.DeleteFile"
+_READER = "org.apache.iceberg.ManifestReader"
+_SPEC = "org.apache.iceberg.PartitionSpec"
+
+# Manifests are Avro: columns that are not selected are skipped, and statistics are most of a file.
+_PATH = ("file_path",)
+_PATH_AND_PARTITION = ("file_path", "partition")
+_DELETE_COLUMNS = (
+    "file_path",
+    "partition",
+    "content",
+    "file_format",
+    "content_offset",
+    "referenced_data_file",
+    "equality_ids",
+    # Older writers do not set `referenced_data_file`: equal bounds of the column of paths then say
+    # that a position delete file is for one data file.
+    "lower_bounds",
+    "upper_bounds",
+)
+_BOUNDS = ("file_path", "record_count", "lower_bounds", "upper_bounds")
+
+
+class DataEntry(NamedTuple):
+    """A live data file in a manifest."""
+
+    sequence: int
+    """Its data sequence number: equality deletes with a higher one apply to it."""
+    manifest: str
+    """The path of the manifest."""
+    partition: str | None
+    """Spec id and partition path, such as `1/country=NL`; None if unpartitioned or not read."""
+
+
+class DeleteEntry(NamedTuple):
+    """A live delete file in a manifest."""
+
+    name: str
+    """Its name, as in `PlannedFile.deletes`."""
+    sequence: int
+    """Its data sequence number."""
+    data_file: str | None
+    """The location of the only data file that it applies to; None if it may apply to several."""
+    partition: str | None
+    """The partition of the data files that it applies to; None if it may apply to any."""
+    spec_id: int
+    """The id of its partition spec."""
+    fields: tuple[int, ...]
+    """The field ids that it compares, sorted; empty if it names positions."""
+
+
+def read_data_entries(
+    table: IcebergTable,
+    manifests: Manifests,
+    only: Collection[str] | None = None,
+    *,
+    partitions: bool = False,
+) -> dict[str, DataEntry]:
+    """Return the live data files of these manifests by location; `only` files at these locations.
+
+    `partitions` says whether to read their partitions as well.
+    """
+    if not manifests or (only is not None and not only):
+        return {}
+    bridge = table.bridge
+    predicate = None
+    if only is not None:
+        predicate = bridge.is_any_of(only, [bridge.function(FILE, "location")])
+    selected = _PATH_AND_PARTITION if partitions else _PATH
+    files = _read(table, manifests, "read", selected, predicate)
+    columns = zip(
+        bridge.texts(bridge.map(files, FILE, "location")),
+        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        _list_partitions(table, files) if partitions else [None] * int(files.size()),
+        strict=True,
+    )
+    return {
+        location: DataEntry(int(sequence), manifest, partition)
+        for location, sequence, manifest, partition in columns
+    }
+
+
+def load_files_with_bounds(
+    table: IcebergTable, manifests: Manifests, only: Collection[str]
+) -> list[Any]:
+    """Return the live data files at these locations as Java objects with their column bounds."""
+    predicate = table.bridge.is_any_of(only, [table.bridge.function(FILE, "location")])
+    return table.bridge.each(_read(table, manifests, "read", _BOUNDS, predicate))
+
+
+def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:
+    """Return the live delete files of these manifests, each with the path of its manifest."""
+    if not manifests:
+        return []
+    bridge = table.bridge
+    files = _read(table, manifests, "readDeleteManifest", _DELETE_COLUMNS, None)
+    data_files = bridge.map_static(
+        files, "org.apache.iceberg.util.ContentFileUtil", "referencedDataFileLocation", _DELETE
+    )
+    columns = zip(
+        bridge.texts(bridge.map(files, FILE, "manifestLocation")),
+        list_delete_names(bridge, files),
+        bridge.texts(bridge.map(files, FILE, "dataSequenceNumber")),
+        bridge.texts(data_files),
+        _list_partitions(table, files),
+        bridge.texts(bridge.map(files, FILE, "specId")),
+        list_equality_fields(bridge, files),
+        strict=True,
+    )
+    return [
+        (
+            manifest,
+            DeleteEntry(
+                name=name,
+                sequence=int(sequence),
+                data_file=None if data_file == "null" else data_file,
+                partition=partition,
+                spec_id=int(spec_id),
+                fields=fields,
+            ),
+        )
+        for manifest, name, sequence, data_file, partition, spec_id, fields in columns
+    ]
+
+
+def load_delete_files(
+    table: IcebergTable, manifests: Manifests, names: Container[str]
+) -> list[Any]:
+    """Return the live delete files with these names as Java objects with all columns.
+
+    They are in the order of their names.
+    """
+    bridge = table.bridge
+    files = _read(table, manifests, "readDeleteManifest", None, None)
+    positions = sorted((name, at) for at, name in enumerate(list_delete_names(bridge, files)))
+    return bridge.each(bridge.pick(files, [at for name, at in positions if name in names]))
+
+
+def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:
+    """Return the partition of each file of a Java list, with the id of its spec.
+
+    None for an unpartitioned file. Also None where a source column of the spec was dropped from the
+    table: the partition's value can no longer be read.
+    """
+    bridge = table.bridge
+    spec_ids = bridge.texts(bridge.map(files, FILE, "specId"))
+    partitions: list[str | None] = [None] * len(spec_ids)
+    for spec_id in set(spec_ids):
+        spec = table.java.specs().get(int(spec_id))
+        if spec.isUnpartitioned() or not _has_source_columns(table, spec):
+            continue
+        positions = [at for at, number in enumerate(spec_ids) if number == spec_id]
+        values = bridge.map(bridge.pick(files, positions), FILE, "partition")
+        struct = "org.apache.iceberg.StructLike"
+        paths = bridge.map_by(values, spec, _SPEC, "partitionToPath", struct)
+        for at, path in zip(positions, bridge.texts(paths), strict=True):
+            # The same path of two specs is not the same partition.
+            partitions[at] = f"{spec_id}/{path}"
+    return partitions
+
+
+def _has_source_columns(table: IcebergTable, spec: Any) -> bool:
+    """Return whether the table still has each column that the spec is derived from."""
+    text = table.bridge.statics("org.apache.iceberg.PartitionSpecParser").toJson(spec)
+    schema = table.java.schema()
+    fields = json.loads(text)["fields"]
+    return all(schema.findField(field["source-id"]) is not None for field in fields)
+
+
+def _read(
+    table: IcebergTable,
+    manifests: Manifests,
+    method: str,
+    columns: Collection[str] | None,
+    predicate: Any,
+) -> Any:
+    """Return a Java list of the live files that the predicate accepts.
+
+    The files have these columns, or all for None. `method` is the one of Iceberg's `ManifestFiles`
+    that opens manifests of this content.
+    """
+    bridge = table.bridge
+    readers = bridge.map_static(
+        manifests.java,
+        "org.apache.iceberg.ManifestFiles",
+        method,
+        MANIFEST,
+        ("org.apache.iceberg.io.FileIO", table.java.io()),
+        ("java.util.Map", table.java.specs()),
+    )
+    if columns is not None:
+        selected = bridge.new("java.util.ArrayList")
+        for column in columns:
+            selected.add(column)
+        readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
+    # Several manifests at a time, in the pool that Iceberg's own planning uses.
+    pool = bridge.statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
+    parallel = bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)
+    return bridge.drain(parallel, predicate)
