@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from icdc_api.cautions import find_cautions
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode
 from icdc_api.runs import Failure, RunKind
@@ -96,6 +97,9 @@ def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
     local = resource.load(arguments.filename)
+    # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
+    for caution in find_cautions(local.pipeline.spec):
+        sys.stderr.write(f"icdc: {tables.printable(caution)}\n")
     return _tell(answer(local, arguments, mode), arguments, mode, text)
 
 

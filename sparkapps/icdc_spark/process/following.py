@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from icdc_api import redaction
 from icdc_api.errors import (
     BadSpec,
     Bug,
@@ -46,7 +47,8 @@ must be seen at once, and a continuous run would go on without end."""
 
 def crashed(error: BaseException) -> Bug:
     """The failure that stands for an error nobody foresaw."""
-    return Bug(f"{type(error).__name__}: {error}")
+    # Its text may quote a row; where it is caught, the log gets all of it.
+    return Bug(f"{type(error).__name__}: {redaction.hide_quoted(str(error))}")
 
 
 @contextmanager

@@ -262,3 +262,20 @@ def test_every_error_has_an_exit_code(kind: type[errors.IcdcError]) -> None:
     if issubclass(kind, errors.BadSpec):
         expected = Exit.USAGE
     assert exits.of_failure(Failure.of(kind("text"))) == expected
+
+
+@pytest.mark.parametrize("command", ["plan", "verify"])
+def test_credentials_that_a_file_would_send_unencrypted_are_reported_on_stderr(
+    command: str, pipeline_file: PipelineFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secrets" / "lake" / "token"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("t")
+    lake = {**LAKE, "properties": {"type": "rest", "uri": "http://rest.lake:8181"}}
+    path = pipeline_file(catalog=lake)
+    secrets = ["--secrets-dir", str(tmp_path / "secrets")]
+    assert main.main([command, "-f", str(path), *secrets]) == 0
+    assert capsys.readouterr().err == (
+        "icdc: spec.catalog.properties.uri: the credentials of http://rest.lake:8181 are sent "
+        "unencrypted, and whoever is on the way can read them; use https\n"
+    )

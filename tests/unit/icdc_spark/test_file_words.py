@@ -1,9 +1,12 @@
 """What Iceberg's words about a broken file mean."""
 
 import pytest
+from pyspark.errors import PySparkException
 
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
+from icdc_spark.iceberg.jvm.errors import translated
 from icdc_spark.iceberg.jvm.file_errors import meaning, told
+from icdc_spark.process.following import crashed
 
 LIST = "s3://lake/t/metadata/snap-1.avro"
 AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file: {LIST}\n"
@@ -57,6 +60,11 @@ def test_a_broken_file_is_told_from_a_broken_connection(
         ("java.io.EOFException", AROUND, f"{LIST}: java.io.EOFException"),
         (f"File {LIST} does not exist", AROUND, f"File {LIST} does not exist"),
         ("reset", "Failed to open Parquet file: /a b/c.parquet\nreset", "/a b/c.parquet: reset"),
+        (
+            "java.io.EOFException",
+            "Failed to open file: /o/data/region=EU/f.parquet\njava.io.EOFException",
+            "/o/data/region=…/f.parquet: java.io.EOFException",
+        ),
         ("reset", "Failed to connect to host: a/b", "reset"),
     ],
 )
@@ -64,3 +72,10 @@ def test_the_file_is_named_where_only_another_cause_names_it(
     detail: str, text: str, expected: str
 ) -> None:
     assert told(detail, text) == expected
+
+
+def test_the_values_that_an_unforeseen_error_quotes_are_left_to_the_log() -> None:
+    assert translated("shop.orders", PySparkException("no sense in 'ann@example.org'")).message == (
+        "shop.orders: PySparkException: no sense in '…'"
+    )
+    assert crashed(KeyError("ann@example.org")).message == "KeyError: '…'"

@@ -13,6 +13,36 @@ MAX_TOLD = 600
 MAX_LINES = 4
 """Lines of a log that go into a message."""
 
+MAX_LINE = 250
+"""Characters of one such line: launchers and interpreters say what is wrong in fewer."""
+
+_START_ERROR = re.compile(
+    "|".join(
+        (
+            r"^error: \S+ cannot be started: ",  # the launcher in our image
+            r"^\S*python[\d.]*: (can't open file |No module named )",
+            r"^ModuleNotFoundError: No module named '[\w.]+'$",
+            r"^ImportError: (cannot import name |lib\S+: cannot open )",
+            # Shells, and what starts containers.
+            r"^\S+: (line )?(\d+: )?\S+: (not found|command not found|No such file or directory"
+            r"|Permission denied|cannot execute)",
+            r"^exec \S+: (exec format error|no such file or directory|permission denied)",
+            # The JVM, before any class of ours runs.
+            r"^Error: Could not (find or load main class|create the Java Virtual Machine)",
+            r"^Error: Unable to access jarfile ",
+            r"^Unrecognized (VM )?option ",
+            r"^Error occurred during initialization of VM$",
+            r"^(Caused by: )?java\.lang\.(ClassNotFoundException|NoClassDefFoundError): [\w.$/]+$",
+            r"^(Error: )?.*\bjava\.lang\.UnsupportedClassVersionError: [\w./]+ has been compiled ",
+            r"^JAVA_HOME is not set",
+        )
+    )
+)
+"""Lines that are written before any row is read, by programs that know no rows."""
+_ERROR_CLASS = re.compile(
+    r"(?:Caused by: )?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?=:|$)"
+)
+
 _WORD = re.compile(r"[A-Z][A-Za-z0-9]{0,127}")
 
 
@@ -38,16 +68,27 @@ def joined(text: str, told: str) -> str:
     return f"{text}: {plain if len(plain) <= MAX_TOLD else plain[: MAX_TOLD - 1] + '…'}"
 
 
-def ending(log: str) -> str:
-    """The last lines of a log, as many as fit into a message; what is said last is the cause."""
-    lines: list[str] = []
-    for line in reversed([each.strip() for each in log.splitlines() if each.strip()]):
-        if sum(map(len, lines)) + len(line) > MAX_TOLD - MAX_LINES:
-            break
-        lines.insert(0, line)
-        if len(lines) == MAX_LINES:
-            break
-    return " | ".join(lines) or log.strip()[-MAX_TOLD:]
+def start_error(log: str) -> str:
+    """Return the lines of a log that are known errors of a start, the last MAX_LINES of them.
+
+        /opt/venv/bin/python: can't open file '/opt/x/main.py': [Errno 13]      quoted
+        ModuleNotFoundError: No module named 'icdc_spark'                       quoted
+        ValueError: invalid literal for int() with base 10: 'ann'               ValueError
+        24/03/15 12:00:00 INFO TaskSetManager: row [4711, ann]                  left out
+
+    The report of a driver may be lost, so that it never reported does not prove that it read no
+    row. Any other error is quoted by the name of its class, where its line begins with one.
+    """
+    lines = [quoted for line in log.splitlines() if (quoted := _quotable(line.strip()))]
+    # What is said last is the cause.
+    return " | ".join(lines[-MAX_LINES:])
+
+
+def _quotable(line: str) -> str:
+    if len(line) <= MAX_LINE and _START_ERROR.search(line):
+        return line
+    named = _ERROR_CLASS.match(line)
+    return named[1] if named else ""
 
 
 def named(resource: Resource) -> str:

@@ -164,8 +164,8 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
 def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
     """Why a driver that left no outcome ended; None while it may still write.
 
-    `began`: it had said something of its run. Then the end of its log is not quoted, because it
-    may be about rows.
+    `began`: it reported something of its run. Its log is not quoted then, because it may be about
+    rows; else only known errors of a start are (`evidence.start_error`).
     """
     if may_write(pod):
         return None
@@ -220,8 +220,8 @@ def _of_exit(state: Ended | None, where: str, *, began: bool) -> Failure:
     if state.reason in _NOT_STARTED:
         text = evidence.joined(f"{where}: {state.reason}", state.message)
         return evidence.failure(Submission(text), state.reason)
-    log = "" if began else evidence.ending(state.message)
-    if state.code in _NO_PROGRAM and log:
+    log = "" if began else evidence.start_error(state.message)
+    if state.code in _NO_PROGRAM and state.message and not began:
         text = f"{where}: the driver did not start (code {state.code}); see spec.spark.image"
         return evidence.failure(Submission(evidence.joined(text, log)), "DriverNotStarted")
     text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
+from icdc_api import redaction
 from icdc_api.errors import (
     Bug,
     CatalogInvalid,
@@ -195,7 +196,8 @@ def translated(table: str, error: Exception) -> IcdcError:
             return kind(f"{table}: {words} ({told})")
     if _jvm_is_gone(error):
         return DriverLost(f"{table}: the JVM of the driver is gone ({detail})")
-    return Bug(f"{table}: {detail}")
+    # Of what nobody foresaw the text may quote a row; the log has it all.
+    return Bug(f"{table}: {redaction.hide_quoted(detail)}")
 
 
 def _jvm_is_gone(error: Exception) -> bool:
@@ -282,4 +284,5 @@ def _class_names(text: str) -> set[str]:
 def _first_line(text: str) -> str:
     """The line that says what happened; of a Python traceback that is the last one."""
     raised = _PYTHON_ERROR.findall(text) if "Traceback (most recent call last)" in text else []
-    return (raised[-1] if raised else text.strip().split("\n", 1)[0])[:400]
+    line = raised[-1] if raised else text.strip().split("\n", 1)[0]
+    return redaction.hide_partition_values(line)[:400]

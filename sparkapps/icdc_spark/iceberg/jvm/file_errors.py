@@ -9,6 +9,7 @@ Part of the border in `errors`; it knows texts and names of classes, no exceptio
 import re
 from collections.abc import Set
 
+from icdc_api import redaction
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
 
 _NAMED_FILE = re.compile(r"Failed to [^:\n]*\bfile\b[^:\n]*: (?P<file>\S*/.*)$", re.MULTILINE)
@@ -47,9 +48,8 @@ _BROKEN_OFF = "End of File Exception between"
 def told(detail: str, text: str) -> str:
     """The cause in words, and before it the file that only another cause names."""
     named = _NAMED_FILE.search(text)
-    if named is None or named["file"] in detail:
-        return detail
-    return f"{named['file']}: {detail}"
+    file = "" if named is None else redaction.hide_partition_values(named["file"])
+    return detail if file in detail else f"{file}: {detail}"
 
 
 def meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None:

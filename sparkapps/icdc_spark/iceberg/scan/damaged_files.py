@@ -15,6 +15,7 @@ Example: a job that read these files has failed.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from icdc_api.redaction import hide_partition_values
 from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS
 from icdc_spark.iceberg.table.tables import IcebergTable
 
@@ -45,7 +46,7 @@ def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
                 return None
             problem = _check_file(io.newInputFile(location), file)
             if problem:
-                return f"the file {location} is damaged: {problem}"
+                return f"the file {hide_partition_values(location)} is damaged: {problem}"
     except FOREIGN_ERRORS:
         # The check fails for the same reason as the job then, and that reason is reported anyway.
         return None
@@ -54,7 +55,8 @@ def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
 
 def name_suspects(table: IcebergTable, groups: Iterable[Any]) -> str:
     """Return a clause that names the files that were read, for when none shows its damage."""
-    files = list(dict.fromkeys(str(file.location()) for file in _list_files(table, groups)))
+    locations = dict.fromkeys(str(file.location()) for file in _list_files(table, groups))
+    files = [hide_partition_values(location) for location in locations]
     if len(files) == 1:
         return f"it is {files[0]}"
     more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""

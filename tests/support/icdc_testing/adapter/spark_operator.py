@@ -47,7 +47,7 @@ def submitted(*more: Step) -> tuple[Step, ...]:
 WORKS = driver_pod("Running", state=running(), report=report())
 WELL = driver_pod("Succeeded", state=terminated(0, "Completed"), report=report(finished=True))
 KILLED_DONE = driver_pod("Failed", state=terminated(143), report=report(finished=True))
-CRASHED = driver_pod("Failed", state=terminated(1, message="Traceback: boom"))
+CRASHED = driver_pod("Failed", state=terminated(1, message="ValueError: boom"))
 OOM = driver_pod("Failed", state=terminated(137, "OOMKilled"), report=report())
 LOW = {"reason": "Evicted", "message": "The node was low on resource: memory."}
 EVICTED = driver_pod("Failed", status=LOW)

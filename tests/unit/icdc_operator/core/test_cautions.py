@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from icdc_api.cautions import find_cautions
 from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus
 from icdc_operator.core import events
@@ -49,3 +50,34 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
         if each.reason == "SpecAccepted"
     )
     assert event.warning == (told_of is not None)
+
+
+CLEAR = "http://ann:pw@rest.lake:8181"
+
+
+def catalog(uri: str, *, secret: bool = True) -> dict[str, Any]:
+    named = {"propertiesFrom": [SECRET]} if secret else {}
+    return {"properties": {"type": "rest", "uri": uri}, **named}
+
+
+@pytest.mark.parametrize(
+    ("shared", "own", "field"),
+    [
+        (catalog(CLEAR), None, "spec.catalog"),
+        (catalog("https://rest.lake"), catalog(CLEAR), "spec.tables[0].catalog"),
+        (catalog(CLEAR, secret=False), None, None),
+        (catalog("https://rest.lake"), None, None),
+        (catalog("http://localhost:8181"), None, None),
+        (catalog("thrift://hive:9083"), None, None),
+    ],
+)
+def test_a_catalog_over_http_that_is_given_a_secret_is_reported(
+    shared: dict[str, Any], own: dict[str, Any] | None, field: str | None
+) -> None:
+    tables = [{"name": "shop.orders", "index": "orders", **({"catalog": own} if own else {})}]
+    expected = (
+        f"{field}.properties.uri: the credentials of http://rest.lake:8181 are sent unencrypted, "
+        "and whoever is on the way can read them; use https"
+    )
+    spec = make_spec(catalog=shared, tables=tables)
+    assert list(find_cautions(spec)) == ([expected] if field else [])

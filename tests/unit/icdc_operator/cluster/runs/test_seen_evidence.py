@@ -71,10 +71,10 @@ ENDINGS = [
         "was deleted",
     ),
     (
-        driver_pod("Failed", state=terminated(1, message="Traceback: boom")),
+        driver_pod("Failed", state=terminated(1, message="ValueError: boom")),
         FailureClass.BUG,
         "NoOutcome",
-        "ended with code 1 and left no outcome; read its log: Traceback: boom",
+        "ended with code 1 and left no outcome; read its log: ValueError",
     ),
     (
         driver_pod("Succeeded", state=terminated(0, "Completed")),

@@ -26,7 +26,7 @@ ENDINGS = [
         driver_pod("Failed", state=terminated(2, message=NO_FILE)),
         FailureClass.SUBMISSION,
         "DriverNotStarted",
-        "the driver did not start (code 2); see spec.spark.image: WARN: something else | "
+        "the driver did not start (code 2); see spec.spark.image: "
         "/opt/venv/bin/python: can't open file '/opt/iceberg-cdc-operator/main.py': [Errno 13] "
         "Permission denied",
     ),
@@ -37,10 +37,10 @@ ENDINGS = [
         f"(code 127); see spec.spark.image: {NO_PYTHON.strip()}",
     ),
     (
-        driver_pod("Failed", state=terminated(1, message="x" * 900 + "\nValueError: the end\n")),
+        driver_pod("Failed", state=terminated(1, message="x" * 900 + "\nValueError: row 4711\n")),
         FailureClass.BUG,
         "NoOutcome",
-        "left no outcome; read its log: ValueError: the end",
+        "left no outcome; read its log: ValueError",
     ),
 ]
 
@@ -64,4 +64,29 @@ def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
     run = only_run(spark_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert "left no outcome; read its log" in run.failure.message
+    assert "4711" not in run.failure.message
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("/bin/sh: 1: /opt/venv/bin/python: not found", True),
+        ("/opt/entrypoint.sh: line 9: /opt/x: Permission denied", True),
+        ("exec /opt/entrypoint.sh: exec format error", True),
+        ("ModuleNotFoundError: No module named 'icdc_spark'", True),
+        ("/opt/venv/bin/python: No module named icdc_spark.process", True),
+        ("Error: Could not find or load main class org.apache.spark.deploy.SparkSubmit", True),
+        ("Unrecognized VM option 'UseX'", True),
+        ("java.lang.NoClassDefFoundError: org/apache/iceberg/Table", True),
+        ("24/03/15 INFO TaskSetManager: Lost task: row [4711, not found]", False),
+        ("KeyError: '4711'", False),
+        ("java.lang.ClassNotFoundException: for 4711: nothing", False),
+        ("4711", False),
+    ],
+)
+def test_only_lines_that_no_row_can_be_in_are_quoted(line: str, quoted: bool) -> None:
+    pod = driver_pod("Failed", state=terminated(127, message=f"{line}\n"))
+    run = only_run(spark_application("FAILED", "driver container failed"), pod)
+    assert run.failure is not None
+    assert (line in run.failure.message) is quoted
     assert "4711" not in run.failure.message

@@ -233,7 +233,7 @@ CASES: dict[str, Case] = {
         (*begun()[:3], Step(60, pod=CRASHED), *failed(61, EXITED.format(1, "Error"))),
         then=PERSON,
         failure=(FailureClass.BUG, "NoOutcome"),
-        text="Traceback: boom",
+        text="read its log: ValueError",
     ),
     "a driver that says why": Case(
         begun(Step(60, pod=REFUSED), *failed(61, EXITED.format(1, "Error"))),
