@@ -12,7 +12,7 @@ from icdc_spark.protocol.state_document import base_version
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target import sink_cases as sink
-from icdc_testing.target.node_calls import documents
+from icdc_testing.target.node_calls import call, documents
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
@@ -205,3 +205,79 @@ def test_the_letters_of_others_are_not_dropped(admin: Client) -> None:
     assert dead_letters.drop(admin, sink.OWNER) is False
     assert dead_letters.drop(admin, other) is True
     assert not admin.indices.exists(index=LETTERS)
+
+
+def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
+    clean_indices: str, admin: Client
+) -> None:
+    """OpenSearch remembers the deletion with a version above the letter's, for an hour."""
+    lines = [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": 1})]
+    sink.write(clean_indices, lines)
+    for deletions in (1, 2):
+        assert call(clean_indices, "DELETE", f"/{LETTERS}/_doc/a").status == 200
+        again = sink.write(clean_indices, lines)
+        assert (again.error, again.dead_letters) == (None, 1), deletions
+        assert dead_letters.count(admin, "orders", ordinal=1) == 1, deletions
+    known = dead_letters.known_ids(admin, "orders")
+    taken = sink.write(clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=known)
+    assert (taken.error, taken.upserted, taken.resolved) == (None, 1, 1)
+    assert dead_letters.count(admin, "orders") == 0
+
+
+def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_the_state_was_lost(
+    clean_indices: str, admin: Client
+) -> None:
+    """The ordinals of the next export begin anew: no letter is left that shows the old ones."""
+    sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 50)], 50)
+    known = frozenset({"a"})
+    sink.write(clean_indices, [sink.delete("a", 60)], 60, known_dead_letter_ids=known)
+    assert dead_letters.last_ordinal(admin, "orders") == 0
+    indices.delete(admin, sink.INDEX)
+    indices.create(admin, sink.OWNER, sink.MAPPING, {})
+    # With a newer run the letter is that run's affair ...
+    lines = [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": 1})]
+    fenced = sink.write(clean_indices, lines)
+    assert fenced.error is not None
+    assert fenced.error[0] == "Fenced"
+    # ... and where the driver has seen that there is none, the letter is stored and counted.
+    result = sink.write(clean_indices, lines, outranked_is_foreign=True)
+    assert (result.error, result.dead_letters) == (None, 1)
+    assert dead_letters.count(admin, "orders", ordinal=1) == 1
+    replay = sink.write(clean_indices, lines, known_dead_letter_ids=known)
+    assert (replay.error, replay.dead_letters) == (None, 1)
+    # Nor is its removal held up, by the very next batch.
+    later = sink.write(
+        clean_indices, [sink.upsert("a", {"v": 2}, 2)], 2, known_dead_letter_ids=known
+    )
+    assert (later.error, later.resolved) == (None, 1)
+    assert dead_letters.count(admin, "orders") == 0
+
+
+def test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed(
+    clean_indices: str, admin: Client
+) -> None:
+    sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 9), sink.upsert("b", {"v": 1}, 1)], 9)
+    before = documents(clean_indices, LETTERS)
+    older = sink.write(clean_indices, [sink.upsert("a", {"v": "y"}, 3)], 3)
+    assert older.error is not None
+    assert older.error[0] == "Fenced"
+    known = frozenset({"a"})
+    sink.write(clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=known)
+    assert documents(clean_indices, LETTERS) == before
+
+
+def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
+    clean_indices: str, admin: Client
+) -> None:
+    lines = [sink.upsert("a", {"v": "x"})]
+    sink.write(clean_indices, lines)
+    change = {"doc": {"reason": "seen, asked for a mending"}}
+    assert call(clean_indices, "POST", f"/{LETTERS}/_update/a", change).status == 200
+    edited = documents(clean_indices, LETTERS)
+    again = sink.write(clean_indices, lines)
+    assert (again.error, again.dead_letters) == (None, 1)
+    assert documents(clean_indices, LETTERS) == edited
+    known = frozenset({"a"})
+    taken = sink.write(clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=known)
+    assert (taken.error, taken.resolved) == (None, 1)
+    assert dead_letters.count(admin, "orders") == 0

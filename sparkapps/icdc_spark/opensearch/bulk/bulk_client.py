@@ -1,201 +1,219 @@
-"""Delivers operations to one index until each has a verdict, or the time is used up.
+"""Sends operations to one index until each has an outcome, or the time is used up.
 
-Only what failed is sent again, with jittered backoff; a request refused as a whole is halved until
-the culprit is alone. It must not know Arrow, nor what is done about refused operations.
+Only what failed is sent again, with jittered backoff; a request that is refused as a whole is
+halved until the culprit is alone. It must not know Arrow, nor what is done about refused
+operations.
+
+Example, five operations in one request:
+
+    answer                      next
+    429 for the request         all five again, after a pause
+    200, items 201 201 429 201 201    the third again, after a pause
+    400 for the request         halves: two and three operations, at once
+    400 for the two             halves: one and one
+    400 for the one             refused
 """
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event
 
 import numpy as np
+import numpy.typing as npt
 
 from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable
-from icdc_spark.opensearch.bulk.concurrency import Gate
+from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
+from icdc_spark.opensearch.bulk.delivery import Conflict, Delivery, RefusedOperation
 from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.errors import error_type, from_status, refuses_writes
-from icdc_spark.opensearch.client.http import Answer, BulkEndpoint, NoAnswerError
-from icdc_spark.opensearch.client.retry import Backoff
-from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, Verdict, judge
+from icdc_spark.opensearch.client.http import BulkAnswer, BulkEndpoint, NoAnswerError
+from icdc_spark.opensearch.client.retry import RetryDelay
+from icdc_spark.opensearch.wire.item_outcome import (
+    ItemAnswer,
+    ItemOutcome,
+    current_version,
+    judge,
+)
 from icdc_spark.opensearch.wire.operations import CREATE, DELETE, Operations
 from icdc_spark.opensearch.wire.responses import ItemAnswers, UnreadableAnswerError, read
 
-PATIENT_WITH_OVERLOAD = 2
+OVERLOADS_BEFORE_HALVING = 2
 """After so many 429s in a row a request is halved: it may be too large for the server's limits."""
 
 
 @dataclass(frozen=True)
-class Refused:
-    """One operation that the index will never take, and why."""
+class _Request:
+    """Operations to send in one request."""
 
-    operation: Operations
-    answer: ItemAnswer
-
-    @property
-    def document_id(self) -> str:
-        """The document's id."""
-        return self.operation.document_id(0)
-
-
-@dataclass
-class Delivered:
-    """What became of the operations; `written` holds the watched ids that the index now has."""
-
-    result: PartitionResult = field(default_factory=PartitionResult)
-    refused: list[Refused] = field(default_factory=list)
-    written: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Piece:
     operations: Operations
+    # How often in a row the server answered these operations with 429.
     overloads: int = 0
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What is left to send; `problem` says why, None when no pause is needed."""
+    """What one attempt left to do."""
 
-    left: tuple[_Piece, ...] = ()
+    # Requests that are still to be sent.
+    left: tuple[_Request, ...] = ()
+    # Why a pause is needed first; None where none is.
     problem: IcdcError | None = None
+    # Seconds that the server asked to wait; 0 where it named none.
     retry_after: float = 0.0
+    # Whether some operation got its outcome: then the time for retries begins anew.
     progress: bool = False
 
 
 @dataclass
-class Courier:
-    """Sends requests to an endpoint; shared by the threads of a task. Times in seconds.
-
-    `check_owner` raises Fenced where a newer run has taken over. `watched`: ids whose being
-    written is to be reported. `outranked_is_foreign`: see BulkTarget.
-    """
+class BulkClient:
+    """Sends bulk requests to one endpoint; shared by the threads of a task."""
 
     endpoint: BulkEndpoint
+    """The bulk API of the OpenSearch."""
     connection: Connection
+    """Where that is; only for messages."""
     version: int
-    gate: Gate
+    """The version of the batch, by which conflicts are judged."""
+    concurrency: ConcurrencyLimit
+    """Bounds the requests that are under way in the task."""
     stopped: Event
+    """Once set, no attempt is repeated."""
     retry_seconds: float
+    """Seconds without progress after which a failure is final."""
     check_owner: Callable[[], None]
+    """Raises Fenced where a newer run has taken over; called before each request."""
     watched: frozenset[str] = frozenset()
+    """Ids to report in `Delivery.written`."""
     outranked_is_foreign: bool = False
+    """See `BulkTarget`."""
+    reports_conflicts: bool = False
+    """Whether a version conflict is reported in `Delivery.conflicts` instead of judged."""
 
-    def deliver(self, index: str, operations: Operations, into: Delivered) -> None:
-        """Fills `into`, also when it raises: Throttled, TargetUnavailable, Fenced, Gap, …"""
-        queue = deque([_Piece(operations)])
-        backoff = self._backoff()
+    def deliver(self, index: str, operations: Operations, into: Delivery) -> None:
+        """Send `operations` to `index` and fill `into`, also when it raises.
+
+        Raises Throttled or TargetUnavailable when the time is used up, and what ends the batch at
+        once: Fenced, Gap, TargetReadOnly, TargetInvalid, Unauthorized.
+        """
+        queue = deque([_Request(operations)])
+        delay = self._new_delay()
         while queue:
             attempt = self._attempt(index, queue.popleft(), into)
             queue.extend(attempt.left)
             if attempt.progress:
-                backoff = self._backoff()
+                delay = self._new_delay()
             if attempt.problem is None:
                 continue
             into.result.retries += 1
-            if not backoff.wait(attempt.retry_after) or self.stopped.is_set():
+            if not delay.wait(attempt.retry_after) or self.stopped.is_set():
                 raise attempt.problem
 
-    def _backoff(self) -> Backoff:
-        return Backoff(self.retry_seconds, pause=self.stopped.wait)
+    def _new_delay(self) -> RetryDelay:
+        # The pause ends at once when the task is stopped.
+        return RetryDelay(self.retry_seconds, pause=self.stopped.wait)
 
-    def _attempt(self, index: str, piece: _Piece, into: Delivered) -> _Attempt:
+    def _attempt(self, index: str, request: _Request, into: Delivery) -> _Attempt:
+        """Send one request and read its answer."""
         into.result.requests += 1
-        into.result.bytes += len(piece.operations.body)
+        into.result.bytes += len(request.operations.body)
         try:
-            with self.gate.slot():
-                # Here, because the wait for a place may be long.
+            with self.concurrency.hold_slot():
+                # After the wait for a slot, which may be long: the owner may change meanwhile.
                 self.check_owner()
-                answer = self.endpoint.send(index, piece.operations.body)
+                answer = self.endpoint.send(index, request.operations.body)
         except PassingError as unknown_owner:
-            return _Attempt((piece,), unknown_owner)
+            return _Attempt((request,), unknown_owner)
         except NoAnswerError as lost:
             into.result.ambiguous |= lost.ambiguous
-            return _Attempt((piece,), lost.cause)
+            return _Attempt((request,), lost.cause)
         if answer.status == 200:
-            return self._per_item(piece, answer, into)
-        return self._whole(piece, answer, into)
+            return self._handle_items(request, answer, into)
+        return self._handle_refusal(request, answer, into)
 
-    def _whole(self, piece: _Piece, answer: Answer, into: Delivered) -> _Attempt:
-        """The request was not taken at all."""
+    def _handle_refusal(self, request: _Request, answer: BulkAnswer, into: Delivery) -> _Attempt:
+        """Decide about a request that was refused as a whole: no item of it was applied."""
         kind = error_type(answer.text)
         problem = from_status(answer.status, kind, self.connection, reason=answer.text)
         if answer.status in (400, 413) and not refuses_writes(answer.status, kind):
-            if len(piece.operations) > 1:
-                return _Attempt(tuple(_Piece(half) for half in piece.operations.halves()))
-            self._refuse(piece.operations, ItemAnswer(answer.status, kind), into)
+            # One operation spoils all: an action line that cannot be read, or too many bytes.
+            if len(request.operations) > 1:
+                return _Attempt(_halve(request))
+            self._refuse(request.operations, ItemAnswer(answer.status, kind), into)
             return _Attempt(progress=True)
         if not problem.retryable:
             raise problem
         if answer.status != 429:
             # A gateway answers 5xx for a server that may still be working on the request.
             into.result.ambiguous = True
-            return _Attempt((piece,), problem, answer.retry_after)
-        self.gate.overloaded()
-        again = _Piece(piece.operations, piece.overloads + 1)
-        if again.overloads >= PATIENT_WITH_OVERLOAD and len(again.operations) > 1:
-            halves = tuple(_Piece(half) for half in again.operations.halves())
-            return _Attempt(halves, problem, answer.retry_after)
+            return _Attempt((request,), problem, answer.retry_after)
+        self.concurrency.halve()
+        again = _Request(request.operations, request.overloads + 1)
+        if again.overloads >= OVERLOADS_BEFORE_HALVING and len(again.operations) > 1:
+            return _Attempt(_halve(again), problem, answer.retry_after)
         return _Attempt((again,), problem, answer.retry_after)
 
-    def _per_item(self, piece: _Piece, answer: Answer, into: Delivered) -> _Attempt:
+    def _handle_items(self, request: _Request, answer: BulkAnswer, into: Delivery) -> _Attempt:
+        """Count the items that have an outcome; what is left are those to send again."""
         try:
-            answers = read(answer.text, len(piece.operations))
+            answers = read(answer.text, len(request.operations))
         except UnreadableAnswerError:
+            # Such as the page of a gateway: the request behind it may have been applied.
             into.result.ambiguous = True
             unreadable = TargetUnavailable(
                 f"{self.connection.where} answered something that is not OpenSearch's."
             )
-            return _Attempt((piece,), unreadable)
-        retry = self._settle(piece.operations, answers, into)
+            return _Attempt((request,), unreadable)
+        applied = _count_applied(request.operations, answers, into.result)
+        retry = self._judge_failures(request.operations, answers, applied, into)
+        if self.watched:
+            ids = map(request.operations.document_id, np.flatnonzero(applied).tolist())
+            into.written.extend(document_id for document_id in ids if document_id in self.watched)
         if not retry:
-            self.gate.went_well()
+            self.concurrency.grow()
             return _Attempt(progress=True)
+        # All of them are sent again in one request, so one stands for the reason to wait.
         sample = answers.failed[retry[0]]
         if sample.status == 429:
-            self.gate.overloaded()
+            self.concurrency.halve()
         return _Attempt(
-            (_Piece(piece.operations.pick(retry)),),
+            (_Request(request.operations.pick(retry)),),
             from_status(sample.status, sample.kind, self.connection),
             answer.retry_after,
-            progress=len(retry) < len(piece.operations),
+            progress=len(retry) < len(request.operations),
         )
 
-    def _settle(self, done: Operations, answers: ItemAnswers, into: Delivered) -> list[int]:
-        """Counts what has a verdict; returns the positions to send again."""
-        expects = np.frombuffer(done.expects, dtype="S1")
-        deletes = expects == DELETE
-        applied = (answers.statuses < 300) | ((answers.statuses == 404) & deletes)
-        applied[list(answers.failed)] = False
-        if int(applied.sum()) + len(answers.failed) != len(done):
-            raise Bug("OpenSearch answered an item with neither success nor error.")
-        result = into.result
-        result.deleted += int((applied & deletes).sum())
-        result.upserted += int((applied & ~deletes).sum())
-        suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
-        result.suspects.count += len(suspects)
-        for position in suspects[: MAX_SAMPLES - len(result.suspects.ids)].tolist():
-            result.suspects.ids.append(done.document_id(position))
+    def _judge_failures(
+        self,
+        sent: Operations,
+        answers: ItemAnswers,
+        applied: npt.NDArray[np.bool_],
+        into: Delivery,
+    ) -> list[int]:
+        """Record the outcome of every failed item; return the positions to send again.
+
+        Marks in `applied` what an earlier attempt of this batch had applied.
+        """
         retry = []
         for position, answer in answers.failed.items():
-            expect = done.expects[position : position + 1]
-            verdict = self._judge(answer, expect)
-            if verdict is Verdict.ALREADY_APPLIED:
-                result.already_applied += 1
+            if answer.status == 409 and self.reports_conflicts:
+                operation = sent.part(position, position + 1)
+                into.conflicts.append(Conflict(operation, current_version(answer.reason)))
+                continue
+            outcome = self._judge(answer, sent.expects[position : position + 1])
+            if outcome is ItemOutcome.ALREADY_APPLIED:
+                into.result.already_applied += 1
                 applied[position] = True
-            elif verdict is Verdict.FOREIGN_EDIT:
-                result.foreign_edits.add(done.document_id(position))
-            elif verdict is Verdict.RETRY:
+            elif outcome is ItemOutcome.FOREIGN_EDIT:
+                into.result.foreign_edits.add(sent.document_id(position))
+            elif outcome is ItemOutcome.RETRY:
                 retry.append(position)
             else:
-                self._refuse(done.part(position, position + 1), answer, into)
-        if self.watched:
-            ids = map(done.document_id, np.flatnonzero(applied).tolist())
-            into.written.extend(each for each in ids if each in self.watched)
+                self._refuse(sent.part(position, position + 1), answer, into)
         return retry
 
-    def _judge(self, answer: ItemAnswer, expect: bytes) -> Verdict:
+    def _judge(self, answer: ItemAnswer, expect: bytes) -> ItemOutcome:
         return judge(
             answer,
             expect=expect,
@@ -204,7 +222,39 @@ class Courier:
             outranked_is_foreign=self.outranked_is_foreign,
         )
 
-    def _refuse(self, operation: Operations, answer: ItemAnswer, into: Delivered) -> None:
+    def _refuse(self, operation: Operations, answer: ItemAnswer, into: Delivery) -> None:
         if operation.expects == DELETE:
+            # Nothing in a delete can be refused, and as a dead letter it would have no document.
             raise Bug(f"OpenSearch refused a delete ({answer.status}, {answer.kind}).")
-        into.refused.append(Refused(operation, answer))
+        into.refused.append(RefusedOperation(operation, answer))
+
+
+def _halve(request: _Request) -> tuple[_Request, ...]:
+    return tuple(_Request(half) for half in request.operations.halves())
+
+
+def _count_applied(
+    sent: Operations, answers: ItemAnswers, result: PartitionResult
+) -> npt.NDArray[np.bool_]:
+    """Count the operations that were applied just now; return which they are, by position.
+
+    An index operation is applied with a status below 300; a delete also with 404, since no
+    document was there. "Updated" (200) where nothing was expected hints at duplicate keys.
+    """
+    # One byte for each operation: a million rows are counted without an object for each.
+    expects = np.frombuffer(sent.expects, dtype="S1")
+    deletes = expects == DELETE
+    applied: npt.NDArray[np.bool_] = (answers.statuses < 300) | (
+        (answers.statuses == 404) & deletes
+    )
+    # A document that an ingest pipeline dropped has a status below 300 and was not written.
+    applied[list(answers.failed)] = False
+    if int(applied.sum()) + len(answers.failed) != len(sent):
+        raise Bug("OpenSearch answered an item with neither success nor error.")
+    result.deleted += int((applied & deletes).sum())
+    result.upserted += int((applied & ~deletes).sum())
+    suspects = np.flatnonzero(applied & (expects == CREATE) & (answers.statuses == 200))
+    result.suspects.count += len(suspects)
+    for position in suspects[: MAX_SAMPLES - len(result.suspects.ids)].tolist():
+        result.suspects.ids.append(sent.document_id(position))
+    return applied

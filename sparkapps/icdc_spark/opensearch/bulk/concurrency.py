@@ -1,4 +1,4 @@
-"""How many requests a task may have under way: halved when the server is overloaded, then regrown.
+"""Bounds the requests that a task has under way: halved on overload, regrown by good answers.
 
 It must not know why a server pushes back.
 """
@@ -11,40 +11,45 @@ GROWTH = 0.1
 """Added for each good answer, so that a halved limit is back after about ten."""
 
 
-class Gate:
-    """Admits up to `most` requests at a time, at least one."""
+class ConcurrencyLimit:
+    """Admits up to `most` requests at a time, and never fewer than one.
+
+    Additive increase, multiplicative decrease, as in TCP. Example with `most` = 8: a 429 halves
+    the limit to 4, another one to 2; after ten good answers it is 3, after sixty 8 again.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = float(most)
+        # A fraction, because a good answer adds a tenth of a request.
         self._limit = float(most)
-        self._inside = 0
+        self._under_way = 0
         self._changed = Condition()
 
     @property
     def limit(self) -> int:
-        """How many are admitted now."""
+        """The number of requests that are admitted at a time now."""
         return max(1, int(self._limit))
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Waits for a place and holds it."""
+    def hold_slot(self) -> Iterator[None]:
+        """Wait for a slot and hold it for one request."""
         with self._changed:
-            self._changed.wait_for(lambda: self._inside < self.limit)
-            self._inside += 1
+            self._changed.wait_for(lambda: self._under_way < self.limit)
+            self._under_way += 1
         try:
             yield
         finally:
             with self._changed:
-                self._inside -= 1
+                self._under_way -= 1
                 self._changed.notify_all()
 
-    def overloaded(self) -> None:
-        """The server pushed back."""
+    def halve(self) -> None:
+        """Admit half as many requests: the server pushed back. Those under way are not ended."""
         with self._changed:
             self._limit = max(1.0, self._limit / 2)
 
-    def went_well(self) -> None:
-        """The server took a request whole."""
+    def grow(self) -> None:
+        """Admit a little more: the server took a request whole."""
         with self._changed:
             self._limit = min(self._most, self._limit + GROWTH)
             self._changed.notify_all()

@@ -33,7 +33,7 @@ written by it, and the entries behind it are not affected. (Tried on 2.19 and 3.
 
 
 @dataclass(frozen=True)
-class Answer:
+class BulkAnswer:
     """An answer that arrived whole. `retry_after` in seconds, 0 if the server named none."""
 
     status: int
@@ -58,7 +58,7 @@ class BulkEndpoint:
         self._client = client(connection, pool=pool)
         self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
 
-    def send(self, index: str, body: bytes) -> Answer:
+    def send(self, index: str, body: bytes) -> BulkAnswer:
         """Sends the guard and `body`; raises NoAnswerError when the connection failed."""
         transport = self._client.transport
         node = transport.get_connection()
@@ -80,7 +80,7 @@ class BulkEndpoint:
             never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)
             raise NoAnswerError(cause, ambiguous=not never_sent) from error
         transport.connection_pool.mark_live(node)
-        return Answer(status, text, _seconds(headers.get("retry-after")))
+        return BulkAnswer(status, text, _seconds(headers.get("retry-after")))
 
     def close(self) -> None:
         """Closes the sockets."""

@@ -20,7 +20,7 @@ DRIVER_SECONDS = 60.0
 
 
 @dataclass
-class Backoff:
+class RetryDelay:
     """One series of attempts, which ends `seconds` after the first failure."""
 
     seconds: float
@@ -50,7 +50,7 @@ class Backoff:
 
 def retrying(call: Callable[[], Answer], *, seconds: float = DRIVER_SECONDS) -> Answer:
     """Repeats `call` while it raises a PassingError; only for requests that may be repeated."""
-    backoff = Backoff(seconds)
+    backoff = RetryDelay(seconds)
     while True:
         try:
             return call()

@@ -55,6 +55,16 @@ class Origin:
     version: int
 
 
+@dataclass(frozen=True)
+class StoredLetter:
+    """A dead letter as the index has it."""
+
+    version: int
+    """Its document version."""
+    ordinal: int
+    """The ordinal of the batch that stored it."""
+
+
 def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
     """The bulk entry that stores one refused row."""
     content: dict[str, Any] = {
@@ -103,6 +113,30 @@ def known_ids(client: Client, alias: str) -> frozenset[str]:
         if len(hits) < _PAGE:
             return frozenset(found)
         query["search_after"] = hits[-1]["sort"]
+
+
+@repeats
+def read_letters(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+    """Return the dead letters under `ids` as they are now, refreshed or not; None for no letter."""
+    letters: dict[str, StoredLetter | None] = {}
+    for start in range(0, len(ids), _PAGE):
+        part = list(ids[start : start + _PAGE])
+        answer = client.mget(
+            index=naming.dead_letters_index(alias),
+            body={"ids": part},
+            params={"_source_includes": "ordinal"},
+        )
+        for document in answer["docs"]:
+            if "error" in document:
+                # Such as a shard that has no copy just now. Taken for "no letter", one would be
+                # overwritten that may be a newer run's.
+                raise TargetUnavailable(f"Dead letters of {alias!r} could not be read.")
+            letters[document["_id"]] = (
+                StoredLetter(document["_version"], int(document["_source"]["ordinal"]))
+                if document["found"]
+                else None
+            )
+    return letters
 
 
 @repeats

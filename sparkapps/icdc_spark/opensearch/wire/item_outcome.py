@@ -1,8 +1,14 @@
-"""What the answer to one bulk item means. Pure: no I/O, no counting.
+"""Judges the answer to one bulk item. Pure: no I/O, no counting.
 
-The versions decide (see `VERSIONS_PER_ORDINAL` in `icdc_spark.protocol.state_document`): a
-conflict with our own version is a replay, one inside our ordinal is somebody else's edit, one
-beyond it a newer run's write.
+status, error                              outcome
+200, 201; 404 of a delete                  APPLIED
+409, our version or our second pass        ALREADY_APPLIED: the batch is repeated
+409, another version                       FOREIGN_EDIT or Fenced, see `judge_conflict`
+429, 5xx, a shard that moves               RETRY
+400 and other errors of the row            REFUSED: a dead letter
+dropped or refused whatever the row        raises TargetInvalid
+404, index_not_found_exception             raises Gap
+a block; 401, 403                          raises TargetReadOnly, Unauthorized
 """
 
 import re
@@ -15,7 +21,6 @@ from icdc_spark.opensearch.client.errors import SHARD_TYPES, from_status, refuse
 from icdc_spark.opensearch.wire.operations import DELETE
 from icdc_spark.protocol.state_document import FIXUP_OFFSET, VERSIONS_PER_ORDINAL
 
-_CONFLICT = re.compile(r"current version \[(\d+)\] is higher or equal to the one provided \[\d+\]")
 DROPPED = "dropped by an ingest pipeline"
 """Stands for the error type of an item that the server answered with success and did not write."""
 _KINDS_OF_THE_TARGET = frozenset(
@@ -29,28 +34,38 @@ _REASONS_OF_THE_TARGET = (
     "Limit of nested fields [",
     "mapping set to strict, dynamic introduction of [",
 )
-"""How reasons begin that no row can cause; they name fields and pipelines, never values."""
+"""Beginnings of reasons that no row can cause; they name fields and pipelines, never values."""
 _MAX_REASON = 200
+_CONFLICT = re.compile(r"current version \[(\d+)\] is higher or equal to the one provided \[\d+\]")
 _OTHER_CONFLICT = re.compile(r"current version \[(\d+)\]")
+"""The wording for other kinds of versions, such as that of a document deleted meanwhile."""
 
 
-class Verdict(Enum):
+class ItemOutcome(Enum):
     """What became of one operation."""
 
     APPLIED = auto()
+    """Written or deleted just now."""
     ALREADY_APPLIED = auto()
+    """Written or deleted by an earlier attempt of the same batch."""
     FOREIGN_EDIT = auto()
+    """Left alone: somebody else has edited the document."""
     RETRY = auto()
+    """Not applied, and worth another attempt."""
     REFUSED = auto()
+    """Never to be taken: the row does not fit the index."""
 
 
 @dataclass(frozen=True)
 class ItemAnswer:
-    """The status of one item, and the type and reason of its error (empty when it has none)."""
+    """The answer to one item."""
 
     status: int
+    """HTTP status of the item."""
     kind: str = ""
+    """Type of its error; empty where it has none."""
     reason: str = ""
+    """Reason of its error, which may quote the row: never for logs or status."""
 
 
 def judge(
@@ -60,28 +75,79 @@ def judge(
     version: int,
     connection: Connection,
     outranked_is_foreign: bool = False,
-) -> Verdict:
-    """The verdict; raises what ends the batch: Fenced, Gap, TargetReadOnly, TargetInvalid, …"""
+) -> ItemOutcome:
+    """Return the outcome of an operation that was sent with `expect` and `version`.
+
+    Raises what ends the batch: Fenced, Gap, TargetReadOnly, TargetInvalid, Unauthorized.
+    """
     status, kind = answer.status, answer.kind
     if _is_of_the_target(answer):
         raise _target_invalid(answer)
     if status < 300 or (status == 404 and expect == DELETE and not kind):
-        return Verdict.APPLIED
+        return ItemOutcome.APPLIED
     if kind == "index_not_found_exception":
         raise Gap("The index disappeared while it was written.")
+    # Before 429 and 5xx: a block of a full disk comes with 429, and waiting does not lift it.
     if refuses_writes(status, kind) or status in (401, 403):
         raise from_status(status, kind, connection, reason=answer.reason)
     if status == 409:
         current = current_version(answer.reason)
         return judge_conflict(current, version, outranked_is_foreign=outranked_is_foreign)
+    # Some errors of a moving shard are answered with 404: their type says so.
     if status == 429 or status >= 500 or kind in SHARD_TYPES:
-        return Verdict.RETRY
+        return ItemOutcome.RETRY
     if status == 404:
         raise _target_invalid(answer)
-    return Verdict.REFUSED
+    return ItemOutcome.REFUSED
+
+
+def judge_conflict(
+    current: int, version: int, *, outranked_is_foreign: bool = False
+) -> ItemOutcome:
+    """Return the outcome of a write with `version` where the document has `current`.
+
+    Example, batch 3: its versions are from B = base_version(3) to base_version(4) - 1.
+
+        ours   current                    outcome
+        B      B                          ALREADY_APPLIED: a replay
+        B      B + FIXUP_OFFSET           ALREADY_APPLIED: a replay, settled by the second pass
+        B      B + 1                      FOREIGN_EDIT: an edit adds one
+        B      base_version(4)            raises Fenced: a newer run's batch
+        B      base_version(4) + 7        raises Fenced, FOREIGN_EDIT with `outranked_is_foreign`
+
+    With `outranked_is_foreign` the caller knows that there is no newer run. A version that a batch
+    of ours could have stays Fenced: then the state document is older than the index.
+    """
+    base = version - version % VERSIONS_PER_ORDINAL
+    # The second pass outranks the first: a late write of the first must not undo it.
+    if current in (version, base + FIXUP_OFFSET) and current >= version:
+        return ItemOutcome.ALREADY_APPLIED
+    if current >= base + VERSIONS_PER_ORDINAL and (
+        _is_of_a_batch(current) or not outranked_is_foreign
+    ):
+        raise Fenced("A document was written by a newer batch: another run feeds this index now.")
+    return ItemOutcome.FOREIGN_EDIT
+
+
+def current_version(reason: str) -> int:
+    """Return the document's version that the reason of a version conflict names."""
+    # The reason begins with the id, which may hold any text: the last match is the server's.
+    versions = _CONFLICT.findall(reason) or _OTHER_CONFLICT.findall(reason)
+    if not versions:
+        raise Bug("OpenSearch reported a conflict without naming the current version.")
+    return int(versions[-1])
+
+
+def _is_of_a_batch(version: int) -> bool:
+    """True if a batch writes, settles or removes documents with such a version.
+
+    The last of an ordinal is that of dead letters of the next batch, and of its removals.
+    """
+    return version % VERSIONS_PER_ORDINAL in (0, FIXUP_OFFSET, VERSIONS_PER_ORDINAL - 1)
 
 
 def _is_of_the_target(answer: ItemAnswer) -> bool:
+    """True if the fault is in the index, whatever the row."""
     return answer.kind in _KINDS_OF_THE_TARGET or (
         answer.status < 500 and answer.reason.startswith(_REASONS_OF_THE_TARGET)
     )
@@ -95,31 +161,3 @@ def _target_invalid(answer: ItemAnswer) -> TargetInvalid:
         f"{detail}). Nothing was removed. Undo the change of its mapping, settings or pipeline, or "
         "raise spec.resync.nonce for a new index."
     )
-
-
-def judge_conflict(current: int, version: int, *, outranked_is_foreign: bool = False) -> Verdict:
-    """The verdict on a conflict of our `version` with the document's `current` one.
-
-    A version beyond our ordinal is a newer run's, unless the caller knows that there is none and it
-    is none that our batches have: then the state document is older than the index.
-    """
-    base = version - version % VERSIONS_PER_ORDINAL
-    if current in (version, base + FIXUP_OFFSET) and current >= version:
-        return Verdict.ALREADY_APPLIED
-    if current >= base + VERSIONS_PER_ORDINAL and (_is_ours(current) or not outranked_is_foreign):
-        raise Fenced("A document was written by a newer batch: another run feeds this index now.")
-    return Verdict.FOREIGN_EDIT
-
-
-def _is_ours(version: int) -> bool:
-    """Whether a batch writes documents, settles them, or removes them with such a version."""
-    return version % VERSIONS_PER_ORDINAL in (0, FIXUP_OFFSET, VERSIONS_PER_ORDINAL - 1)
-
-
-def current_version(reason: str) -> int:
-    """The document's version in the reason of a version conflict."""
-    # The reason begins with the id, which may hold any text: the last match is the server's.
-    found = _CONFLICT.findall(reason) or _OTHER_CONFLICT.findall(reason)
-    if not found:
-        raise Bug("OpenSearch reported a conflict without naming the current version.")
-    return int(found[-1])

@@ -1,4 +1,4 @@
-"""Reading answers and judging items; gates, backoff and results that carry them."""
+"""Reading answers and judging items; limits, backoff and results that carry them."""
 
 import json
 import time
@@ -15,12 +15,12 @@ from icdc_api.errors import (
     Throttled,
     Unauthorized,
 )
-from icdc_spark.opensearch.bulk.concurrency import Gate
+from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.errors import error_type, from_status
-from icdc_spark.opensearch.client.retry import Backoff, retrying
-from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, Verdict, current_version, judge
+from icdc_spark.opensearch.client.retry import RetryDelay, retrying
+from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, ItemOutcome, current_version, judge
 from icdc_spark.opensearch.wire.responses import UnreadableAnswerError, read
 
 pytestmark = pytest.mark.unit
@@ -83,28 +83,28 @@ def test_a_guard_that_reached_an_alias_is_a_gap(guard: dict[str, object]) -> Non
 @pytest.mark.parametrize(
     ("item", "expect", "expected"),
     [
-        (ItemAnswer(201), b"c", Verdict.APPLIED),
-        (ItemAnswer(200), b"d", Verdict.APPLIED),
-        (ItemAnswer(404), b"d", Verdict.APPLIED),
-        (ItemAnswer(400, "mapper_parsing_exception"), b"u", Verdict.REFUSED),
-        (ItemAnswer(429, "rejected_execution_exception"), b"u", Verdict.RETRY),
-        (ItemAnswer(503, "unavailable_shards_exception"), b"u", Verdict.RETRY),
-        (ItemAnswer(500, "exception"), b"u", Verdict.RETRY),
+        (ItemAnswer(201), b"c", ItemOutcome.APPLIED),
+        (ItemAnswer(200), b"d", ItemOutcome.APPLIED),
+        (ItemAnswer(404), b"d", ItemOutcome.APPLIED),
+        (ItemAnswer(400, "mapper_parsing_exception"), b"u", ItemOutcome.REFUSED),
+        (ItemAnswer(429, "rejected_execution_exception"), b"u", ItemOutcome.RETRY),
+        (ItemAnswer(503, "unavailable_shards_exception"), b"u", ItemOutcome.RETRY),
+        (ItemAnswer(500, "exception"), b"u", ItemOutcome.RETRY),
         (ItemAnswer(404, "index_not_found_exception"), b"d", Gap),
         (ItemAnswer(403, "cluster_block_exception"), b"u", TargetReadOnly),
         (ItemAnswer(429, "cluster_block_exception"), b"u", TargetReadOnly),
         (ItemAnswer(400, "index_closed_exception"), b"u", TargetReadOnly),
-        (ItemAnswer(503, "cluster_block_exception"), b"u", Verdict.RETRY),
-        (ItemAnswer(404, "shard_not_found_exception"), b"d", Verdict.RETRY),
-        (ItemAnswer(404, "illegal_index_shard_state_exception"), b"u", Verdict.RETRY),
+        (ItemAnswer(503, "cluster_block_exception"), b"u", ItemOutcome.RETRY),
+        (ItemAnswer(404, "shard_not_found_exception"), b"d", ItemOutcome.RETRY),
+        (ItemAnswer(404, "illegal_index_shard_state_exception"), b"u", ItemOutcome.RETRY),
         (ItemAnswer(403, "security_exception"), b"u", Unauthorized),
         (ItemAnswer(409, "version_conflict_engine_exception", "no version here"), b"u", Bug),
     ],
 )
 def test_an_item_is_judged(
-    item: ItemAnswer, expect: bytes, expected: Verdict | type[IcdcError]
+    item: ItemAnswer, expect: bytes, expected: ItemOutcome | type[IcdcError]
 ) -> None:
-    if isinstance(expected, Verdict):
+    if isinstance(expected, ItemOutcome):
         assert judge(item, expect=expect, version=5 << 20, connection=HERE) is expected
         return
     with pytest.raises(expected):
@@ -181,28 +181,28 @@ def test_the_type_of_an_error_answer_never_holds_its_reason(info: str | None, ki
     assert error_type(info) == kind
 
 
-def test_a_gate_closes_by_halves_and_opens_slowly() -> None:
-    gate = Gate(8)
+def test_the_limit_of_requests_is_halved_at_once_and_regrown_slowly() -> None:
+    limit = ConcurrencyLimit(8)
     limits = []
     for _ in range(4):
-        gate.overloaded()
-        limits.append(gate.limit)
+        limit.halve()
+        limits.append(limit.limit)
     assert limits == [4, 2, 1, 1]
     for _ in range(100):
-        gate.went_well()
-    assert gate.limit == 8
+        limit.grow()
+    assert limit.limit == 8
 
 
 def test_backoff_ends_before_its_deadline_and_obeys_the_server() -> None:
     pauses: list[float] = []
-    backoff = Backoff(100.0, pause=pauses.append)
+    delay = RetryDelay(100.0, pause=pauses.append)
     for _ in range(8):
-        assert backoff.wait()
+        assert delay.wait()
     assert all(0.1 <= pause <= 20.0 for pause in pauses)
     assert pauses[-1] > pauses[0]
-    assert backoff.wait(at_least=9.0)
+    assert delay.wait(at_least=9.0)
     assert pauses[-1] >= 9.0
-    assert not backoff.wait(at_least=101.0)
+    assert not delay.wait(at_least=101.0)
 
 
 def test_only_passing_errors_are_repeated() -> None:

@@ -1,0 +1,227 @@
+"""Stores refused rows as dead letters, and removes them again once their keys are written.
+
+A dead letter has the version of its batch minus one: above every version of an older batch, and
+below that of the batch itself, which removes the letter where its row is taken when it is repeated.
+So a plain bulk request settles nearly all of them. It conflicts where OpenSearch has a higher
+version under the id; a deletion counts, whose version it remembers for `index.gc_deletes`:
+
+    under the id                                 store the letter      remove the letter
+    the very letter (the batch is repeated)      nothing to do         remove
+    a letter of this batch, edited by hand       nothing to do         remove above its version
+    a letter of an older batch, higher version   overwrite above it    remove above its version
+    a letter of a newer batch                    Fenced                leave it
+    deleted by hand, or by this batch            store above it        nothing to do
+    deleted by a newer batch                     Fenced                nothing to do
+
+Fenced only while a newer run may exist. Where the driver has seen that there is none
+(`BulkTarget.outranked_is_foreign`), the higher version is from before icdc-state was lost, when
+ordinals were higher, and the letter is stored above it.
+
+It must not know why rows are refused, nor what is done about the documents under their ids.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from icdc_api import naming
+from icdc_api.errors import Bug, DeadLetterLimit, Fenced, Gap, TargetUnavailable
+from icdc_api.sink import DeadLetterPolicy
+from icdc_spark.opensearch.bulk.delivery import Conflict, Delivery, RefusedOperation
+from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.client.connection import Client, client
+from icdc_spark.opensearch.stores import dead_letters
+from icdc_spark.opensearch.stores.dead_letters import Origin, StoredLetter
+from icdc_spark.opensearch.stores.indices import Ownership
+from icdc_spark.opensearch.wire.operations import (
+    CREATE,
+    DELETE,
+    Operations,
+    delete_entry,
+    index_entry,
+    operations,
+)
+from icdc_spark.protocol.state_document import base_version
+
+MAX_ROUNDS = 5
+"""How often a conflict is answered with a higher version, before somebody else is to blame."""
+
+Deliver = Callable[[str, Operations, PartitionResult], Delivery]
+"""Sends operations to an index, reports conflicts, and adds the traffic to the result."""
+
+
+@dataclass(frozen=True)
+class _Resend:
+    """An operation to send again, because a higher version is there."""
+
+    operation: Operations
+    """The operation as it was sent."""
+    version: int
+    """The version to send it with now: one above what OpenSearch has."""
+
+    @property
+    def document_id(self) -> str:
+        return self.operation.document_id(0)
+
+
+class DeadLetterWriter:
+    """Writes the dead letters of one task; its methods may be called by several threads."""
+
+    def __init__(self, target: BulkTarget, deliver: Deliver) -> None:
+        self._target = target
+        self._deliver = deliver
+        self._index = naming.dead_letters_index(target.alias)
+        self._lock = Lock()
+        self._new_letters = 0
+        self._index_exists = False
+        self._admin: Client | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of a dead letter, and of the removal of the older document under its id."""
+        return self._target.version - 1
+
+    def store(self, refused: Sequence[RefusedOperation], result: PartitionResult) -> None:
+        """Store the refused rows; counts them in `result`.
+
+        Raises DeadLetterLimit where the pipeline allows no more of them, Fenced where a newer
+        batch has a letter of the same id.
+        """
+        self._check_limit(refused)
+        self._ensure_index()
+        target = self._target
+        origin = Origin(target.table, target.snapshot_id, target.ordinal, self.version)
+        entries = [
+            dead_letters.letter(row.document_id, row.operation.document(0), row.answer, origin)
+            for row in refused
+        ]
+        self._repeat(operations(entries, CREATE * len(entries)), self._letters_to_raise, result)
+        result.dead_letters += len(refused)
+        for row in refused:
+            result.refused.setdefault(row.answer.kind, []).append(row.document_id)
+
+    def remove(self, ids: Sequence[str], result: PartitionResult) -> None:
+        """Remove the dead letters of keys that this batch wrote or deleted; counts them."""
+        entries = [delete_entry(document_id, self._target.version) for document_id in ids]
+        try:
+            removed = self._repeat(
+                operations(entries, DELETE * len(entries)), self._removals_to_raise, result
+            )
+        except Gap:
+            # Somebody removed the whole index of dead letters: none is left to remove.
+            return
+        result.resolved += removed
+
+    def close(self) -> None:
+        """Close the sockets."""
+        if self._admin is not None:
+            self._admin.close()
+
+    def _repeat(
+        self,
+        pending: Operations,
+        to_raise: Callable[[Sequence[Conflict]], list[_Resend]],
+        result: PartitionResult,
+    ) -> int:
+        """Send operations until none conflicts that matters; the number of deletions."""
+        deleted = 0
+        for _ in range(MAX_ROUNDS):
+            delivery = self._deliver(self._index, pending, result)
+            if delivery.refused:
+                kind = delivery.refused[0].answer.kind
+                raise Bug(f"A dead letter was refused by {self._index!r} ({kind}).")
+            deleted += delivery.result.deleted
+            raised = to_raise(delivery.conflicts) if delivery.conflicts else []
+            if not raised:
+                return deleted
+            pending = operations(
+                [_entry(again) for again in raised],
+                b"".join(again.operation.expects for again in raised),
+            )
+        raise TargetUnavailable(
+            f"Something else changes documents in {self._index!r} all the time. "
+            "The batch is repeated."
+        )
+
+    def _letters_to_raise(self, conflicts: Sequence[Conflict]) -> list[_Resend]:
+        """The letters that are not stored yet: one for each id."""
+        # The letter itself, from an earlier attempt or a request whose answer was lost.
+        other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
+        raised = []
+        for document_id, stored in self._stored(list(other)).items():
+            conflict = other[document_id]
+            if stored is not None and stored.ordinal == self._target.ordinal:
+                continue
+            if self._is_of_newer_run(conflict, stored):
+                raise Fenced(
+                    "A dead letter was written by a newer batch: another run feeds this index now."
+                )
+            raised.append(_Resend(conflict.operation, _above(conflict, stored)))
+        return raised
+
+    def _removals_to_raise(self, conflicts: Sequence[Conflict]) -> list[_Resend]:
+        """The removals whose letter is still there and not of a newer batch."""
+        by_id = {hit.document_id: hit for hit in conflicts}
+        return [
+            _Resend(by_id[document_id].operation, _above(by_id[document_id], stored))
+            for document_id, stored in self._stored(list(by_id)).items()
+            if stored is not None and stored.ordinal <= self._target.ordinal
+        ]
+
+    def _is_of_newer_run(self, conflict: Conflict, stored: StoredLetter | None) -> bool:
+        if self._target.outranked_is_foreign:
+            return False
+        if stored is not None:
+            # Its ordinal says so, whatever its version was raised to.
+            return stored.ordinal > self._target.ordinal
+        return conflict.current >= base_version(self._target.ordinal + 1) - 1
+
+    def _stored(self, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+        with self._lock:
+            return dead_letters.read_letters(self._client(), self._target.alias, ids)
+
+    def _client(self) -> Client:
+        """The client for everything but bulk requests; made at first use, under the lock."""
+        if self._admin is None:
+            self._admin = client(self._target.connection, pool=1)
+        return self._admin
+
+    def _check_limit(self, refused: Sequence[RefusedOperation]) -> None:
+        target = self._target
+        known_ids = target.known_dead_letter_ids
+        with self._lock:
+            self._new_letters += sum(row.document_id not in known_ids for row in refused)
+            total = len(known_ids) + self._new_letters
+        last = refused[-1]
+        which = f"document {json.dumps(last.document_id)} ({last.answer.kind})"
+        if target.dead_letter_policy is DeadLetterPolicy.STOP:
+            raise DeadLetterLimit(
+                f"Index {target.index!r} refused {which}, and deadLetters.policy is Stop."
+            )
+        if total > target.max_dead_letters:
+            raise DeadLetterLimit(
+                f"Index {target.index!r} refused more rows than deadLetters.maxRows "
+                f"({target.max_dead_letters}); the last was {which}."
+            )
+
+    def _ensure_index(self) -> None:
+        with self._lock:
+            if self._index_exists:
+                return
+            owner = Ownership(self._target.pipeline, self._target.alias)
+            dead_letters.ensure_index(self._client(), owner)
+            self._index_exists = True
+
+
+def _above(conflict: Conflict, stored: StoredLetter | None) -> int:
+    """One more than the highest version seen; only ever higher, so that a race is a conflict."""
+    return max(conflict.current, stored.version if stored else 0) + 1
+
+
+def _entry(raised: _Resend) -> bytes:
+    """The bulk entry of an operation with its new version."""
+    if raised.operation.expects == DELETE:
+        return delete_entry(raised.document_id, raised.version)
+    return index_entry(raised.document_id, raised.version, raised.operation.document(0))
