@@ -40,20 +40,26 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 
 FROM builder AS operator-packages
 COPY tools/locks/operator.lock /build/
+# Of AWS's services the catalogs are Glue and DynamoDB; STS and SSO give roles, S3 has metadata files.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
       --report /build/report.json -r /build/operator.lock \
  && cd /opt/venv/lib/python3.*/site-packages \
  && find . -name "*.opt-*.pyc" -delete \
+ && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name dynamodb ! -name glue ! -name s3 \
+      ! -name signin ! -name "sso*" ! -name sts -exec rm -rf {} + \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
 
 FROM builder AS spark-packages
 COPY tools/locks/spark.lock /build/
 # pyspark is published as source alone: it is built with what the build lock has. The Spark that it
-# brings goes to its usual place, without what a driver and an executor have no use for; botocore
-# signs requests, and needs no service of AWS for that but those that give credentials. pip notes the
-# checksum of what it installs, so the wheel may have no date either. The archive of classes below fits
-# jars of one date only: they get it here, because not every builder gives one before the image's end.
+# brings goes to its usual place, without what a driver and an executor have no use for: Spark Connect
+# (the folder connect-repl alone is 58 MB), RocksDB (state of streaming queries, 69 MB), machine learning
+# and graphs (45 MB), the shell, YARN, the Thrift server, other systems' native libraries, Arrow Flight
+# (36 MB) and the asynchronous client of Kubernetes (68 MB). botocore signs requests, and needs no
+# service of AWS for that but those that give credentials. pip notes the checksum of what it installs, so
+# the wheel may have no date either. The archive of classes below fits jars of one date only: they get it
+# here, because not every builder gives one before the image's end.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     export SOURCE_DATE_EPOCH=315532800 \
  && pip --python /build/venv/bin/python wheel --no-build-isolation --require-hashes \
@@ -64,10 +70,17 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
  && cd /opt/venv/lib/python3.*/site-packages \
  && mkdir /opt/spark \
  && mv pyspark/jars pyspark/bin pyspark/licenses /opt/spark/ \
+ && cd /opt/spark/jars \
+ && rm -rf connect-repl rocksdbjni-* spark-connect_* spark-pipelines_* \
+      spark-mllib* spark-graphx_* breeze* spire* cats-kernel_* algebra_* JTransforms-* JLargeArrays-* \
+      arpack* blas-* lapack-* spark-repl_* spark-yarn_* spark-hive-thriftserver_* hive-beeline-* \
+      hive-cli-* hive-jdbc-* netty-codec-native-quic-* *-osx-*.jar *-windows-*.jar \
  && find /opt/spark/jars -type f -exec touch -d @315532800 {} + \
+ && cd /opt/venv/lib/python3.*/site-packages \
  && rm -rf /opt/spark/bin/*.cmd /opt/spark/bin/docker-image-tool.sh \
       pyspark/data pyspark/examples pyspark/python/lib pyspark/sbin \
       numpy/_core/include pandas/tests pyarrow/include pyarrow/tests \
+      pyarrow/*flight* pyarrow/*substrait* kubernetes/aio \
  && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name signin ! -name "sso*" ! -name sts \
       -exec rm -rf {} + \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv

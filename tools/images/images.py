@@ -29,8 +29,8 @@ from image_builder import Buildah
 from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
 
-KEPT = 2
-"""States of the checkout whose archives are kept: this one and the one before, 1.5 GB each."""
+KEPT = 1
+"""States of the checkout whose archives are kept, of each builder: another is built from its layers."""
 _BUILDERS = ("buildah", "buildkit")
 _FIRST = ("buildah", "debootstrap")
 _PACKAGES = {"buildah": _FIRST, "buildkit": (*_FIRST, *PACKAGES)}
