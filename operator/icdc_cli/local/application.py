@@ -88,7 +88,7 @@ def application_file() -> Path:
     found = importlib.util.find_spec("icdc_spark")
     folders = [] if found is None else list(found.submodule_search_locations or ())
     for folder in folders:
-        main_file = Path(folder) / "main.py"
+        main_file = Path(folder, "process", "main.py")
         if main_file.is_file():
             return main_file
     raise Submission(
