@@ -30,7 +30,7 @@ from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
 
 KEPT = 1
-"""States of the checkout whose archives are kept, of each builder: another is built from its layers."""
+"""States of the checkout whose archives stay, for each builder; layers give others soon."""
 _BUILDERS = ("buildah", "buildkit")
 _FIRST = ("buildah", "debootstrap")
 _PACKAGES = {"buildah": _FIRST, "buildkit": (*_FIRST, *PACKAGES)}
