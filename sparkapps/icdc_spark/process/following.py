@@ -11,6 +11,7 @@ Each attempt begins with the state document, as a new run would. It knows no oth
 
 import logging
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -60,8 +61,17 @@ def faults(table: str) -> Iterator[None]:
     except IcdcError:
         raise
     except Exception as error:
-        LOG.exception("%s: unforeseen", table)
+        log_unforeseen(f"{table}: unforeseen", error)
         raise crashed(error) from error
+
+
+def log_unforeseen(words: str, error: Exception) -> None:
+    """Log an error with its own traceback, for whoever mends the program.
+
+    Errors before it in its chain may be of Spark, which quotes the row on which a task failed.
+    """
+    trace = "".join(traceback.format_exception(error, chain=False))
+    LOG.error("%s\n%s", words, trace)
 
 
 def complain(context: TableContext, error: IcdcError) -> None:

@@ -20,7 +20,7 @@ from icdc_api.errors import IcdcError
 from icdc_api.job import RunRequest
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.process.application import Application
-from icdc_spark.process.following import crashed
+from icdc_spark.process.following import crashed, log_unforeseen
 from icdc_spark.reporting.reporter import Reporter
 
 LOG = logging.getLogger("icdc_spark")
@@ -87,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(request)
     except IcdcError as error:
         Reporter(request, ()).finish(outcome=error)
-    except Exception as error:
-        LOG.exception("the run ended unexpectedly")
+    except Exception as error:  # noqa: BLE001 - the outermost frame
+        log_unforeseen("the run ended unexpectedly", error)
         Reporter(request, ()).finish(outcome=crashed(error))
     return 0
 

@@ -181,3 +181,32 @@ def test_a_row_that_an_expression_fails_on_is_not_shown(
     assert type(found) is expected
     assert code in str(found)
     assert "4711" not in str(found)
+
+
+IN_PYTHON = (
+    f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+    '  File "/opt/spark/python/pyspark/worker.py", line 2068, in main\n'
+    '  File "/opt/app/icdc_spark/verification/digests.py", line 41, in digests_of_lines\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{IN_PYTHON}ValueError: invalid literal: 'secret'\n", "ValueError at digests.py:41"),
+        (f"{IN_PYTHON}pyarrow.lib.ArrowInvalid: 'secret'\n", "PythonException at digests.py:41"),
+        (f"{LOST}java.lang.NumberFormatException: For input: secret", "NumberFormatException"),
+    ],
+)
+def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> None:
+    found = translated("shop.orders", PySparkException(text))
+    assert type(found) is Bug
+    assert found.message == (
+        f"shop.orders: {shown} in a task; its message may quote a row and is not repeated here, "
+        "see the logs of driver and executors"
+    )
+
+
+def test_what_the_driver_says_is_repeated() -> None:
+    found = translated("shop.orders", PySparkException("no such thing"))
+    assert found.message == "shop.orders: PySparkException: no such thing"

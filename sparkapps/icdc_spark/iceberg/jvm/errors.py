@@ -196,8 +196,8 @@ def translated(table: str, error: Exception) -> IcdcError:
             return kind(f"{table}: {words} ({told})")
     if _jvm_is_gone(error):
         return DriverLost(f"{table}: the JVM of the driver is gone ({detail})")
-    # Of what nobody foresaw the text may quote a row; the log has it all.
-    return Bug(f"{table}: {redaction.hide_quoted(detail)}")
+    # Of what nobody foresaw the text may quote a row.
+    return Bug(f"{table}: {row_errors.withhold_values(detail, text)}")
 
 
 def _jvm_is_gone(error: Exception) -> bool:

@@ -1,14 +1,29 @@
-"""What Spark says of a row on which an expression fails: only its code, for it quotes the row.
+"""Words for errors that a row causes, without its values: they end in statuses and logs.
+
+Spark and Python quote the value on which they fail. Of such an error only its code or class is
+repeated, and the line of Python that raised it:
+
+    [CAST_INVALID_INPUT] The value 'secret' of the type "STRING" cannot be cast to "INT"
+        "rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): …"
+    ValueError: invalid literal for int() with base 10: 'secret'
+        "ValueError at digests.py:41 in a task; …"
 
 Part of the border in `errors`; it knows texts, no exceptions.
 """
 
 import re
 
+from icdc_api import redaction
 from icdc_api.errors import FileUnreadable, FilterInvalid, TableError
 
 _OF_DATA = re.compile(r"SQLSTATE: (?:22|23|P0)[0-9A-Z]{3}")
 """Of SQL: data exceptions, violated constraints, and what `raise_error` raises."""
+_OF_A_TASK = re.compile(
+    r"Job aborted due to stage failure|Lost task \d|Traceback \(most recent call last\)"
+)
+"""In the text of an error that a task raised; the driver's own errors have seen no rows."""
+_CLASS = re.compile(r"\b(?:[\w$]+\.)*([A-Za-z_]\w*(?:Error|Exception))\b(?=:|$)")
+_LINE_OF_PYTHON = re.compile(r'^\s*File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)
 _CODE = re.compile(r"\[([A-Z][A-Z0-9]*(?:[_.][A-Z0-9]+)+)\]")
 
 
@@ -29,4 +44,20 @@ def meaning(text: str) -> tuple[type[TableError], str] | None:
     return FilterInvalid, (
         f"rowFilter fails on a row of the table ([{code[1] if code else 'unknown'}]): write it so "
         "that it holds for every value, such as with try_cast, try_divide or nullif"
+    )
+
+
+def withhold_values(detail: str, text: str) -> str:
+    """Return `detail`, one line of an error whose causes are `text`, without values of rows.
+
+    An error of the driver has seen no row; what it quotes, such as a setting, is hidden all the same.
+    """
+    if not _OF_A_TASK.search(text):
+        return redaction.hide_quoted(detail)
+    classes = _CLASS.findall(detail)
+    lines = _LINE_OF_PYTHON.findall(text)
+    place = f" at {lines[-1][0]}:{lines[-1][1]}" if lines else ""
+    return (
+        f"{classes[-1] if classes else 'an error'}{place} in a task; its message may quote a row "
+        "and is not repeated here, see the logs of driver and executors"
     )
