@@ -24,7 +24,7 @@ from icdc_api.status import TableStatus
 from icdc_api.tables import Table
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.opensearch.stores.access import Rotation
-from icdc_spark.process.call_watch import Patience
+from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import Turns
 from icdc_spark.process.following import ENDS_RUN, Following, complain, faults
 from icdc_spark.process.worker_threads import Crew
@@ -75,7 +75,7 @@ class Application:
         self._crew = Crew(
             threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
         )
-        self._patience = Patience(catalog_seconds)
+        self._call_watch = CallWatch(catalog_seconds)
 
     def run(self) -> Answer:
         """Works until done; every failure is in the report, none is raised."""
@@ -126,7 +126,7 @@ class Application:
         tables: Sequence[Table],
     ) -> None:
         contexts = [self._context(table, rotation) for table in tables]
-        with self._patience:
+        with self._call_watch:
             self._crew.run(
                 {each.table.name: partial(self._guarded, work, each) for each in contexts}
             )
@@ -150,13 +150,13 @@ class Application:
     def _catalog_call(self, table: str) -> Iterator[None]:
         """Bounds how long the others wait for one table's catalog."""
         try:
-            with self._patience.call(table, partial(self._overdue, table)):
+            with self._call_watch.call(table, partial(self._overdue, table)):
                 yield
         finally:
             self._crew.is_stuck(table, False)
 
     def _overdue(self, table: str) -> None:
-        fault = self._patience.too_slow(table)
+        fault = self._call_watch.too_slow(table)
         LOG.warning("%s", fault)
         self._reporter.table(table).failed(fault)
         if not self.request.continuous:
