@@ -67,7 +67,7 @@ class StateDocument(Part):
     index: Text | None = None
     index_uuid: Text | None = None
     shards: Shards | None = None
-    """`index` at the last advance. None in documents of older versions, and during an export."""
+    """`index` at the last advance. None during an export, and in older versions' documents."""
     owner: Owner
     source: Source
     document_spec: Text
@@ -220,6 +220,13 @@ class StateDocument(Part):
         changes |= {"source": source or self.source}
         changes |= {"store_history": self.store_history or store_history}
         return self._with(now, document_spec=document_spec or self.document_spec, **changes)
+
+    def record_shards(self, shards: Shards, store_history: str, *, now: str) -> Self:
+        """Add what a document of an older version does not hold; it names its index by UUID."""
+        # Once: recorded again before an advance, a lost shard would count as how it should be.
+        self._require(self.intent is None and self.shards is None, "shards are recorded already")
+        history = self.store_history or store_history or None
+        return self._with(now, shards=shards, store_history=history)
 
     def abandoned(self, *, now: str) -> Self:
         """Gives up the open intent, whose target can no longer be read; its ordinal stays used."""

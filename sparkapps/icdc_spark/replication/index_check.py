@@ -1,8 +1,18 @@
-"""Whether a state document and the index that it names still belong together.
+"""Decides whether a state document and the index that it names still belong together.
 
 Either may have been brought back to an earlier state: the index by a restore or a lost shard, the
 document by a restore of icdc-state or by hand. A batch that went on from an older document would
 write with ordinals that were used before, and take the answers of the index for its own.
+
+Example, an index with one shard. The document says: history a, sequence number 17, revision 5.
+
+    index (a, 17), `_version` 5   they belong together, and nothing was written since
+    index (a, 20), `_version` 5   the same: somebody else's edits only raise the number
+    index (b, 17), `_version` 5   the index was restored: a gap
+    index (a, 20), `_version` 7   the document was put back from a copy of revision 5: a gap
+    document without shards       of an older version: the UUID is compared, the shards recorded
+
+It must not know what follows from a gap: `icdc_spark.protocol.next_step` does.
 """
 
 import logging
@@ -11,6 +21,7 @@ from dataclasses import dataclass
 from icdc_api.errors import Fenced
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import identity
+from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.replication.context import TableContext, instant
@@ -19,37 +30,57 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was found of index and document."""
+class IndexCheck:
+    """The result of comparing an index with its state document."""
 
     loss: str | None
-    """Why they do not belong together any more, as a clause; None if they do."""
+    """Why they no longer belong together, as a clause; None if they do."""
     store_changed: bool = False
-    """Whether icdc-state is another one than the document was written into."""
+    """True if icdc-state is not the index that the document was written into."""
+    identity: Identity | None = None
+    """The index as it is now; None if no index is recorded, or none of that name exists."""
 
 
-def examine(client: Client, stored: Stored | None) -> Finding:
-    """Compare the index that would be written next with what is recorded, in one request."""
+def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
+    """Compare the index that would be written next with what is recorded, in one request.
+
+    TargetUnavailable while a primary of the index is not started.
+    """
     state = stored.document if stored else None
     written = state and (state.intent or state)
     if not stored or not state or not written or not written.index or not written.index_uuid:
-        return Finding(loss=None)
+        return IndexCheck(loss=None)
     exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     recorded = written.shards if exporting else state.shards
     now = identity.identify(client, written.index)
     loss = identity.find_loss(written.index, now, written.index_uuid, recorded)
     if now is not None and state.store_history not in (None, now.store_history):
         restored = "the index icdc-state was restored, so what it says may be older than the index"
-        return Finding(loss=loss or restored, store_changed=True)
+        return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
         loss = loss or "the state document was put back from a copy, or is older than the index"
-    return Finding(loss=loss)
+    return IndexCheck(loss=loss, identity=now)
+
+
+def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> Stored:
+    """Record the shards of an upgraded document's index; return `stored` where it has them.
+
+    A table that nobody changes has no advance that would record them, and a restored index or a
+    lost shard would never be noticed.
+    """
+    state = stored.document
+    upgraded = state.applied is not None and state.intent is None and state.shards is None
+    if not upgraded or check.loss is not None or check.identity is None:
+        return stored
+    now = check.identity
+    recorded = state.record_shards(now.shards, now.store_history, now=instant())
+    return context.store.replace(stored, recorded)
 
 
 def withdraw(context: TableContext, error: Fenced) -> None:
     """Record that the index is newer than the state document; `error` where another run has it.
 
-    From then on the document is one that was put back from a copy, until an export begins.
+    From then on the document counts as put back from a copy, until an export begins.
     """
     stored = context.still_ours(error)
     LOG.warning("%s: %s", context.table.name, error)

@@ -23,6 +23,7 @@ from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import alias_check, batches, changelog, export, index_check, pins
 from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.index_check import IndexCheck
 from icdc_spark.replication.stream_start import stream_start
 from icdc_spark.reporting.reporter import utc_now
 
@@ -36,10 +37,10 @@ class Look:
     documents: DocumentSpec
     stored: Stored | None
     step: Step
+    index: IndexCheck
+    """How the index compares with the state document."""
     added_fields: tuple[str, ...] = ()
     """Fields that the mapping gains, in a way that changes no document already written."""
-    store_changed: bool = False
-    """Whether icdc-state is another one than the state document was written into."""
 
 
 class TableRun:
@@ -58,13 +59,15 @@ class TableRun:
         remembered = self._stored is not None
         self._stored = self._stored or self._claim()
         look = self.look(self._stored)
-        if remembered and look.store_changed:
+        if remembered and look.index.store_changed:
             raise TargetUnavailable(
                 "The index icdc-state was restored or made anew: its document is read again."
             )
         self._report(look)
         if look.stored is not None and not self._is_export(look.step):
             alias_check.keep_alias(context, look.stored.document)
+            self._stored = index_check.record_shards(context, look.stored, look.index)
+            look = replace(look, stored=self._stored)
         look = replace(look, step=self._bounded(look))
         if look.step.kind in (StepKind.IDLE, StepKind.COMPLETE):
             self._settle(look)
@@ -76,31 +79,33 @@ class TableRun:
             stored = self._create(look)
         # If the step dies half-way the document must be read anew, not remembered.
         self._stored = None
+        self._stored = self._execute(look, documents, stored)
+        if self._stored is not None:
+            self._report(self.look(self._stored))
+        return look.step.kind
+
+    def _execute(self, look: Look, documents: DocumentSpec, stored: Stored) -> Stored | None:
+        """Do the step; None where the index shows that the state document is an older copy."""
+        context = self.context
         if self._is_export(look.step):
             context.reporter.working(TableState.EXPORTING)
             work = export.ExportWork(
-                context=context,
-                session=self.session,
-                table=look.table,
-                documents=documents,
+                context=context, session=self.session, table=look.table, documents=documents
             )
-            self._stored = export.run(work, stored, look.step)
-        else:
-            context.reporter.working(TableState.STREAMING)
-            batch = changelog.Batch(
-                context=context,
-                session=self.session,
-                table=look.table,
-                documents=documents,
-                added_fields=look.added_fields,
-            )
-            try:
-                self._stored = changelog.run(batch, stored, look.step)
-            except Fenced as error:
-                index_check.withdraw(context, error)
-                return look.step.kind
-        self._report(self.look(self._stored))
-        return look.step.kind
+            return export.run(work, stored, look.step)
+        context.reporter.working(TableState.STREAMING)
+        batch = changelog.Batch(
+            context=context,
+            session=self.session,
+            table=look.table,
+            documents=documents,
+            added_fields=look.added_fields,
+        )
+        try:
+            return changelog.run(batch, stored, look.step)
+        except Fenced as error:
+            index_check.withdraw(context, error)
+            return None
 
     def look(self, stored: Stored | None) -> Look:
         """What there is to do, without doing anything."""
@@ -110,8 +115,8 @@ class TableRun:
         head = table.head(context.table.branch)
         documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None
-        found = index_check.examine(context.client, stored)
-        change, added = self._spec_change(state, documents, intact=found.loss is None)
+        check = index_check.compare_with_index(context.client, stored)
+        change, added = self._spec_change(state, documents, intact=check.loss is None)
         view = View(
             state=state,
             table=context.table.name,
@@ -121,7 +126,7 @@ class TableRun:
             document_spec=documents.hash,
             spec_change=change,
             readable=frozenset(str(number) for number in table.snapshots),
-            index_loss=found.loss,
+            index_loss=check.loss,
         )
         return Look(
             table=table,
@@ -130,7 +135,7 @@ class TableRun:
             stored=stored,
             step=next_step.next_step(view, context.policies()),
             added_fields=added,
-            store_changed=found.store_changed,
+            index=check,
         )
 
     def _bounded(self, look: Look) -> Step:

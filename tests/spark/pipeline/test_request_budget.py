@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
+from icdc_testing.target.upgrading import forget_shards
 
 pytestmark = pytest.mark.spark
 
@@ -28,9 +29,12 @@ BATCH = 8
 """The intent and the advance, the bulk request, the dead letters, the shards at the advance, and
 what is asked by the look that follows."""
 
+RECORDING = Counter({f"PUT /icdc-state/_doc/{ALIAS}": 1})
+"""Once, after an upgrade from a version that knew no shards."""
+
 
 def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
-    spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
     name = lake.create("id int, name string")
     lake.sql(f"insert into lake.{name} select id, 'a' from range(100)")
@@ -50,3 +54,7 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
     batch = asked() - idle
     assert (idle - START).total() <= IDLE_LOOK, idle
     assert batch.total() <= BATCH, batch
+
+    forget_shards(clean_indices, ALIAS)
+    assert asked() - idle == RECORDING, "the first look after an upgrade records the shards"
+    assert asked() - idle == Counter(), "and no later one does"

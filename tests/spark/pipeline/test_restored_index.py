@@ -3,8 +3,6 @@
 Its UUID is what it was, and later writes hide what is missing from who looks at numbers alone.
 """
 
-import hashlib
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +17,7 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.target.restoring import empty_shard, restore, take_snapshot
+from icdc_testing.target.upgrading import forget_shards
 
 pytestmark = pytest.mark.spark
 
@@ -47,18 +46,6 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
 
 def check(spark: SparkSession, url: str, table: str) -> None:
     oracle.assert_equal(oracle.indexed(url, ALIAS), oracle.expected(spark, f"lake.{table}", ["id"]))
-
-
-def forget_shards(url: str) -> None:
-    """Makes the state document what the version before wrote, which knew nothing of shards."""
-    here = f"{url}/icdc-state/_doc/{ALIAS}"
-    content = oracle.request(here)["_source"]
-    for field in ("checksum", "shards", "revision", "storeHistory"):
-        del content[field]
-    content["contractVersion"] = 1
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    oracle.request(here, "PUT", content | {"checksum": checksum})
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -148,7 +135,7 @@ def test_an_index_of_the_version_before_goes_on_without_an_export(
     pipeline: Harness, clean_indices: str, spark: SparkSession, table: str
 ) -> None:
     pipeline.sync()
-    forget_shards(clean_indices)
+    forget_shards(clean_indices, ALIAS)
     pipeline.sync()
     spark.sql(f"insert into lake.{table} values (9, 'later')")
     pipeline.sync()
@@ -156,3 +143,25 @@ def test_an_index_of_the_version_before_goes_on_without_an_export(
     assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [INDEX]
     state = oracle.request(f"{clean_indices}/icdc-state/_doc/{ALIAS}")["_source"]
     assert len(state["shards"]["maxSeqNos"]) == 1
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_idle_table_of_the_version_before_notices_a_loss_from_its_first_run_on(
+    opensearch: OpenSearchNode,
+    pipeline: Harness,
+    clean_indices: str,
+    spark: SparkSession,
+    table: str,
+    loss: str,
+) -> None:
+    pipeline.sync()
+    take_snapshot(opensearch, INDEX)
+    spark.sql(f"update lake.{table} set name = 'x' where id = 1")
+    pipeline.sync()
+    forget_shards(clean_indices, ALIAS)
+    # Nobody commits: only the runs themselves can record which index they found.
+    pipeline.sync()
+    LOSSES[loss](opensearch)
+    pipeline.sync()
+    check(spark, clean_indices, table)
+    assert list(oracle.request(f"{clean_indices}/_alias/{ALIAS}")) == [f"{ALIAS}-000002"]

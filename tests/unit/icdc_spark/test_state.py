@@ -64,6 +64,17 @@ def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
     assert document.shards is None
 
 
+def test_an_upgraded_document_gets_its_shards_once_and_never_while_a_batch_is_open() -> None:
+    upgraded = exported().model_copy(update={"shards": None, "store_history": None})
+    document = upgraded.record_shards(SHARDS, "icdc-state of now", now=LATER)
+    assert (document.shards, document.store_history) == (SHARDS, "icdc-state of now")
+    assert (document.applied, document.updated_at) == (applied(), LATER)
+    assert upgraded.record_shards(SHARDS, "", now=LATER).store_history is None
+    for later in (document, upgraded.with_intent(changelog(), now=NOW)):
+        with pytest.raises(Bug, match="shards are recorded already"):
+            later.record_shards(SHARDS, "icdc-state of now", now=LATER)
+
+
 def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
     document = exported().with_intent(export(2, "orders-000002", "80"), now=NOW)
     assert document.index == "orders-000001"
