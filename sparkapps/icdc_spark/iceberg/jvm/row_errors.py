@@ -50,7 +50,7 @@ def meaning(text: str) -> tuple[type[TableError], str] | None:
 def withhold_values(detail: str, text: str) -> str:
     """Return `detail`, one line of an error whose causes are `text`, without values of rows.
 
-    An error of the driver has seen no row; what it quotes, such as a setting, is hidden all the same.
+    An error of the driver has seen no row; what it quotes, such as a setting, is hidden too.
     """
     if not _OF_A_TASK.search(text):
         return redaction.hide_quoted(detail)
