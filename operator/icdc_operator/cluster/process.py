@@ -23,6 +23,7 @@ from typing import Any
 from icdc_api import naming
 from icdc_operator.cluster import health, together
 from icdc_operator.cluster.heads import connections
+from icdc_operator.cluster.heads.api_addresses import ApiServerAddresses
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.heads.table_heads import HeadReader
@@ -88,7 +89,8 @@ class Operator:
         self._queue = WorkQueue(time.monotonic)
         self._watch_age = WatchAge(time.monotonic)
         secrets = CatalogSecrets(api, allowed=options.read_catalog_secrets)
-        readers = connections.readers(options.heads, options.heads_socket)
+        learn = ApiServerAddresses(api).learn
+        readers = connections.readers(options.heads, options.heads_socket, learn)
         self._head_reader = HeadReader(secrets, metrics, readers)
         self._head_watch = HeadWatch(self._head_reader, self._queue.add, metrics)
         self._adapter = ClusterAdapter(api, options.runs, heads=self._head_watch)
@@ -113,9 +115,8 @@ class Operator:
             listed=self._admission.listed,
         )
         informer = Informer(scope, lambda: login.connection_info(environ), self._tell)
-        self._watching = Watching(
-            informer, api, scope, self._watch_age, metrics, started=take_signals
-        )
+        age = self._watch_age
+        self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
         self._leader = Leader(
             api,
             name=options.lease_name,

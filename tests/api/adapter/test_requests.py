@@ -157,3 +157,9 @@ def test_who_may_not_is_told_so(admin: Cluster, kube: KubeApi) -> None:
 def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: Cluster) -> None:
     with pytest.raises(errors.NotFound):
         admin.ask(lambda api: api.read_log(admin.pipelines.namespace, "none", 10))
+
+
+def test_the_api_server_says_where_it_is(admin: Cluster) -> None:
+    hosts = admin.ask(lambda api: api.server_hosts())
+    assert hosts
+    assert all(host and ":6443" not in host for host in hosts)

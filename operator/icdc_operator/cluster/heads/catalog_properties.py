@@ -70,7 +70,7 @@ _REST = re.compile(
 )
 _FILES = re.compile(
     rf"warehouse|{_AWS}|s3\.(endpoint|region|access-key-id|secret-access-key|session-token"
-    r"|anonymous|force-virtual-addressing|role-arn|role-session-name|proxy-uri)"
+    r"|anonymous|force-virtual-addressing|role-arn|role-session-name)"
     r"|adls\.(account-name|account-key|sas-token.*|connection-string|tenant-id|client-id"
     r"|client-secret)|gcs\.(project-id|oauth2\.token|oauth2\.token-expires-at|service\.host)"
 )
@@ -159,6 +159,12 @@ def _rest(given: Mapping[str, str]) -> dict[str, Any]:
 
 def _files(given: Mapping[str, str]) -> dict[str, Any]:
     """What reading a table's metadata file takes."""
+    if "s3.proxy-uri" in given:
+        # Whoever writes a pipeline must not choose a server that connects in the operator's place.
+        raise OutOfSight(
+            "the operator uses no proxy that a catalog names (s3.proxy-uri), only its chart's "
+            "(extraEnv)"
+        )
     result = _only(_FILES, given)
     if "s3.path-style-access" in given:
         style = given["s3.path-style-access"].lower()

@@ -9,7 +9,7 @@ import logging
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -56,23 +56,38 @@ class Readers(Protocol):
         ...
 
 
-def readers(settings: Settings, path: Path | None) -> "Readers":
-    """Return those of the process that listens at `path`; without one, of a process of our own."""
-    return OfOwnProcess(settings) if path is None else OfAnotherContainer(path)
+def readers(
+    settings: Settings, path: Path | None, api_server: "LearnAddresses | None" = None
+) -> "Readers":
+    """Return those of the process that listens at `path`; without one, of a process of our own.
+
+    `api_server` gives the addresses that no reader may connect to, for each connection anew.
+    """
+    learn = api_server or _learn_none
+    return OfOwnProcess(settings, learn) if path is None else OfAnotherContainer(path, learn)
+
+
+LearnAddresses = Callable[[], Awaitable[Collection[str]]]
+"""See `api_addresses.ApiServerAddresses.learn`."""
+
+
+async def _learn_none() -> Collection[str]:
+    return ()
 
 
 class OfAnotherContainer:
     """Readers of a process that listens at a socket file, which may be there only later."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, learn: LearnAddresses = _learn_none) -> None:
         self._path = path
+        self._learn = learn
 
     async def connect(self, catalog: PyCatalog) -> OpenConnection:
         """See `Readers`. Waits for the process; who calls limits that."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 streams = await asyncio.open_unix_connection(self._path)
-                return _Connection(*streams, catalog)
+                return _Connection(*streams, catalog, await self._learn())
             await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
@@ -82,8 +97,9 @@ class OfAnotherContainer:
 class OfOwnProcess:
     """Readers of a process that is started for the first of them, and ends with this one."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, learn: LearnAddresses = _learn_none) -> None:
         self._settings = settings
+        self._learn = learn
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
@@ -96,7 +112,7 @@ class OfOwnProcess:
         with theirs:
             socket.send_fds(control, [b"c"], [theirs.fileno()])
         streams = await asyncio.open_unix_connection(sock=ours)
-        return _Connection(*streams, catalog)
+        return _Connection(*streams, catalog, await self._learn())
 
     def close(self) -> None:
         """See `Readers`. The process sees its control end, and its children go with it."""
@@ -129,10 +145,19 @@ class _Connection:
     """See `OpenConnection`."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, catalog: PyCatalog
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        catalog: PyCatalog,
+        api_server: Collection[str],
     ) -> None:
         self._reader, self._writer = reader, writer
-        opening = Opening(kind=catalog.kind, name=catalog.name, properties=dict(catalog.properties))
+        opening = Opening(
+            kind=catalog.kind,
+            name=catalog.name,
+            properties=dict(catalog.properties),
+            api_server=tuple(api_server),
+        )
         self._writer.write(wire.line(opening))
 
     async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:

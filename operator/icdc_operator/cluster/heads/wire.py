@@ -34,6 +34,8 @@ class Opening(BaseModel):
     kind: Kind
     name: str
     properties: dict[str, Any]
+    api_server: tuple[str, ...] = ()
+    """Addresses of the API server that the operator learned beyond those of its Service."""
 
     @property
     def catalog(self) -> PyCatalog:

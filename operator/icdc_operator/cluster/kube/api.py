@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from kubernetes.aio.client import ApiClient
 
@@ -133,6 +133,16 @@ class ClusterApi:
         except errors.ClusterError:
             return True  # nothing that says so, and nothing that a look must fail by
         return True
+
+    async def server_hosts(self) -> list[str]:
+        """Return the hosts at which the API server says that it answers, without ports.
+
+        Discovery, which the built-in role `system:discovery` gives to everybody who is logged in.
+        """
+        answer = await self._transport.ask("get", "apiversions", "GET", "/api")
+        entries = answer.get("serverAddressByClientCIDRs") or ()
+        hosts = (urlsplit(f"//{entry.get('serverAddress') or ''}").hostname for entry in entries)
+        return [host for host in hosts if host]
 
     async def replace(self, resource: Resource) -> Resource:
         """Writes the whole object; Conflict when its resourceVersion is not the newest."""

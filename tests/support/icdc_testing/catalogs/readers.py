@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from icdc_operator.cluster.heads.catalog_properties import translated
-from icdc_operator.cluster.heads.reader import catalog_reading
+from icdc_operator.cluster.heads.reader import catalog_reading, proxies
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.settings import Settings
@@ -17,4 +17,5 @@ def opened(
 ) -> OpenCatalog:
     """The catalog of these properties of Iceberg's Java library."""
     guard = Guard(Addresses(settings))
+    proxies.install(guard)
     return catalog_reading.opened(translated(name, properties), settings, guard)

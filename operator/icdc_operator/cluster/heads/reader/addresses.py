@@ -67,6 +67,10 @@ class Addresses:
         self._settings = settings
         self._api_server = frozenset(api_server)
 
+    def refuse(self, api_server: Iterable[str]) -> None:
+        """Add addresses of the API server that are known only later."""
+        self._api_server |= {str(_plain(address)) for address in api_server}
+
     def allows(self, host: str, address: str) -> bool:
         """Tell whether `address`, to which the name `host` leads, may be connected to."""
         try:
@@ -103,6 +107,10 @@ class Guard:
         """Check names when they are looked up, and addresses when they are connected to."""
         socket.getaddrinfo = self._getaddrinfo
         sys.addaudithook(self._audit)
+
+    def refuse(self, api_server: Iterable[str]) -> None:
+        """See `Addresses.refuse`. Raises ValueError for text that is no address."""
+        self._addresses.refuse(api_server)
 
     def resolve(self, host: str, port: int) -> Sequence[str]:
         """Return the allowed addresses of a name; raises Refused for none, OSError likewise."""

@@ -37,7 +37,7 @@ def opened(catalog: PyCatalog, settings: Settings, guard: Guard) -> OpenCatalog:
         if catalog.kind is Kind.SQL:
             return Jdbc(catalog, settings, guard)
         if catalog.kind is Kind.REST:
-            return Loaded(Rest(catalog.name, guard, catalog.properties))
+            return Loaded(Rest(catalog.name, **catalog.properties))
         loading = _LOADING[catalog.kind](catalog.name, **catalog.properties)
         loading.settings = settings
         return Loaded(loading)

@@ -6,7 +6,7 @@ import traceback
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.heads import wire
-from icdc_operator.cluster.heads.reader import branches, catalog_reading, confinement
+from icdc_operator.cluster.heads.reader import branches, catalog_reading, confinement, proxies
 from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
 from icdc_operator.cluster.heads.settings import Settings
@@ -19,8 +19,10 @@ _GRACE_SECONDS = 1.0
 def serve(connection: socket.socket, settings: Settings, guard: Guard) -> None:
     """Answer the questions of one connection, each within its seconds."""
     guard.install()
+    proxies.install(guard)
     with connection, connection.makefile("rb") as stream:
         opening = Opening.model_validate_json(stream.readline(wire.MAX_LINE_BYTES))
+        guard.refuse(opening.api_server)
         catalog: OpenCatalog | None = None
         while line := stream.readline(wire.MAX_LINE_BYTES):
             question = Question.model_validate_json(line)

@@ -10,20 +10,18 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import boto3
 import requests
 from botocore import UNSIGNED
 from botocore.config import Config
-from requests.utils import get_environ_proxies, select_proxy
 
 from icdc_operator.cluster.heads.catalog_properties import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     OutOfSight,
 )
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.settings import Settings
 
 MAX_BYTES = 64 * 2**20
@@ -84,32 +82,18 @@ def _of_s3(
         settings.require_cloud_role("S3")
     virtual = properties.get("s3.force-virtual-addressing")
     style = {"true": "virtual", "false": "path"}.get((virtual or "").lower(), "auto")
-    proxy = properties.get("s3.proxy-uri")
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=ANSWER_SECONDS,
         retries={"max_attempts": 2},
         s3={"addressing_style": style},
-        proxies={"http": proxy, "https": proxy} if proxy else None,
         signature_version=UNSIGNED if anonymous else None,
     )
     region = properties.get("s3.region") or properties.get("client.region")
     session = boto3.Session(**_assumed(properties, keys, region), region_name=region)
     client = session.client("s3", endpoint_url=properties.get("s3.endpoint"), config=config)
-    # Of each request, since the bucket is a part of the name that it goes to.
-    client.meta.events.register(
-        "before-send.s3", lambda request, **_: _check_target(request.url, settings, proxy)
-    )
     body = client.get_object(Bucket=bucket, Key=key)["Body"]
     yield from body.iter_chunks(_CHUNK_BYTES)
-
-
-def _check_target(url: str, settings: Settings, proxy: str | None = None) -> None:
-    """Raise Refused where a proxy would be asked for what is not connected to."""
-    if proxy or select_proxy(url, get_environ_proxies(url)):
-        target = urlsplit(url)
-        port = target.port or (443 if target.scheme == "https" else 80)
-        Guard(Addresses(settings)).check_beyond_proxy(target.hostname or "", port)
 
 
 def _s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
@@ -144,14 +128,13 @@ def _assumed(
 
 
 def _of_google(
-    properties: Mapping[str, str], bucket: str, key: str, settings: Settings
+    properties: Mapping[str, str], bucket: str, key: str, _: Settings
 ) -> Iterator[bytes]:
     token = properties.get("gcs.oauth2.token")
     if not token:
         raise OutOfSight("metadata files at gs: are read with a gcs.oauth2.token alone")
     host = properties.get("gcs.service.host", _GOOGLE).rstrip("/")
     url = f"{host}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}"
-    _check_target(url, settings)
     with requests.get(
         url,
         params={"alt": "media"},

@@ -2,13 +2,11 @@
 
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from pyiceberg.catalog.rest import RestCatalog
-from requests import PreparedRequest, Response, Session
-from requests.utils import select_proxy
+from requests import Response, Session
 
 from icdc_operator.cluster.heads.catalog_properties import (
     ANSWER_SECONDS,
@@ -16,7 +14,6 @@ from icdc_operator.cluster.heads.catalog_properties import (
     OutOfSight,
 )
 from icdc_operator.cluster.heads.reader import branches, metadata_files
-from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.answered_properties import filtered, may_lead_to
 from icdc_operator.cluster.heads.reader.named import Named
 
@@ -31,10 +28,6 @@ class Rest(RestCatalog):
     """
 
     known: str | None = None
-
-    def __init__(self, name: str, guard: Guard, properties: Mapping[str, Any]) -> None:
-        self._guard = guard
-        super().__init__(name, **properties)
 
     def load_table(self, identifier: Any) -> Any:
         """Ask for a table, and for no answer where it is the known one."""
@@ -52,19 +45,7 @@ class Rest(RestCatalog):
         session.stream = True  # or the whole body would be read, however long it is
         times = (CONNECT_SECONDS, ANSWER_SECONDS)
         session.request = functools.partial(session.request, timeout=times)  # type: ignore[method-assign]
-        session.send = functools.partial(self._send, session.send)  # type: ignore[method-assign]
         session.hooks["response"].extend((_refuse_elsewhere, _take, self._stop))
-
-    def _send(
-        self, send: Callable[..., Response], request: PreparedRequest, **options: Any
-    ) -> Response:
-        """Send a request, or one that a redirect leads to, where a proxy may be asked for it."""
-        url = request.url or ""
-        if select_proxy(url, dict(options.get("proxies") or {})):
-            target = urlsplit(url)
-            port = target.port or (443 if target.scheme == "https" else 80)
-            self._guard.check_beyond_proxy(target.hostname or "", port)
-        return send(request, **options)
 
     def _fetch_config(self) -> None:
         """Keep what a configuration must not choose from all sessions that are made after it."""

@@ -9,7 +9,6 @@ import pytest
 
 from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.addresses import Refused
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import Settings
 from icdc_testing.catalogs import interpreter_audit, rest_catalog
@@ -205,39 +204,6 @@ def test_a_redirect_within_the_catalog_is_followed(site: Site) -> None:
     site.catalog.redirects["/v1/config"] = "/v1/moved"
     site.catalog.answers["/v1/moved"] = (200, {"defaults": {}, "overrides": {}})
     assert site.heads() == {"main": 7}
-
-
-@pytest.mark.parametrize("host", ["169.254.169.254", "lake.invalid"])
-def test_a_proxy_is_not_asked_for_what_is_not_connected_to(
-    site: Site, host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", site.catalog.properties["uri"])
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
-        opened({"type": "rest", "uri": f"http://{host}/"})
-    assert site.catalog.requests == []
-    allowing = Settings(allow_hosts=("127.0.0.1", "*.invalid", "169.254.169.254"))
-    site.catalog.answers = {f"http://{host}/v1/config": site.catalog.answers["/v1/config"]}
-    opened({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
-    assert len(site.catalog.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("location", "properties"),
-    [
-        ("s3://b/m", {"s3.endpoint": "http://169.254.169.254", "s3.anonymous": "true"}),
-        ("s3://169/m", {"s3.endpoint": "http://lake.invalid", "s3.anonymous": "true"}),
-        ("gs://b/m", {"gcs.service.host": "http://169.254.169.254", "gcs.oauth2.token": "t"}),
-    ],
-)
-def test_a_proxy_is_not_asked_for_files_where_nothing_is_connected_to(
-    site: Site, location: str, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", site.catalog.properties["uri"])
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with pytest.raises(Refused):
-        read({**properties, "s3.region": "r"}, location, Settings())
-    assert site.catalog.requests == []
 
 
 def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> None:

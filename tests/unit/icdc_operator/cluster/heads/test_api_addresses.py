@@ -1,0 +1,61 @@
+"""The API server's own addresses, which no reader of catalogs connects to."""
+
+import asyncio
+
+import pytest
+
+from icdc_operator.cluster.heads.api_addresses import LEARN_SECONDS, ApiServerAddresses
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.connections import OfOwnProcess
+from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.kube.errors import Unavailable
+
+pytestmark = pytest.mark.unit
+
+
+class Instances:
+    """An API server whose instances answer in turn; the last answer is an error."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+
+    async def server_hosts(self) -> list[str]:
+        if not self.answers:
+            raise Unavailable("nobody answers")
+        return self.answers.pop(0)
+
+
+def test_addresses_of_all_instances_that_answered_are_refused() -> None:
+    now = 0.0
+    api = Instances(["10.0.0.5", "no.such.name.invalid"], ["fd12::5"])
+    addresses = ApiServerAddresses(api, clock=lambda: now)
+    assert asyncio.run(addresses.learn()) == {"10.0.0.5"}
+    assert asyncio.run(addresses.learn()) == {"10.0.0.5"}
+    now = LEARN_SECONDS
+    assert asyncio.run(addresses.learn()) == {"10.0.0.5", "fd12::5"}
+    now = 2 * LEARN_SECONDS
+    learned = asyncio.run(addresses.learn())
+    assert learned == {"10.0.0.5", "fd12::5"}
+    rules = Addresses(Settings(), ["10.96.0.1"])
+    Guard(rules).refuse(learned)
+    for address in ("10.96.0.1", "10.0.0.5", "::ffff:10.0.0.5", "fd12::5"):
+        assert not rules.allows("catalog.example.com", address)
+    assert rules.allows("catalog.example.com", "10.0.0.6")
+
+
+def test_a_child_is_kept_from_the_addresses_of_the_api_server_that_the_operator_learned() -> None:
+    async def learn() -> list[str]:
+        return ["192.0.2.1"]
+
+    async def ask() -> None:
+        catalog = translated("lake", {"type": "rest", "uri": "http://192.0.2.1:6443"})
+        connection = await readers.connect(catalog)
+        await connection.head(("shop", "orders"), "main", 20.0)
+
+    readers = OfOwnProcess(Settings(), learn)
+    try:
+        with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
+            asyncio.run(ask())
+    finally:
+        readers.close()
