@@ -80,7 +80,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
  && rm -rf /opt/spark/bin/*.cmd /opt/spark/bin/docker-image-tool.sh \
       pyspark/data pyspark/examples pyspark/python/lib pyspark/sbin \
       numpy/_core/include pandas/tests pyarrow/include pyarrow/tests \
-      pyarrow/*flight* pyarrow/*substrait* kubernetes/aio \
+      pyarrow/*flight* kubernetes/aio \
  && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name signin ! -name "sso*" ! -name sts \
       -exec rm -rf {} + \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
