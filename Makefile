@@ -31,7 +31,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
         charts-check docs-check lock pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
-        bench-encryption bench-latency bench-memory demo cluster-demo clean
+        bench-encryption bench-latency bench-memory demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -181,6 +181,12 @@ lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python
 	$(COMPILE) pyproject.toml --extra spark -c tools/locks/all.lock -o tools/locks/spark.lock
 	$(COMPILE) --group build -c tools/locks/all.lock -o tools/locks/build.lock
 	$(BIN)/python -m icdc_cli.embedded.jars lock
+
+caches: $(STAMP) ## what is kept outside the checkout, how large it is and what it is for
+	@$(BIN)/python tools/checks/caches.py
+
+clean-caches: $(STAMP) ## remove all of it; the next run makes it again, in minutes to an hour
+	@$(BIN)/python tools/checks/caches.py --remove
 
 clean: ## remove what setup and tests made in the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc

@@ -1,0 +1,52 @@
+"""What is kept outside the checkout is named, measured, and removed only when nothing uses it."""
+
+from pathlib import Path
+
+import pytest
+
+import caches
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ICDC_CACHE_DIR", str(folder))
+    (folder / "jars" / "a").mkdir(parents=True)
+    (folder / "jars" / "a" / "spark.jar").write_bytes(bytes(3_000_000))
+    return folder
+
+
+def test_each_folder_is_shown_with_its_size_and_what_it_is_for(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert caches.main([]) == 0
+    shown = capsys.readouterr().out
+    assert "       3 MB  jars: jars of Spark" in shown
+    assert "       3 MB in all" in shown
+    assert cache.is_dir()
+
+
+def test_a_file_of_two_names_counts_once(cache: Path) -> None:
+    (cache / "jars" / "b.jar").hardlink_to(cache / "jars" / "a" / "spark.jar")
+    assert caches.bytes_of(cache) < 4_000_000
+
+
+def test_everything_is_removed_when_asked_for(cache: Path) -> None:
+    assert caches.main(["--remove"]) == 0
+    assert not cache.exists()
+
+
+def test_nothing_is_removed_while_something_is_mounted_there(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mounts = [f"overlay {cache}/cluster/run/a overlay rw 0 0", "proc /proc proc rw 0 0"]
+    assert caches.remove(cache, mounts) == 1
+    assert cache.is_dir()
+    assert "`make cluster-down`" in capsys.readouterr().out
+
+
+def test_no_cache_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "none"))
+    assert caches.main(["--remove"]) == 0

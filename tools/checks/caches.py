@@ -1,0 +1,79 @@
+"""Prints what the project keeps outside the checkout, how large it is, and what it is for.
+
+With `--remove` it is removed: the next `make setup`, `make test` or `make images` makes it again,
+which takes minutes to an hour. Refuses while something is mounted there, such as a test cluster
+that is up, since removing would reach into what runs.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from icdc_cli.embedded import jars
+
+FOLDERS = {
+    "jars": "jars of Spark, Iceberg and OpenSearch, by Maven: `make setup`",
+    "launchers": "classes that Spark's JVMs map at their start: `make setup`",
+    "programs": "Kubernetes programs of the tests, built by Go: `make test-api`",
+    "image-archives": "images as OCI archives: `make images`",
+    "images": "layers of images, by builder: `make images`",
+    "cluster": "images and logs of the tests' cluster: `make test-cluster`",
+}
+"""Every folder below the cache, and what it spares whom."""
+
+
+def bytes_of(folder: Path) -> int:
+    """Return the bytes that the folder takes on disk; a file of several names counts once."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            status = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - a million files
+            if (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                total += status.st_blocks * 512
+    return total
+
+
+def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
+    """Return the mount points below the folder, of lines as in /proc/mounts."""
+    points = [line.split()[1] for line in mounts]
+    return [point for point in points if Path(point).is_relative_to(folder)]
+
+
+def remove(cache: Path, mounts: Iterable[str]) -> int:
+    """Remove the cache; returns 1, and removes nothing, while something is mounted below it."""
+    held = mounts_below(cache, mounts)
+    if held:
+        _say(f"not removed: {held[0]} is mounted. `make cluster-down` ends a test cluster.")
+        return 1
+    shutil.rmtree(cache, ignore_errors=False)
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table and, where asked for, remove everything in it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--remove", action="store_true", help="remove it all")
+    options = parser.parse_args(arguments)
+    cache = jars.cache_dir()
+    sizes = {name: bytes_of(cache / name) for name in FOLDERS if (cache / name).is_dir()}
+    for name, size in sizes.items():
+        _say(f"{size / 1e6:8.0f} MB  {name}: {FOLDERS[name]}")
+    _say(f"{sum(sizes.values()) / 1e6:8.0f} MB in all, in {cache}")
+    if not options.remove or not cache.is_dir():
+        return 0
+    table = Path("/proc/mounts")
+    mounts = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
+    return remove(cache, mounts)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
