@@ -36,7 +36,7 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_pipeline_that_a_page_shows_is_valid(page: Path, tmp_path: Path) -> None:
-    for block in _found(r"```yaml\n(.*?)```", page):
+    for block in _found(r"```yaml(?: cluster)?\n(.*?)```", page):
         path = tmp_path / "pipeline.yaml"
         path.write_text(block, encoding="utf-8")
         assert load_pipeline(path, {"WAREHOUSE": "warehouse"}).spec.tables

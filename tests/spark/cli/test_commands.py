@@ -56,6 +56,15 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
     assert re.search(r"shop\.orders +orders +Export", planned), planned
     assert re.search(r"shop\.orders +Streaming", ran), ran
     assert re.search(r"shop\.orders +orders +\d+ +yes +2 +2", verified), verified
+    (printed,) = blocks("text verify")
+    command, _, table = printed.partition("\n")
+    assert shlex.split(command)[2:] == commands()[-1]
+    assert without_ids(verified) == without_ids(table)
+
+
+def without_ids(table: str) -> list[list[str]]:
+    """The cells of each line, with one sign for all snapshots."""
+    return [re.sub(r"\d{10,}", "#", line).split() for line in table.splitlines()]
 
 
 def test_a_missing_table_stalls_alone_and_the_exit_code_says_so(

@@ -1,0 +1,50 @@
+"""The README's pipeline on a real API server: applied as it stands there, and shown by kubectl."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from icdc_api.conditions import ConditionType
+from icdc_api.status import parse_status
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.operator_process import OperatorProcess
+
+pytestmark = pytest.mark.api
+
+README = Path(__file__).parents[3] / "README.md"
+RUN = "shop-e1-1"
+
+Start = Callable[..., OperatorProcess]
+
+
+def block(info: str) -> str:
+    (text,) = re.findall(rf"```{info}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return str(text)
+
+
+def without_age(shown: str) -> list[list[str]]:
+    """The cells of each line but the last, which is the age of the pipeline."""
+    return [line.split()[:-1] for line in shown.splitlines()]
+
+
+def test_kubectl_shows_the_readmes_pipeline_as_the_readme_does(
+    cluster: Cluster, start: Start
+) -> None:
+    operator = start()
+    cluster.pipelines.ok("apply", "-f", "-", stdin=block("yaml cluster"))
+    operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
+    cluster.start_driver(RUN)
+    run = parse_status(cluster.pipelines.get()["status"]).current_run
+    assert run is not None
+    table = caught_up("shop.orders").model_copy(update={"index": "orders", "lag_seconds": 0})
+    cluster.report(RUN, report_of(run, table))
+    operator.until(
+        lambda: parse_status(cluster.pipelines.get()["status"]).holds(ConditionType.READY),
+        "the table is exported",
+    )
+    command, head, row = block("text get").splitlines()
+    assert command == "$ kubectl get icdc"
+    assert without_age(cluster.pipelines.ok("get", "icdc")) == without_age(f"{head}\n{row}")
