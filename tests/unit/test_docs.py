@@ -56,3 +56,31 @@ def test_make_alone_prints_every_documented_target() -> None:
     ).stdout
     for target in ("setup", "demo", "check", "test", "test-unit", "test-spark", "crds"):
         assert re.search(rf"^  {target} ", shown, re.MULTILINE), shown
+
+
+def _map_of_folders() -> set[str]:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("## Map\n")
+    return set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+
+
+def test_the_map_of_the_architecture_has_every_folder_and_no_other() -> None:
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "crds", "operator", "sparkapps", "tools"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    folders = {
+        Path(path).parent.as_posix()
+        for path in listed
+        if path.endswith(".py") and Path(path).name != "__init__.py"
+    }
+    # The top of a package has a few files of its own; its folders are the answers.
+    folders -= {"operator/icdc_cli"}
+    shown = _map_of_folders()
+    assert folders <= shown
+    assert {folder for folder in shown if not (ROOT / folder).is_dir()} == set()
+    assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {
+        "__pycache__"
+    } <= {Path(folder).name for folder in shown if folder.startswith("tests/")}
