@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icdc_spark.diff.change_plan import ChangePlan
-from icdc_spark.diff.strategies import Strategy, choose
+from icdc_spark.diff.strategies import Strategy, choose_strategy
 from icdc_testing.bench.changelog import CATALOG, Cost, Meter, Range, Ways, session
 from icdc_testing.bench.changelog_ranges import compaction, ten_commits, two_commits, upserts
 from icdc_testing.bench.machine import machine
@@ -102,7 +102,7 @@ def _compared(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, 
                 costs[name].append(cost)
                 sys.stderr.write(f"{where.table}, {name}: {cost}\n")
     return {
-        "chosen": PLAN if plan.is_empty else choose(plan).value,
+        "chosen": PLAN if plan.is_empty else choose_strategy(plan).value,
         "ways": {name: _summary(found) for name, found in costs.items() if found},
         "refused": refused,
     }
@@ -120,8 +120,8 @@ def _contenders(ways: Ways, plan: ChangePlan) -> dict[str, Way]:
         strategies.append(Strategy.STREAM)
     if plan.lineage_since is not None:
         strategies.append(Strategy.LINEAGE)
-    by_value = plan.by_value or plan.keys_gone.files
-    without_deletes = plan.deletes_before.files + plan.deletes_after.files == 0
+    by_value = plan.value_deletes or plan.deleted_keys.files
+    without_deletes = plan.shared_before.files + plan.shared_after.files == 0
     floor: dict[str, Way] = {FLOOR: ways.floor} if without_deletes else {}
     if without_deletes and plan.removed.files:
         floor |= {

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from icdc_spark.diff.change_plan import ChangePlan, compare, plan_changes
+from icdc_spark.diff.change_plan import ChangePlan, compare_files, plan_changes
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -66,7 +66,7 @@ def _shipped(table: IcebergTable, case: Case) -> ChangePlan:
 
 def _by_listing(table: IcebergTable, case: Case) -> ChangePlan:
     since, until = case.since, case.until
-    return compare(
+    return compare_files(
         table, since, until, SnapshotFiles(list_files(table, since), list_files(table, until))
     )
 
@@ -115,10 +115,10 @@ def _size(plan: ChangePlan) -> tuple[int, ...]:
     return (
         plan.added.files,
         plan.removed.files,
-        plan.deletes_before.files,
-        plan.deletes_after.files,
+        plan.shared_before.files,
+        plan.shared_after.files,
         # By listing alone it is not known which of these tell the keys.
-        plan.keys_gone.files + sum(each.deletes.files for each in plan.by_value),
+        plan.deleted_keys.files + sum(each.deletes.files for each in plan.value_deletes),
     )
 
 

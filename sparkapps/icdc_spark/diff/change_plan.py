@@ -1,7 +1,18 @@
-"""Decides by files, without reading any, what an export or a changelog batch has to read.
+"""Decide which files an export or a changelog batch reads, without reading any.
+
+For a batch from snapshot S to snapshot E, by the files that the two snapshots list:
+
+| data file | in S | in E | group of the plan |
+|---|---|---|---|
+| `a` | no deletes | no deletes | none: its rows cancel without being read |
+| `b` | | no deletes | `added` |
+| `c` | no deletes | | `removed` |
+| `d` | position deletes `p1` | `p1`, `p2` | `shared_before` and `shared_after` |
+| `e` | no deletes | equality deletes `q` | `value_deletes`, for rows that have the values of `q` |
 
 Plans are deterministic: the same snapshots give the same chunks and groups, whatever happened
-between the two plannings, so that a restarted run goes on where the other one stopped.
+between the two plannings, so that a restarted run goes on where the other one stopped. It must not
+know how rows are compared.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -22,55 +33,60 @@ _APPENDING = frozenset({"append", "replace"})
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """One unit of an export's work; `number` counts from 0 and names the work."""
+    """One unit of an export's work."""
 
     number: int
+    """Counts from 0 and names the work: a restarted export goes on at a number."""
     group: FileGroup
+    """Data files of the exported snapshot, with the deletes that apply to them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangePlan:
-    """What differs between two snapshots, by files.
-
-    `added` are files of the later snapshot only, `removed` of the earlier only. The others are
-    files of both whose deletes differ: `by_value` those to which only equality deletes came that
-    can be looked up by value, and the rest as of the earlier and of the later snapshot, where a
-    file without deletes at one side is missing there. Where deletes tell themselves which documents
-    are gone, `keys_gone` are these deletes, in the shape of data files that hold the fields of the
-    key alone, and what else they concern is in no other group. `lineage_since` is the sequence
-    number of the earlier snapshot where rows of `added` say whether they were written after it,
-    else None.
-    """
+    """What differs between two snapshots, by files."""
 
     from_id: int | None
+    """The earlier snapshot; None stands for an empty table."""
     to_id: int
+    """The later snapshot. It need not descend from the earlier one."""
     added: FileGroup
+    """Data files of the later snapshot only."""
     removed: FileGroup
-    deletes_before: FileGroup
-    deletes_after: FileGroup
-    keys_gone: FileGroup
-    by_value: tuple[ValueDeletes, ...] = ()
+    """Data files of the earlier snapshot only."""
+    shared_before: FileGroup
+    """Data files of both snapshots whose deletes differ, with the deletes of the earlier one.
+    Without those that had no deletes there."""
+    shared_after: FileGroup
+    """The same files with the deletes of the later snapshot; without those that have none there."""
+    deleted_keys: FileGroup
+    """Equality deletes that name the deleted documents themselves, in the shape of data files that
+    hold the fields of the key alone. Files that only these affect are in no other group."""
+    value_deletes: tuple[ValueDeletes, ...] = ()
+    """Data files of both snapshots to which only equality deletes were added, with these deletes. The
+    rows that have their values are looked up by one read."""
     lineage_since: int | None = None
+    """The sequence number of the earlier snapshot, where rows of `added` say when they were last
+    written; None where they do not, or cannot be trusted."""
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
-        """All that has to be read."""
-        groups = (self.added, self.removed, self.deletes_before, self.deletes_after)
-        return (*groups, self.keys_gone, *(each.data for each in self.by_value))
+        """All groups of data files to be read."""
+        groups = (self.added, self.removed, self.shared_before, self.shared_after)
+        return (*groups, self.deleted_keys, *(deletes.data for deletes in self.value_deletes))
 
     @property
     def bytes(self) -> int:
-        """Of all files that have to be read, as compressed; of deletes only `keys_gone` count."""
+        """Compressed bytes of all files to be read; of delete files only `deleted_keys` count."""
         return sum(group.bytes for group in self.groups)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row can differ."""
+        """True if no row can differ."""
         return all(group.files == 0 for group in self.groups)
 
     @property
     def is_append(self) -> bool:
-        """Whether rows can only have been added."""
+        """True if rows can only have been added."""
         return all(group.files == 0 for group in self.groups if group is not self.added)
 
 
@@ -78,27 +94,33 @@ Planner = Callable[[IcebergTable, int | None, int], ChangePlan]
 """Plans what to read for the changes between two snapshots; None as the earlier means empty."""
 
 
-def planner(spec: DocumentSpec) -> Planner:
-    """How the changes of a table are planned, of which these documents are made."""
-    return plan_appends if spec.append_only else partial(plan_changes, keys=spec.telling)
+def choose_planner(spec: DocumentSpec) -> Planner:
+    """Return the planner of the tables that have these documents."""
+    if spec.append_only:
+        return plan_appends
+    return partial(plan_changes, keys=spec.identifying_fields)
 
 
 def plan_export(
     table: IcebergTable, snapshot_id: int, *, target_bytes: int, target_rows: int
 ) -> list[Chunk]:
-    """The files of a snapshot by location, in chunks of about `target_bytes` (as compressed).
+    """Return the files of a snapshot by location, in chunks of about `target_bytes` compressed.
 
-    A chunk is closed earlier at `target_rows`: what costs is the rows, and some compress well.
+    A chunk is closed earlier at `target_rows`: the cost is the rows, and some compress well.
     """
     listing = list_files(table, snapshot_id)
-    packed = pack(sorted(listing.files, key=_location), target_bytes, target_rows)
+    # By location: the order of a listing is that of manifests, which a rewrite of them changes.
+    packed = pack_files(sorted(listing.files, key=_location), target_bytes, target_rows)
     return [Chunk(number=number, group=listing.group(files)) for number, files in enumerate(packed)]
 
 
-def pack(
+def pack_files(
     files: Iterable[PlannedFile], target_bytes: int, target_rows: int
 ) -> list[list[PlannedFile]]:
-    """Cuts the files into runs that pass a target only when a single file does."""
+    """Cut the files into runs that exceed a target only where a single file does.
+
+    Files of 60, 30, 30, 200 and 10 MB with a target of 100 MB: (60, 30), (30), (200), (10).
+    """
     runs: list[list[PlannedFile]] = []
     filled = rows = 0
     for file in files:
@@ -114,67 +136,74 @@ def pack(
 def plan_changes(
     table: IcebergTable, from_id: int | None, to_id: int, *, keys: Set[int] = frozenset()
 ) -> ChangePlan:
-    """What to read for the changes between two snapshots; `from_id` None means from empty.
+    """Plan the changes between two snapshots; `from_id` None means from an empty table.
 
-    Neither need descend from the other, and nothing between them need be retained. Deletes by
-    value of fields with the ids `keys`, if any, tell which documents are gone.
+    Neither need descend from the other, and nothing between them need be retained. `keys` are the
+    ids of the fields by which an equality delete names the deleted documents; none where it cannot.
     """
     listed = list_changed(table, from_id, to_id, keys=keys)
-    plan = compare(table, from_id, to_id, take_out_compactions(table, from_id, to_id, listed))
+    files = take_out_compactions(table, from_id, to_id, listed)
+    plan = compare_files(table, from_id, to_id, files)
     return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
 
 
-def compare(
+def compare_files(
     table: IcebergTable, from_id: int | None, to_id: int, files: SnapshotFiles
 ) -> ChangePlan:
-    """The plan from what is listed of two snapshots; files that are the same may be left out."""
-    earlier, later, gone = files
-    told = gone.names if gone else frozenset[str]()
-    by_value, explained = plan_value_deletes(table, to_id, earlier, later, known_deletes=told)
+    """Return the plan for the listed files of two snapshots.
+
+    Files that are equal in both may be left out of the listings.
+    """
+    earlier, later, key_deletes = files
+    known_deletes = key_deletes.names if key_deletes else frozenset[str]()
+    value_deletes, looked_up = plan_value_deletes(
+        table, to_id, earlier, later, known_deletes=known_deletes
+    )
     before = {file.location: file for file in earlier.files}
     after = {file.location: file for file in later.files}
     changed = sorted(
         location
-        for location in (before.keys() & after.keys()) - explained
+        for location in (before.keys() & after.keys()) - looked_up
         if before[location].deletes != after[location].deletes
     )
     return ChangePlan(
         from_id=from_id,
         to_id=to_id,
-        added=later.group(_missing(later.files, before)),
-        removed=earlier.group(_missing(earlier.files, after)),
-        deletes_before=earlier.group(_with_deletes(before[place] for place in changed)),
-        deletes_after=later.group(_with_deletes(after[place] for place in changed)),
-        keys_gone=gone.rows if gone else later.group(()),
-        by_value=tuple(by_value),
+        added=later.group(_exclude(later.files, before)),
+        removed=earlier.group(_exclude(earlier.files, after)),
+        # A file without deletes hides no row: there is nothing to be read of it.
+        shared_before=earlier.group(_with_deletes(before[location] for location in changed)),
+        shared_after=later.group(_with_deletes(after[location] for location in changed)),
+        deleted_keys=key_deletes.rows if key_deletes else later.group(()),
+        value_deletes=tuple(value_deletes),
     )
 
 
 def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> ChangePlan:
-    """What to read of a table declared append-only; raises NotAppendOnly when it was not.
+    """Plan the rows appended to a table declared `appendOnly`; NotAppendOnly where rows changed.
 
     Only files that bring rows count: of a compaction in the range nothing is read, and files it
-    replaced are read as they were appended, because ids hang on a row's place.
+    replaced are read as they were appended, because the id of a row is made of its position.
     """
     plan = plan_changes(table, from_id, to_id)
-    if from_id is None or (plan.is_append and _no_other_change(table, from_id, to_id)):
+    if from_id is None or (plan.is_append and _is_append_chain(table, from_id, to_id)):
         return plan
     _require_appends(table, from_id, to_id)
     listing = list_appended(table, from_id, to_id)
-    nothing = listing.group(())
+    empty = listing.group(())
     return ChangePlan(
         from_id=from_id,
         to_id=to_id,
         added=listing.group(sorted(listing.files, key=_location)),
-        removed=nothing,
-        deletes_before=nothing,
-        deletes_after=nothing,
-        keys_gone=nothing,
+        removed=empty,
+        shared_before=empty,
+        shared_after=empty,
+        deleted_keys=empty,
     )
 
 
-def _no_other_change(table: IcebergTable, from_id: int, to_id: int) -> bool:
-    """Whether no snapshot that is still known deleted or replaced rows."""
+def _is_append_chain(table: IcebergTable, from_id: int, to_id: int) -> bool:
+    """Return whether no snapshot that is still retained deleted or replaced rows."""
     chain = table.lineage(from_id, to_id)
     return chain is None or all(info.operation in _APPENDING for info in chain)
 
@@ -190,7 +219,7 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
             )
         raise Gap(
             f"{table.name}: snapshots between {from_id} and {to_id} are no longer in the table, so "
-            "that the appended rows cannot be told from rewritten ones"
+            "appended rows cannot be distinguished from rewritten ones"
         )
     for info in chain:
         if info.operation not in _APPENDING:
@@ -200,7 +229,7 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
             )
 
 
-def _missing(files: Sequence[PlannedFile], other: dict[str, PlannedFile]) -> list[PlannedFile]:
+def _exclude(files: Sequence[PlannedFile], other: dict[str, PlannedFile]) -> list[PlannedFile]:
     return sorted((file for file in files if file.location not in other), key=_location)
 
 

@@ -1,10 +1,24 @@
-"""Which rows were only carried over, by bitmaps of their keys.
+"""Find the rows that a rewrite only carried over, by bitmaps of their keys.
 
-For keys of whole numbers that lie close together, as a sequence gives them. Sixty-four keys, alike
-but for the last number, share a word of the added rows; the words are so few that they go to where
-removed rows are read, and of these only the keys travel that were not carried over. What bits
-cannot tell is noticed, and left to others: keys that occur twice, and rows that call themselves
-carried over of which the earlier snapshot had none, or one of another age.
+For keys of whole numbers that lie close together, as a sequence gives them. The last number of a
+key becomes a word and a bit in it: `word = k >> 6`, `bit = 1 << (k & 63)`, 64 keys to a word. Each
+word has two bitmaps of the added rows: `carried` for rows last written up to the earlier snapshot,
+`written` for the others. An example with the keys 130, 131 and 133 (all of word 2):
+
+| key | removed row | added row, last written | word 2 | fate of the removed row |
+|---|---|---|---|---|
+| 130 | yes | before S | `carried` bit 2 | carried over: nothing to do |
+| 131 | yes | after S | `written` bit 3 | written anew: index operation |
+| 133 | yes | none | neither | deleted: delete operation |
+
+A million rows that lie close together need 16,000 words of some 60 bytes. They are broadcast to
+where the removed rows are read, so that of these only the keys 131 and 133 travel.
+
+Three things bitmaps cannot see, and `compare_keys` returns None for each:
+1. A key that occurs twice among the added rows: it sets one bit, so there are fewer bits than rows.
+2. A row that says it was carried over, of which the earlier snapshot had none: an old file was put
+   back. There are more carried rows among the added than among the removed.
+3. The same with another age: the hashes of all carried keys and ages differ.
 
 It must not know what becomes of the keys.
 """
@@ -16,19 +30,20 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.row_sets import Sides
-from icdc_spark.diff.rows import in_few_tasks, value_names, values, with_ids
+from icdc_spark.diff.row_sets import RowSets
+from icdc_spark.diff.rows import key_columns, merge_into_few_tasks, replace_keys_by_ids, select_keys
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.schema import Primitive
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 
-MOST_WORDS = 500_000
+MAX_WORDS = 500_000
 """Words up to which all of them are held by each executor, some 60 bytes each. That is 32 million
 keys where none is missing between them."""
 
-SPARSEST = 8
-"""Whole numbers per key from which on words have too few keys to be fewer than rows."""
+MAX_NUMBERS_PER_KEY = 8
+"""Whole numbers per key up to which words are tried. Beyond, a word has too few keys for words to
+be fewer than rows."""
 
 _WHOLE = frozenset({"int", "long"})
 
@@ -37,132 +52,141 @@ _KEYS_OF_WORD = 64
 _NO_WORD = -(1 << 63)
 """The word of keys whose last number is null; no number has it."""
 
-_CARRIED, _WRITTEN, _GONE = range(3)
-"""What became of a removed row: it was carried over; its key was written anew; it is gone."""
+_CARRIED, _WRITTEN, _DELETED = range(3)
+"""The fates of a removed row: carried over; its key was written anew; its key was deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
-    """`upserts` added rows were written; `old` are the removed rows that were not carried over:
-    `id`, and whether there is an added row of that id (`lives`)."""
+class KeyComparison:
+    """The rows that are not merely carried over."""
 
+    # Number of added rows that were written after the earlier snapshot.
     upserts: int
-    old: DataFrame
+    # Removed rows that were not carried over: `id`, and `is_rewritten`, true where an added row has
+    # the same id.
+    changed_rows: DataFrame
 
 
 class _Sums(NamedTuple):
-    """What all words add up to: `rows` have `keys` different ones, of which those `carried` over
-    have the hash `mix` together.
-
-    64 bits for all of them, with a salt: they guard against old files that were put back.
-    """
+    """The totals over all words."""
 
     words: int
+    # Added rows, and the different keys that they have.
     rows: int
     keys: int
+    # Keys of rows that were carried over, and of rows that were written.
     carried: int
     written: int
-    mix: int
+    # 64 bits over the keys and ages of all carried rows, salted: one changed age changes it.
+    hash: int
 
 
-def suits(reader: Reader, added: FileGroup, sides: Sides, spec: DocumentSpec) -> bool:
-    """Whether bitmaps are worth a try, as far as the table's metadata says."""
-    only_files = sides.gone is None and sides.undone is None
-    if not only_files or sides.added is None or sides.removed is None:
+def can_compare_keys(
+    reader: SnapshotReader, added: FileGroup, row_sets: RowSets, spec: DocumentSpec
+) -> bool:
+    """Return whether bitmaps are worth a try, as far as the table's metadata says."""
+    only_files = row_sets.deleted_rows is None and row_sets.undeleted_rows is None
+    if not only_files or row_sets.added_rows is None or row_sets.removed_rows is None:
         return False
     keys = [path[-1] for path in spec.identifiers]
     if not all(isinstance(key.type, Primitive) and key.type.name in _WHOLE for key in keys):
         return False
-    spread = reader.spread(added, [key.id for key in keys])
-    most = min(SPARSEST * added.records, MOST_WORDS * _KEYS_OF_WORD)
-    return spread is not None and spread <= most
+    key_range = reader.estimate_key_range(added, [key.id for key in keys])
+    max_range = min(MAX_NUMBERS_PER_KEY * added.records, MAX_WORDS * _KEYS_OF_WORD)
+    return key_range is not None and key_range <= max_range
 
 
-def compare(
-    reader: Reader, sides: Sides, spec: DocumentSpec, age: Column, *, since: int
-) -> Compared | None:
-    """What differs; None where bits cannot tell. Runs two passes at once.
+def compare_keys(
+    reader: SnapshotReader, row_sets: RowSets, spec: DocumentSpec, age: Column, *, since: int
+) -> KeyComparison | None:
+    """Compare added and removed rows; None where bitmaps cannot. Runs two passes at once.
 
     `age` is the sequence number of a row: up to `since` it may have been carried over.
     """
 
-    def keys(rows: DataFrame) -> DataFrame:
-        return _keys(rows, spec, age, sides.salt)
+    def select_bits(rows: DataFrame) -> DataFrame:
+        return _select_bits(rows, spec, age, row_sets.salt)
 
-    words = reader.keep(_words(sides.united((sides.added, keys)), spec, since))
-    sums = _sums(words)
-    if sums.words > MOST_WORDS or sums.rows != sums.keys:
+    added = row_sets.combine((row_sets.added_rows, select_bits))
+    words = reader.persist(_build_words(added, spec, since))
+    sums = _sum_words(words)
+    # The range was an estimate from file bounds; only now the words are counted.
+    if sums.words > MAX_WORDS or sums.rows != sums.keys:
         return None
-    met = reader.keep(_met(sides.united((sides.removed, keys)), words, spec))
-    if _carried(met) != (sums.carried, sums.mix):
+    removed = row_sets.combine((row_sets.removed_rows, select_bits))
+    fates = reader.persist(_find_fates(removed, words, spec))
+    if _sum_carried(fates) != (sums.carried, sums.hash):
         return None
-    old = met.where(F.col("fate").isin(_WRITTEN, _GONE))
-    lives = (F.col("fate") == _WRITTEN).alias("lives")
-    return Compared(
+    changed = fates.where(F.col("fate").isin(_WRITTEN, _DELETED))
+    is_rewritten = (F.col("fate") == _WRITTEN).alias("is_rewritten")
+    return KeyComparison(
         upserts=sums.written,
-        old=with_ids(old.select(*value_names(spec), lives), spec),
+        changed_rows=replace_keys_by_ids(changed.select(*key_columns(spec), is_rewritten), spec),
     )
 
 
-def mix(columns: Sequence[str], salt: int) -> str:
-    """What a row adds to the hash of many, as Spark SQL. Without the salt, numbers could be chosen
-    whose hashes cancel each other out."""
+def row_hash_sql(columns: Sequence[str], salt: int) -> str:
+    """Return Spark SQL for the hash of a row; the hash of many rows is the XOR of theirs.
+
+    Without the salt, numbers could be chosen whose hashes cancel each other out.
+    """
     return f"xxhash64({salt}L, {', '.join(columns)})"
 
 
-def _keys(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
-    """Of each row its key, age, word and bit there."""
-    *_, last = names = value_names(spec)
+def _select_bits(rows: DataFrame, spec: DocumentSpec, age: Column, salt: int) -> DataFrame:
+    """Return the key of each row, its age, its word, its bit in the word, and its hash."""
+    *_, last = names = key_columns(spec)
     shift = _KEYS_OF_WORD.bit_length() - 1
-    return values(rows, spec, age.alias("age")).selectExpr(
+    return select_keys(rows, spec, age.alias("age")).selectExpr(
         *names,
         "age",
+        # An arithmetic shift: negative numbers have words of their own; -1 is bit 63 of word -1.
         f"coalesce(shiftright(bigint({last}), {shift}), bigint('{_NO_WORD}')) as word",
         f"coalesce(shiftleft(1L, int({last} & {_KEYS_OF_WORD - 1})), 1L) as bit",
-        f"{mix([*names, 'age'], salt)} as mix",
+        f"{row_hash_sql([*names, 'age'], salt)} as hash",
     )
 
 
-def _words(keys: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
-    """By word, and the numbers before it, the bits of rows carried over and of those written, and
-    what they add up to."""
-    words = keys.groupBy(*value_names(spec)[:-1], "word").agg(
+def _build_words(rows: DataFrame, spec: DocumentSpec, since: int) -> DataFrame:
+    """Return one row per word, and per the numbers of the key before the last."""
+    words = rows.groupBy(*key_columns(spec)[:-1], "word").agg(
         F.expr(f"coalesce(bit_or(if(age <= {since}, bit, null)), 0L) as carried"),
         F.expr(f"coalesce(bit_or(if(age > {since}, bit, null)), 0L) as written"),
         F.expr("count(*) as rows"),
-        F.expr(f"bit_xor(if(age <= {since}, mix, null)) as mix"),
+        F.expr(f"bit_xor(if(age <= {since}, hash, null)) as hash"),
     )
-    return in_few_tasks(words)
+    return merge_into_few_tasks(words)
 
 
-def _met(keys: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """What became of removed rows: all that were carried over as one, of others each key once."""
-    names = value_names(spec)
-    place = [*names[:-1], "word"]
-    known = F.broadcast(words.selectExpr(*place, "carried", "written"))
+def _find_fates(rows: DataFrame, words: DataFrame, spec: DocumentSpec) -> DataFrame:
+    """Return the fates of removed rows: one row for all carried over, else one for each key."""
+    names = key_columns(spec)
+    word_key = [*names[:-1], "word"]
+    bitmaps = F.broadcast(words.selectExpr(*word_key, "carried", "written"))
     in_carried, in_written = (f"coalesce({of} & bit, 0L) != 0" for of in ("carried", "written"))
-    met = keys.join(known, on=place, how="left").selectExpr(
-        f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_GONE})) as fate",
+    fates = rows.join(bitmaps, on=word_key, how="left").selectExpr(
+        f"if({in_carried}, {_CARRIED}, if({in_written}, {_WRITTEN}, {_DELETED})) as fate",
+        # Without their keys all carried rows are one group, which is summed where they are read.
         *(f"if({in_carried}, null, {name}) as {name}" for name in names),
-        "mix",
+        "hash",
     )
-    told = (F.expr("count(*) as rows"), F.expr("bit_xor(mix) as mix"))
-    return in_few_tasks(met.groupBy("fate", *names).agg(*told))
+    sums = (F.expr("count(*) as rows"), F.expr("bit_xor(hash) as hash"))
+    return merge_into_few_tasks(fates.groupBy("fate", *names).agg(*sums))
 
 
-def _sums(words: DataFrame) -> _Sums:
-    found = words.selectExpr(
+def _sum_words(words: DataFrame) -> _Sums:
+    row = words.selectExpr(
         "count(*) as words",
         "sum(rows) as rows",
         "sum(bit_count(carried | written)) as keys",
         "sum(bit_count(carried)) as carried",
         "sum(bit_count(written)) as written",
-        "bit_xor(mix) as mix",
+        "bit_xor(hash) as hash",
     ).first()
-    return _Sums(*(value or 0 for value in found or ()))
+    return _Sums(*(value or 0 for value in row or ()))
 
 
-def _carried(met: DataFrame) -> tuple[int, int]:
-    """How many removed rows were carried over, and the hash of them all."""
-    found = met.where(F.col("fate") == _CARRIED).select("rows", "mix").collect()
-    return (found[0]["rows"], found[0]["mix"]) if found else (0, 0)
+def _sum_carried(fates: DataFrame) -> tuple[int, int]:
+    """Return how many removed rows were carried over, and the hash of them all."""
+    rows = fates.where(F.col("fate") == _CARRIED).select("rows", "hash").collect()
+    return (rows[0]["rows"], rows[0]["hash"]) if rows else (0, 0)

@@ -1,6 +1,13 @@
-"""What the diff hands to the sink: bulk operations as bytes, one per key, and what was counted.
+"""The result of the diff: bulk operations as bytes, one per key, and counts of what was written.
 
-The sink knows the two columns and nothing of tables.
+For the sink a frame of two columns:
+
+| line | expect |
+|---|---|
+| `{"index":{"version":..,"_id":"7"}}\\n{"name":"a"}\\n` | `c` |
+| `{"delete":{"version":..,"_id":"8"}}\\n` | `d` |
+
+The sink knows these columns and nothing of tables; nothing here knows the sink.
 """
 
 from dataclasses import dataclass
@@ -8,69 +15,78 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_spark.diff.rows import ID, written_of
+from icdc_spark.diff.rows import ID, build_document
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.expect import Expect
-from icdc_spark.documents.serialise import delete_line, index_line
+from icdc_spark.documents.serialise import build_delete_line, build_index_line
 
 EXPECT = "expect"
+"""The column of `Expect` values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineCounts:
-    """What was counted while the lines were written."""
+    """Counts taken while the lines were written."""
 
     lines: int
+    """Operations, one for each document."""
     non_finite: int
     """NaN and infinities that were written as null."""
     duplicate_keys: int | None
-    """Keys that occur more than once among the rows added; None when they were not looked for."""
+    """Keys that occur more than once among the new rows; None where they were not counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
-    """`frame` has the columns `line` (binary, whole NDJSON operations) and `expect`."""
+class OperationLines:
+    """Serialised operations that nothing has computed yet."""
 
     frame: DataFrame
+    """Columns `line` (binary, one whole NDJSON operation) and `expect`."""
     written: Observation
+    """The counts of lines, filled by the first action on `frame`."""
     keys_seen: Observation | None = None
+    """The count of duplicate keys, filled likewise; None where they are not counted."""
 
     def counts(self) -> LineCounts:
-        """The counts; blocks until an action has gone once through the whole of `frame`."""
+        """Return the counts. Blocks until an action has gone once through the whole of `frame`."""
         written = self.written.get
         duplicates = None
         if self.keys_seen is not None:
             duplicates = int(self.keys_seen.get["duplicates"] or 0)
         return LineCounts(
+            # An observation over no row has nulls for sums.
             lines=int(written["lines"] or 0),
             non_finite=int(written["non_finite"] or 0),
             duplicate_keys=duplicates,
         )
 
 
-def to_lines(
+def serialise_operations(
     operations: DataFrame,
     spec: DocumentSpec,
     *,
     version: int,
     keys_seen: Observation | None = None,
-) -> Lines:
-    """Serialises operations: rows in the shape of `whole`, with `expect`; deletes need only ids."""
-    deleted = F.col(EXPECT) == Expect.DELETED
-    source, non_finite = written_of(spec)
-    line = F.when(deleted, delete_line(F.col(ID), version=version)).otherwise(
-        index_line(F.col(ID), source, version=version)
+) -> OperationLines:
+    """Serialise rows in the shape of `select_cells` with `expect`; deletes need only ids."""
+    is_delete = F.col(EXPECT) == Expect.DELETED
+    source, non_finite = build_document(spec)
+    line = F.when(is_delete, build_delete_line(F.col(ID), version=version)).otherwise(
+        build_index_line(F.col(ID), source, version=version)
     )
-    lost = F.when(deleted, F.lit(0)).otherwise(non_finite)
-    made = operations.select(line.alias("line"), F.col(EXPECT), lost.alias("non_finite"))
+    # A delete has no document in which a number could be lost; its cells may come from a join.
+    lost = F.when(is_delete, F.lit(0)).otherwise(non_finite)
+    lines = operations.select(line.alias("line"), F.col(EXPECT), lost.alias("non_finite"))
     written = Observation()
-    observed = made.observe(
+    counted = lines.observe(
         written, F.count(F.lit(1)).alias("lines"), F.sum("non_finite").alias("non_finite")
     )
-    return Lines(frame=observed.select("line", EXPECT), written=written, keys_seen=keys_seen)
+    return OperationLines(
+        frame=counted.select("line", EXPECT), written=written, keys_seen=keys_seen
+    )
 
 
-def with_expect(rows: DataFrame, expect: Expect | Column) -> DataFrame:
-    """Adds what the index is expected to answer."""
+def add_expect(rows: DataFrame, expect: Expect | Column) -> DataFrame:
+    """Add the column `expect`: which document each operation is expected to find."""
     value = F.lit(expect) if isinstance(expect, Expect) else expect
     return rows.withColumn(EXPECT, value)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_api.errors import ColumnNotFound, NoIdentifier, UnsupportedType
-from icdc_spark.documents.forms import form, refuse_bad_name, refuse_undocumentable
-from icdc_spark.documents.schema import Field, Primitive, Schema, walk
+from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocumentable
+from icdc_spark.documents.schema import Field, Primitive, Schema, walk_fields
 
 CONTRACT_VERSION = 1
 """Raised when the same row would give another document than before."""
@@ -58,11 +58,11 @@ class DocumentSpec:
             "appendOnly": self.append_only,
             "rowFilter": self.row_filter,
             "mapping": {name: dict(value) for name, value in sorted(self.mapping.items())},
-            "identifiers": [[path[-1].id, form(path[-1].type)] for path in self.identifiers],
+            "identifiers": [[path[-1].id, name_form(path[-1].type)] for path in self.identifiers],
             "columns": [
-                [entry.id, ".".join(path), form(entry.type)]
+                [entry.id, ".".join(path), name_form(entry.type)]
                 for column in self.columns
-                for path, entry in walk(column)
+                for path, entry in walk_fields(column)
             ],
         }
 
@@ -72,14 +72,14 @@ class DocumentSpec:
         return hashlib.sha256(_canonical(self.stored).encode()).hexdigest()
 
     @property
-    def telling(self) -> frozenset[int]:
+    def identifying_fields(self) -> frozenset[int]:
         """The ids of the fields of which the values alone tell which documents are gone; none where
         the rows have to be seen, for their filter or because their place makes the id."""
         if self.row_filter is not None:
             return frozenset()
         return frozenset(path[-1].id for path in self.identifiers)
 
-    def compatible_with(self, stored: Mapping[str, Any]) -> "Compatibility":
+    def compare_with_stored(self, stored: Mapping[str, Any]) -> "Compatibility":
         """Whether documents written under an earlier `stored` are what this spec would write."""
         now = self.stored
         for key, words in _PARTS.items():
@@ -92,7 +92,10 @@ class DocumentSpec:
     def _with_default(self) -> frozenset[int]:
         # A required field that rows of before lack has to come with a default, or is unreadable.
         return frozenset(
-            entry.id for column in self.columns for _, entry in walk(column) if entry.has_default
+            entry.id
+            for column in self.columns
+            for _, entry in walk_fields(column)
+            if entry.has_default
         )
 
 

@@ -17,13 +17,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.schema import Primitive
-from icdc_spark.documents.serialise import Cells, canonical, canonical_json
+from icdc_spark.documents.serialise import Cells, serialise_columns, to_canonical
 
 _BITS = 63
 """Flags in one number: of the 64 bits of a `bigint` those without the sign."""
 
 
-def fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
+def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
     """64 bits over the values and over which of them are null.
 
     Without a salt it is the same in every batch, for the choice among rows of one key.
@@ -33,14 +33,14 @@ def fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
     for entry, cell in cells:
         if isinstance(entry.type, Primitive) and entry.type.name != "variant":
             is_float = entry.type.name in {"float", "double"}
-            value = canonical(cell, entry.type) if is_float else cell
+            value = to_canonical(cell, entry.type) if is_float else cell
             flags.append(value.isNull())
             values.append(value)
             if is_float:
                 # Text is dear, and needed for zeros alone: the hash takes both for one.
                 values.append(F.when(cell == 0, cell.cast("string")))
         else:
-            values.append(canonical_json([canonical(cell, entry.type).alias("x")]))
+            values.append(serialise_columns([to_canonical(cell, entry.type).alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.
     first = [] if salt is None else [F.lit(salt)]
     return F.xxhash64(*first, *_packed(flags), *values)

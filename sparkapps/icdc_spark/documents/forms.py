@@ -8,7 +8,7 @@ same text and the same mapping for every value that both can hold. Pure; knows n
 from collections.abc import Mapping, Set
 
 from icdc_api.errors import UnsupportedType
-from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
 
 EXACT_SCALED_FLOAT_DIGITS = 15
 """Up to so many decimal digits survive the double that OpenSearch keeps of a scaled_float."""
@@ -65,7 +65,7 @@ _RESERVED = frozenset(
 )
 
 
-def form(kind: Type) -> str:
+def name_form(kind: Type) -> str:
     """The name of the form; equal names mean equal documents and an equal mapping."""
     match kind:
         case Primitive("decimal", precision, scale):
@@ -81,16 +81,17 @@ def form(kind: Type) -> str:
             return "map"
 
 
-def holds(column: Field, names: Set[str]) -> bool:
+def has_type(column: Field, names: Set[str]) -> bool:
     """Whether the column, or a field inside it, is of a primitive type of one of these names."""
     return any(
-        isinstance(entry.type, Primitive) and entry.type.name in names for _, entry in walk(column)
+        isinstance(entry.type, Primitive) and entry.type.name in names
+        for _, entry in walk_fields(column)
     )
 
 
 def refuse_undocumentable(table: str, column: Field, *, name: str | None = None) -> None:
     """Raises UnsupportedType when the column or a field inside it has no document form."""
-    for path, entry in walk(column):
+    for path, entry in walk_fields(column):
         kind = entry.type
         if isinstance(kind, Primitive) and kind.name not in _FORMS and kind.name != "decimal":
             shown = ".".join(path) if name is None else name

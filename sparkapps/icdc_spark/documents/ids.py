@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.schema import Field, Primitive
-from icdc_spark.documents.serialise import text
+from icdc_spark.documents.serialise import format_as_text
 
 MAX_ID_BYTES = 512
 """What OpenSearch takes as `_id`, in bytes of UTF-8."""
@@ -19,15 +19,15 @@ _NULL, _EMPTY, _HASHED = "\\N", "\\E", "\\H"
 _BACKSLASH, _BAR = "\\", "|"
 
 
-def document_id(rows: DataFrame, spec: DocumentSpec) -> Column:
+def build_id(rows: DataFrame, spec: DocumentSpec) -> Column:
     """The id of each row; an append-only table needs the metadata columns `_file` and `_pos`."""
     if spec.append_only:
         place = F.concat_ws(_BAR, F.col("_file"), F.col("_pos").cast("string"))
         return F.sha2(place.cast("binary"), 256)
-    return joined([(cell(rows, path), path[-1]) for path in spec.identifiers])
+    return join_key([(read_cell(rows, path), path[-1]) for path in spec.identifiers])
 
 
-def joined(parts: Sequence[tuple[Column, Field]]) -> Column:
+def join_key(parts: Sequence[tuple[Column, Field]]) -> Column:
     """One id out of the key's values, in the order given."""
     whole = F.concat_ws(_BAR, *[_part(value, entry) for value, entry in parts])
     if len(parts) == 1:
@@ -38,7 +38,7 @@ def joined(parts: Sequence[tuple[Column, Field]]) -> Column:
     return F.when(F.octet_length(whole) > MAX_ID_BYTES, hashed).otherwise(whole)
 
 
-def cell(rows: DataFrame, path: Sequence[Field]) -> Column:
+def read_cell(rows: DataFrame, path: Sequence[Field]) -> Column:
     """The expression that reads a nested field; its names are taken word for word."""
     column = rows[f"`{path[0].name.replace('`', '``')}`"]
     for entry in path[1:]:
@@ -47,7 +47,7 @@ def cell(rows: DataFrame, path: Sequence[Field]) -> Column:
 
 
 def _part(value: Column, entry: Field) -> Column:
-    plain = text(value, entry.type)
+    plain = format_as_text(value, entry.type)
     if entry.type == Primitive("string"):
         plain = F.replace(plain, F.lit(_BACKSLASH), F.lit(_BACKSLASH * 2))
         plain = F.replace(plain, F.lit(_BAR), F.lit(_BACKSLASH + _BAR))

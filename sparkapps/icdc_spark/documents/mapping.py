@@ -7,7 +7,7 @@ from typing import Any
 
 from icdc_spark.documents.document_spec import CONTRACT_VERSION, DocumentSpec
 from icdc_spark.documents.forms import EXACT_SCALED_FLOAT_DIGITS
-from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk
+from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
 
 KEYWORD_IGNORE_ABOVE = 8191
 """Characters; Lucene refuses terms above 32766 bytes, and a character takes up to four."""
@@ -36,23 +36,25 @@ _SIMPLE: dict[str, dict[str, Any]] = {
 }
 
 
-def index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
+def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
     """The body of `mappings` for a new physical index: strict, with its origin in `_meta`."""
     return {
         "dynamic": "strict",
-        "_meta": mapping_meta(spec, table_uuid=table_uuid),
+        "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
         "properties": _properties(spec.columns, "", spec),
     }
 
 
-def mapping_meta(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
+def build_mapping_meta(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
     """What `_meta` holds: enough to tell later whether the documents are still right."""
     return {
         "contractVersion": CONTRACT_VERSION,
         "tableUuid": table_uuid,
         "schemaId": spec.schema_id,
         "fieldIds": {
-            ".".join(path): entry.id for column in spec.columns for path, entry in walk(column)
+            ".".join(path): entry.id
+            for column in spec.columns
+            for path, entry in walk_fields(column)
         },
         "documentSpec": spec.stored,
     }

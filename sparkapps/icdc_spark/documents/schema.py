@@ -99,12 +99,12 @@ class Schema:
         return None
 
 
-def differs_by_case(fields: Iterable[Field]) -> bool:
+def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
     """Whether two fields side by side, at any depth, have names that are equal but for case."""
     listed = list(fields)
     if len({each.name.lower() for each in listed}) < len(listed):
         return True
-    return any(differs_by_case(children(each.type)) for each in listed)
+    return any(has_names_differing_by_case(children(each.type)) for each in listed)
 
 
 def parse_schema(text: str) -> Schema:
@@ -117,12 +117,14 @@ def parse_schema(text: str) -> Schema:
     )
 
 
-def walk(field: Field, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
+def walk_fields(
+    field: Field, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Field]]:
     """The field and everything below it, each with its path of names."""
     here = (*path, field.name)
     yield here, field
     for child in children(field.type):
-        yield from walk(child, here)
+        yield from walk_fields(child, here)
 
 
 def children(kind: Type) -> tuple[Field, ...]:

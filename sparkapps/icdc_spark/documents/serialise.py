@@ -33,28 +33,30 @@ Cells = Sequence[tuple[Field, Column]]
 """The columns of a document, each with the expression that reads it."""
 
 
-def document(cells: Cells) -> Column:
+def serialise_document(cells: Cells) -> Column:
     """The `_source` of a row as JSON text."""
-    return canonical_json([canonical(cell, entry.type).alias(entry.name) for entry, cell in cells])
+    return serialise_columns(
+        [to_canonical(cell, entry.type).alias(entry.name) for entry, cell in cells]
+    )
 
 
-def canonical_json(columns: Sequence[Column]) -> Column:
+def serialise_columns(columns: Sequence[Column]) -> Column:
     """JSON text of an object with these columns, which must be canonical already."""
     return F.to_json(F.struct(*columns), _JSON_OPTIONS)
 
 
-def index_line(identifier: Column, source: Column, *, version: int) -> Column:
+def build_index_line(identifier: Column, source: Column, *, version: int) -> Column:
     """Two NDJSON lines, as bytes, that make `source` the document at this external version."""
-    text = F.concat(_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
-    return text.cast("binary")
+    line = F.concat(_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
+    return line.cast("binary")
 
 
-def delete_line(identifier: Column, *, version: int) -> Column:
+def build_delete_line(identifier: Column, *, version: int) -> Column:
     """One NDJSON line, as bytes, that deletes the document at this external version."""
     return F.concat(_action("delete", identifier, version), F.lit("\n")).cast("binary")
 
 
-def text(cell: Column, kind: Type) -> Column:
+def format_as_text(cell: Column, kind: Type) -> Column:
     """A value as the text that ids and keys of maps are made of; null stays null."""
     match kind:
         case Primitive("timestamp" | "timestamptz" as name):
@@ -69,10 +71,10 @@ def text(cell: Column, kind: Type) -> Column:
         case Primitive():
             return cell.cast("string")
         case _:
-            return F.to_json(canonical(cell, kind), _JSON_OPTIONS)
+            return F.to_json(to_canonical(cell, kind), _JSON_OPTIONS)
 
 
-def canonical(cell: Column, kind: Type) -> Column:
+def to_canonical(cell: Column, kind: Type) -> Column:
     """The value in a shape that `to_json` writes as the type table says."""
     if not _differs(kind):
         return cell
@@ -86,15 +88,15 @@ def canonical(cell: Column, kind: Type) -> Column:
         case Primitive():
             return F.when(_is_finite(cell), cell)
         case Struct(fields):
-            made = [canonical(cell.getField(f.name), f.type).alias(f.name) for f in fields]
+            made = [to_canonical(cell.getField(f.name), f.type).alias(f.name) for f in fields]
             return F.when(cell.isNotNull(), F.struct(*made))
         case ListOf(element):
-            return F.transform(cell, lambda item: canonical(item, element.type))
+            return F.transform(cell, lambda item: to_canonical(item, element.type))
         case MapOf(key, value):
             return _canonical_map(cell, key, value)
 
 
-def non_finite(cells: Cells) -> Column:
+def count_non_finite(cells: Cells) -> Column:
     """How many NaN and infinities of the row are written as null."""
     counts = [_non_finite(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)]
     return reduce(lambda one, other: one + other, counts, F.lit(0))
@@ -111,9 +113,9 @@ def _action(kind: str, identifier: Column, version: int) -> Column:
 def _canonical_map(cell: Column, key: Field, value: Field) -> Column:
     made = cell
     if _differs(value.type):
-        made = F.transform_values(made, lambda _, item: canonical(item, value.type))
+        made = F.transform_values(made, lambda _, item: to_canonical(item, value.type))
     if key.type != Primitive("string"):
-        made = F.transform_keys(made, lambda item, _: text(item, key.type))
+        made = F.transform_keys(made, lambda item, _: format_as_text(item, key.type))
     return made
 
 

@@ -23,7 +23,7 @@ from icdc_spark.iceberg.table.staging import METADATA_TYPES
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
 from icdc_spark.readers.parquet_files import Columns, read_file
-from icdc_spark.readers.reader import SnapshotReader
+from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ARROW = frozenset({"variant"})
 """Types that Spark's reader reads and this one does not."""
@@ -32,7 +32,7 @@ PARTITION_BYTES = 128 * 1024 * 1024
 """Compressed bytes of files up to which several of them are read by one task."""
 
 
-class ArrowReader(SnapshotReader):
+class ArrowReader(BaseReader):
     """A `Reader` of all columns but variants, of Parquet files."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
@@ -41,12 +41,12 @@ class ArrowReader(SnapshotReader):
         self._schema = parse_schema(self._shape.iceberg_schema)
 
     @property
-    def tells_lineage(self) -> bool:
-        """See `Reader.tells_lineage`."""
+    def can_read_lineage(self) -> bool:
+        """See `SnapshotReader.can_read_lineage`."""
         return False
 
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
-        """See `Reader.read`. Raises UnsupportedType for what only Spark's reader could read."""
+        """See `SnapshotReader.read`. UnsupportedType for what only Spark's reader could read."""
         schema = T.StructType(list(self._shape.spark_schema.fields))
         for column in metadata:
             schema = schema.add(column, METADATA_TYPES[column])
@@ -62,7 +62,7 @@ class ArrowReader(SnapshotReader):
                 name_mapping=self._shape.name_mapping,
                 metadata=tuple(metadata),
             )
-            parts = _packed(tasks)
+            parts = _pack_tasks(tasks)
             work = _work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
@@ -111,7 +111,7 @@ def _read_parts(
                 yield from read_file(task, columns, properties)
 
 
-def _packed(tasks: Sequence[FileTask]) -> list[list[FileTask]]:
+def _pack_tasks(tasks: Sequence[FileTask]) -> list[list[FileTask]]:
     """Neighbouring files together up to PARTITION_BYTES; a larger file alone."""
     parts: list[list[FileTask]] = []
     filled = PARTITION_BYTES

@@ -43,7 +43,7 @@ def project_rows(
     for field in schema.fields:
         own = names.get(field.field_id)
         if own is not None:
-            made.append(_projected(field.field_type, own.field_type, batch.column(own.name)))
+            made.append(_project(field.field_type, own.field_type, batch.column(own.name)))
         elif field.field_id in constants and isinstance(field.field_type, I.PrimitiveType):
             value = _scalar(field.field_type, constants[field.field_id])
             made.append(pa.repeat(value, batch.num_rows))
@@ -67,21 +67,21 @@ def arrow_type(kind: I.IcebergType) -> pa.DataType:
             return _PLAIN[type(kind)]
 
 
-def _projected(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Array:
+def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Array:
     if cells.offset and isinstance(cells, pa.ListArray | pa.LargeListArray | pa.MapArray):
         cells = cells.take(pa.array(range(len(cells))))  # a mask is refused for a slice
     match kind, own:
         case I.StructType(), I.StructType():
             return _struct(kind, own, cells)
         case I.ListType(), I.ListType():
-            values = _projected(kind.element_type, own.element_type, cells.values)
+            values = _project(kind.element_type, own.element_type, cells.values)
             offsets = cells.offsets.cast(pa.int32())
             return pa.ListArray.from_arrays(
                 offsets, values, type=arrow_type(kind), mask=cells.is_null()
             )
         case I.MapType(), I.MapType():
-            keys = _projected(kind.key_type, own.key_type, cells.keys)
-            items = _projected(kind.value_type, own.value_type, cells.items)
+            keys = _project(kind.key_type, own.key_type, cells.keys)
+            items = _project(kind.value_type, own.value_type, cells.items)
             return pa.MapArray.from_arrays(
                 cells.offsets, keys, items, type=arrow_type(kind), mask=cells.is_null()
             )
@@ -97,7 +97,7 @@ def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.
         if mine is None:
             children.append(_missing(field, len(cells)))
         else:
-            children.append(_projected(field.field_type, mine.field_type, cells.field(mine.name)))
+            children.append(_project(field.field_type, mine.field_type, cells.field(mine.name)))
     if not children:
         # Nothing says how many rows a struct without fields has.
         nulls = cells.is_null().to_pylist()

@@ -7,16 +7,16 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.forms import READ_AS_TEXT, holds
+from icdc_spark.documents.forms import READ_AS_TEXT, has_type
 from icdc_spark.documents.schema import Field, Primitive, Schema
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
 
 
 def open_reader(
     session: SparkSession, table: IcebergTable, snapshot_id: int, spec: DocumentSpec
-) -> Reader:
+) -> SnapshotReader:
     """A reader of one snapshot for these documents; raises UnsupportedType where none fits."""
     needed = list(_needed(table.schema(snapshot_id), spec))
     if _reads(table, needed):
@@ -25,7 +25,7 @@ def open_reader(
     from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
 
     for column in needed:
-        if holds(column, NOT_BY_ARROW):
+        if has_type(column, NOT_BY_ARROW):
             texts = [f"column `{each.name}` a {each.type}" for each in _texts(needed)]
             raise UnsupportedType(
                 f"{table.name}: column `{column.name}` holds a {column.type} and "
@@ -35,8 +35,8 @@ def open_reader(
     return ArrowReader(session, table, snapshot_id)
 
 
-def will_tell_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
-    """What `Reader.tells_lineage` of the table's reader is going to be, without opening it."""
+def can_read_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
+    """Return `can_read_lineage` of the reader that `open_reader` would open."""
     return _reads(table, list(_needed(table.schema(snapshot_id), spec)))
 
 
@@ -50,7 +50,7 @@ def _reads(table: IcebergTable, columns: Sequence[Field]) -> bool:
 
 def _texts(columns: Sequence[Field]) -> list[Field]:
     """The columns that Spark's own reader refuses."""
-    return [column for column in columns if holds(column, READ_AS_TEXT)]
+    return [column for column in columns if has_type(column, READ_AS_TEXT)]
 
 
 def _needed(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:

@@ -10,7 +10,7 @@ from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.staging import Staging
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.readers.reader import SnapshotReader
+from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
 """Types with which Iceberg 1.12 cannot read files in one of its two ways, other columns alone
@@ -18,7 +18,7 @@ included: it reads by columns what is of primitive types, and fails there at a v
 a map and at one stored in typed parts."""
 
 
-class StagedReader(SnapshotReader):
+class StagedReader(BaseReader):
     """A `Reader` of all columns that Spark can load."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
@@ -33,12 +33,12 @@ class StagedReader(SnapshotReader):
             self._staging = Staging(table.bridge, pinned, by_columns=by_columns)
 
     @property
-    def tells_lineage(self) -> bool:
-        """See `Reader.tells_lineage`."""
+    def can_read_lineage(self) -> bool:
+        """See `SnapshotReader.can_read_lineage`."""
         return True
 
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
-        """See `Reader.read`. Raises UnsupportedType for deletes that it would apply wrongly."""
+        """See `SnapshotReader.read`. UnsupportedType for deletes that it would apply wrongly."""
         self._tasks_read.append(group.tasks)
         self._refuse_nested_keys(group)
         with source_errors(self._table.name):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Bug, DataFileMissing
-from icdc_spark.diff.change_plan import ChangePlan, planner
-from icdc_spark.diff.resolve import resolve
-from icdc_spark.diff.strategies import changed_ids, changes
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner
+from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.strategies import build_change_lines, list_changed_ids
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.mapping import index_mapping
+from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.stores import identity, indices
@@ -29,7 +29,7 @@ from icdc_spark.protocol.state_document import (
     base_version,
 )
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins
 from icdc_spark.replication.batches import check_plan
 from icdc_spark.replication.context import TableContext, instant
@@ -89,7 +89,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
     try:
         return _written(batch, plan, intent, state, replay=replay)
     except DataFileMissing as error:
-        check_plan(batch.table, plan, planner(batch.documents), error)
+        check_plan(batch.table, plan, choose_planner(batch.documents), error)
         raise
 
 
@@ -99,7 +99,7 @@ def _written(
     context, spec = batch.context, batch.documents
     with open_reader(batch.session, batch.table, int(intent.to or 0), spec) as reader:
         if spec.append_only:
-            lines = changes(reader, plan, spec, version=base_version(intent.ordinal))
+            lines = build_change_lines(reader, plan, spec, version=base_version(intent.ordinal))
             result = context.write(lines.frame, intent, base_version(intent.ordinal))
             return Written(result=result, twins=NOTHING.twins)
         if state.duplicates is not None:
@@ -110,7 +110,7 @@ def _written(
 def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
     """What differs between the intent's snapshots, by files."""
     from_id = int(intent.from_) if intent.from_ else None
-    plan = planner(batch.documents)
+    plan = choose_planner(batch.documents)
     return plan(batch.table, from_id, int(intent.to or 0))
 
 
@@ -130,7 +130,7 @@ def _intent(state: StateDocument, step: Step) -> Intent:
 def _extend_mapping(batch: Batch, intent: Intent) -> None:
     if batch.added_fields:
         context = batch.context
-        mapping = index_mapping(batch.documents, table_uuid=batch.table.uuid)
+        mapping = build_index_mapping(batch.documents, table_uuid=batch.table.uuid)
         with context.named_refusals():
             indices.extend_mapping(
                 context.client,
@@ -143,7 +143,7 @@ def _extend_mapping(batch: Batch, intent: Intent) -> None:
 
 def _write_changes(
     context: TableContext,
-    reader: Reader,
+    reader: SnapshotReader,
     plan: ChangePlan,
     spec: DocumentSpec,
     intent: Intent,
@@ -151,25 +151,29 @@ def _write_changes(
     replay: bool,
 ) -> Written:
     version = base_version(intent.ordinal)
-    lines = changes(reader, plan, spec, version=version)
+    lines = build_change_lines(reader, plan, spec, version=version)
     result = context.write(lines.frame, intent, version)
     # A replay meets its own earlier writes, so the index's answers no longer show twins.
     hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
     if not hinted and not lines.counts().duplicate_keys:
         return Written(result=result, twins=NOTHING.twins)
-    among = reader.keep(changed_ids(reader, plan, spec))
+    among = reader.persist(list_changed_ids(reader, plan, spec))
     return Written(
         result=result, twins=duplicates.settle(context, reader, spec, intent, among=among)
     )
 
 
 def _write_resolved(
-    context: TableContext, reader: Reader, plan: ChangePlan, spec: DocumentSpec, intent: Intent
+    context: TableContext,
+    reader: SnapshotReader,
+    plan: ChangePlan,
+    spec: DocumentSpec,
+    intent: Intent,
 ) -> Written:
     """For a table with duplicate keys: the snapshot says what each touched key is."""
     version = base_version(intent.ordinal)
-    ids = reader.keep(changed_ids(reader, plan, spec))
-    result = context.write(resolve(reader, ids, spec, version=version).frame, intent, version)
+    ids = reader.persist(list_changed_ids(reader, plan, spec))
+    result = context.write(look_up_ids(reader, ids, spec, version=version).frame, intent, version)
     return Written(result=result, twins=NOTHING.twins)
 
 

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import Bug, Fenced
 from icdc_api.status import ExportProgress
 from icdc_spark.diff.change_plan import Chunk, plan_export
-from icdc_spark.diff.parallelism import slots
-from icdc_spark.diff.strategies import export_lines
+from icdc_spark.diff.parallelism import count_tasks
+from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
-from icdc_spark.documents.mapping import index_mapping
+from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.iceberg.scan.planning import merge_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
@@ -106,7 +106,7 @@ def _record_intent(
     client, abandoned = context.client, state.intent
     serving = aliases.check_free(client, context.ownership)
     pins.pin_next(context, work.table, step.to_id)
-    mapping = index_mapping(work.documents, table_uuid=work.table.uuid)
+    mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
     with context.named_refusals():
         made = indices.create(
             client, context.ownership, mapping, context.index_settings, above=state.last_number
@@ -168,12 +168,12 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     # What is done is recorded: when it is asked to stop, the next run goes on from here.
     while first < len(chunks) and not context.stop.is_set():
         # One chunk for each task: all cores are busy, and progress is seen.
-        wave = chunks[first : first + slots(work.session.sparkContext)]
+        wave = chunks[first : first + count_tasks(work.session.sparkContext)]
         to_id = int(intent.to or 0)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
             group = merge_groups(work.table, [each.group for each in wave])
             chunk = Chunk(number=first, group=group)
-            lines = export_lines(reader, chunk, work.documents, version=version)
+            lines = build_export_lines(reader, chunk, work.documents, version=version)
             result = context.write(lines.frame, intent, version)
         state = stored.document
         rows = result.upserted + result.already_applied + result.dead_letters

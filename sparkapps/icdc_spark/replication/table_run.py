@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from icdc_api.errors import Fenced, StateCorrupt, TargetUnavailable
 from icdc_api.status import Duplicates, TableState
-from icdc_spark.diff.change_plan import planner
+from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
-from icdc_spark.documents.schema import Schema, differs_by_case
+from icdc_spark.documents.schema import Schema, has_names_differing_by_case
 from icdc_spark.iceberg.jvm.session import tell_names_by_case
 from icdc_spark.iceberg.table.cached_table import HeldTable
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
@@ -148,7 +148,7 @@ class TableRun:
             int(step.from_id) if step.from_id else None,
             int(step.to_id),
             max_bytes=context.spec.changelog.max_bytes_per_batch,
-            plan=planner(look.documents),
+            plan=choose_planner(look.documents),
             documents_at=lambda number: self.documents_at(look, str(number)),
         )
         return replace(step, to_id=str(end))
@@ -160,7 +160,7 @@ class TableRun:
         return self._documents(look.table.schema(int(snapshot_id)))
 
     def _documents(self, schema: Schema) -> DocumentSpec:
-        if not self._by_case and differs_by_case(schema.fields):
+        if not self._by_case and has_names_differing_by_case(schema.fields):
             self._by_case = True
             tell_names_by_case(self.session)
         return resolve_spec(self.context.table.name, schema, self.context.wishes())
@@ -226,7 +226,7 @@ class TableRun:
                 f"were made of. Delete the document {state.alias!r} in icdc-state to force a "
                 "re-export."
             )
-        compatibility = documents.compatible_with(meta["documentSpec"])
+        compatibility = documents.compare_with_stored(meta["documentSpec"])
         return compatibility.reason, compatibility.added
 
     def _settle(self, look: Look) -> None:

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from icdc_api.errors import Gap
 from icdc_api.spec import Mode
 from icdc_spark.diff.change_plan import Chunk
-from icdc_spark.diff.parallelism import slots
-from icdc_spark.diff.resolve import resolve
+from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.rows import ID, check_filter
-from icdc_spark.diff.strategies import export_lines
+from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.opensearch.client.scan import close_scan, open_scan
@@ -36,7 +36,7 @@ from icdc_spark.protocol.state_document import (
     base_version,
 )
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
 from icdc_spark.replication.alias_check import check_alias, keep_alias
 from icdc_spark.replication.changelog import Batch, applied_state
@@ -129,7 +129,7 @@ def _against_nothing(documents: int) -> Entry:
 
 
 def _difference(
-    context: TableContext, reader: Reader, spec: DocumentSpec, stored: Stored
+    context: TableContext, reader: SnapshotReader, spec: DocumentSpec, stored: Stored
 ) -> DataFrame:
     """One row per id of either side, with `kind`: equal, missing, extra or different."""
     table = _table_side(reader, spec, marked=stored.document.duplicates is not None)
@@ -175,21 +175,21 @@ def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
     return shown.select(named.alias(ID), "kind", is_row.alias("row"))
 
 
-def _table_side(reader: Reader, spec: DocumentSpec, *, marked: bool) -> DataFrame:
+def _table_side(reader: SnapshotReader, spec: DocumentSpec, *, marked: bool) -> DataFrame:
     """Id and digest of each document that the table stands for."""
     with source_errors(reader.table_name):
-        everything = Chunk(number=0, group=reader.everything())
+        everything = Chunk(number=0, group=reader.list_all_files())
         if marked:
             ids = duplicates.all_ids(reader, spec)
-            lines = resolve(reader, ids, spec, version=0).frame
+            lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
-            lines = export_lines(reader, everything, spec, version=0).frame
+            lines = build_export_lines(reader, everything, spec, version=0).frame
         return lines.select("line").mapInArrow(digests_of_lines, ID_AND_DIGEST)
 
 
-def _index_side(context: TableContext, reader: Reader, index: str) -> DataFrame:
+def _index_side(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
     """Id and digest of each document in the index, read slice by slice."""
-    scan = open_scan(context.client, index, slots(reader.session.sparkContext))
+    scan = open_scan(context.client, index, count_tasks(reader.session.sparkContext))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
         return _materialised(reader, numbers.mapInArrow(digests_of_slice(scan), ID_AND_DIGEST))
@@ -197,17 +197,17 @@ def _index_side(context: TableContext, reader: Reader, index: str) -> DataFrame:
         close_scan(context.client, scan)
 
 
-def _materialised(reader: Reader, frame: DataFrame) -> DataFrame:
+def _materialised(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
     """Reads the index now, while its point in time is open."""
-    kept = reader.keep(frame)
+    kept = reader.persist(frame)
     with source_errors(reader.table_name):
         kept.count()
     return kept
 
 
-def _findings(reader: Reader, difference: DataFrame) -> Entry:
+def _findings(reader: SnapshotReader, difference: DataFrame) -> Entry:
     with source_errors(reader.table_name):
-        reader.keep(difference)
+        reader.persist(difference)
         counted = {
             row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()
         }
@@ -224,7 +224,7 @@ def _findings(reader: Reader, difference: DataFrame) -> Entry:
     return entry
 
 
-def write_again(work: Batch, reader: Reader, stored: Stored, ids: DataFrame) -> int:
+def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFrame) -> int:
     """Writes the snapshot's documents of some ids (column `id`), as a recorded batch; how many
     documents it wrote or deleted. A crash leaves a batch to be repeated."""
     context = work.context
@@ -243,7 +243,7 @@ def write_again(work: Batch, reader: Reader, stored: Stored, ids: DataFrame) -> 
     )
     stored = context.store.replace(stored, state.with_intent(intent, now=instant()))
     version = base_version(intent.ordinal)
-    lines = resolve(reader, reader.keep(ids), work.documents, version=version)
+    lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
     result = context.write(lines.frame, intent, version)
     snapshot = work.table.require(int(applied)) if applied else None
     totals = Totals(

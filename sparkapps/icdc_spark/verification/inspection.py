@@ -8,11 +8,11 @@ from typing import Any
 
 from icdc_api.errors import PassingError, TableError
 from icdc_api.job import RunMode
-from icdc_spark.diff.change_plan import ChangePlan, planner
-from icdc_spark.diff.strategies import choose
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner
+from icdc_spark.diff.strategies import choose_strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.protocol import next_step
-from icdc_spark.readers.choose import will_tell_lineage
+from icdc_spark.readers.choose import can_read_lineage
 from icdc_spark.replication import export
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import Look, TableRun
@@ -79,12 +79,14 @@ def _work(look: Look) -> Entry:
         return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_size(groups)}
     if step.kind is next_step.StepKind.BEGIN:
         return _NO_FILES
-    plan = planner(look.documents)(look.table, int(step.from_id) if step.from_id else None, to_id)
+    plan = choose_planner(look.documents)(
+        look.table, int(step.from_id) if step.from_id else None, to_id
+    )
     return {
         "filesAdded": plan.added.files,
         "filesRemoved": plan.removed.files,
-        "filesWithNewDeletes": plan.deletes_after.files
-        + sum(each.data.files for each in plan.by_value),
+        "filesWithNewDeletes": plan.shared_after.files
+        + sum(each.data.files for each in plan.value_deletes),
         **_size(plan.groups),
         "strategy": _strategy(look, plan),
     }
@@ -94,8 +96,8 @@ def _strategy(look: Look, plan: ChangePlan) -> str | None:
     """How rows would be compared; None where none are."""
     if plan.is_empty:
         return None
-    lineage = will_tell_lineage(look.table, plan.to_id, look.documents)
-    return choose(plan, lineage=lineage).value
+    lineage = can_read_lineage(look.table, plan.to_id, look.documents)
+    return choose_strategy(plan, lineage=lineage).value
 
 
 def _size(groups: Iterable[FileGroup]) -> Entry:

@@ -10,13 +10,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from icdc_api.errors import Gap, IncompatibleSchema
-from icdc_spark.diff.rows import ID, check_filter, keys, metadata_of
+from icdc_spark.diff.rows import ID, check_filter, id_metadata, select_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import dead_letters, identity
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import Look, TableRun
@@ -92,8 +92,8 @@ def _send(run: TableRun, look: Look, stored: Stored, applied: int, asked: Sequen
         write_again(work, reader, stored, ids)
 
 
-def _in_snapshot(reader: Reader, ids: DataFrame, spec: DocumentSpec) -> DataFrame:
+def _in_snapshot(reader: SnapshotReader, ids: DataFrame, spec: DocumentSpec) -> DataFrame:
     """Without the ids of rows that a compaction has moved: another id stands for them now, and
     their dead letters are all there is of them until a comparison finds the rows missing."""
-    rows = reader.read(reader.everything(), metadata=metadata_of(spec))
-    return ids.join(keys(rows, spec), on=ID, how="left_semi")
+    rows = reader.read(reader.list_all_files(), metadata=id_metadata(spec))
+    return ids.join(select_ids(rows, spec), on=ID, how="left_semi")

@@ -46,12 +46,12 @@ def compiled(spark: SparkSession, interpreted: None) -> Iterator[None]:
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each batch in which bitmaps were tried whether they told what differs."""
-    compare, told = key_bitmaps.compare, list[bool]()
+    compare, told = key_bitmaps.compare_keys, list[bool]()
 
-    def noted(*arguments: Any, **more: Any) -> key_bitmaps.Compared | None:
+    def noted(*arguments: Any, **more: Any) -> key_bitmaps.KeyComparison | None:
         compared = compare(*arguments, **more)
         told.append(compared is not None)
         return compared
 
-    monkeypatch.setattr(key_bitmaps, "compare", noted)
+    monkeypatch.setattr(key_bitmaps, "compare_keys", noted)
     return told

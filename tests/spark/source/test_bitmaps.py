@@ -19,7 +19,7 @@ FAR = 1 << 63
 def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
     """The same without bitmaps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_bitmaps, "suits", lambda *_: False)
+        patch.setattr(key_bitmaps, "can_compare_keys", lambda *_: False)
         return by_lineage(lake, name, since, **wishes)
 
 

@@ -81,12 +81,12 @@ def test_more_words_than_metadata_promised_are_left_to_others(
 ) -> None:
     name, since = filled(lake, "id int, v string", (f"({key}, 'a')" for key in range(0, 640, 10)))
     lake.sql(f"update lake.{name} set v = 'b' where id > 300")
-    monkeypatch.setattr(key_bitmaps, "suits", lambda *_: True)
-    monkeypatch.setattr(key_bitmaps, "MOST_WORDS", 9)
+    monkeypatch.setattr(key_bitmaps, "can_compare_keys", lambda *_: True)
+    monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 9)
 
     batch = by_lineage(lake, name, since)
     assert tried == LEFT
-    monkeypatch.setattr(key_bitmaps, "MOST_WORDS", 10)
+    monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 10)
     assert by_lineage(lake, name, since) == batch
     assert tried == [*LEFT, *TOLD]
 

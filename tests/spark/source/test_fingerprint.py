@@ -9,7 +9,7 @@ import pytest
 
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.change_plan import plan_export
-from icdc_spark.diff.rows import FINGERPRINT, whole, written_of
+from icdc_spark.diff.rows import FINGERPRINT, build_document, select_cells
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -112,7 +112,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
     chosen = cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
-    salted = hashes(key_bitmaps.mix(["k", "age"], salt=1234567))
+    salted = hashes(key_bitmaps.row_hash_sql(["k", "age"], salt=1234567))
     assert functools.reduce(operator.xor, (salted[at] for at in chosen)) != 0
 
 
@@ -133,8 +133,8 @@ def _rows(rng: random.Random) -> list[str]:
 def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list[tuple[str, int]]:
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30)
     with open_reader(lake.session, table, at, spec) as reader:
-        rows = whole(reader.read(chunk.group), spec)
-        found = rows.select(written_of(spec)[0].alias("document"), FINGERPRINT).collect()
+        rows = select_cells(reader.read(chunk.group), spec)
+        found = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()
     return [(row["document"], row[FINGERPRINT]) for row in found]
 
 

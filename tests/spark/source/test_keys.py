@@ -92,7 +92,7 @@ def test_a_task_groups_a_bounded_number_of_rows_and_small_ones_share_a_task(
     monkeypatch.setattr(diff_rows, "GROUPED_ROWS", 1_000)
     spec = lake.spec(lake.create("id bigint, v string"))
     rows = lake.session.range(100).selectExpr("id % 10 as k0")
-    grouped = diff_rows.by_values(rows, spec, F.count(F.lit(1)).alias("rows"), count=count)
+    grouped = diff_rows.group_by_key(rows, spec, F.count(F.lit(1)).alias("rows"), max_rows=count)
     assert grouped.rdd.getNumPartitions() == tasks
     assert {(row["k0"], row["rows"]) for row in grouped.collect()} == {(k, 10) for k in range(10)}
 

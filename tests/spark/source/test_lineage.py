@@ -8,9 +8,9 @@ import pytest
 
 from icdc_api.errors import Bug
 from icdc_spark.diff.change_plan import plan_changes
-from icdc_spark.diff.lineage_changes import BROADCAST_IDS
+from icdc_spark.diff.row_sets import BROADCAST_IDS
 from icdc_spark.diff.strategies import Strategy
-from icdc_spark.readers.choose import will_tell_lineage
+from icdc_spark.readers.choose import can_read_lineage
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ, Lake, Op
 from icdc_testing.lake.lineage import by_lineage, put_back
@@ -197,8 +197,8 @@ class TestNotBelieved:
         writer.replace(file, [{"id": 1}, {"id": 2, "at": writer.value("time", "14:30")}])
         until = lake.head(name)
 
-        assert will_tell_lineage(lake.table(name), until, lake.spec(name, columns=("id",)))
-        assert not will_tell_lineage(lake.table(name), until, lake.spec(name))
+        assert can_read_lineage(lake.table(name), until, lake.spec(name, columns=("id",)))
+        assert not can_read_lineage(lake.table(name), until, lake.spec(name))
         assert lake.changes(name, since).ops == [Op("u", "2", '{"id":2,"at":"14:30:00.000000"}')]
         with pytest.raises(Bug, match="do not say when they were last written"):
             lake.changes(name, since, strategy=Strategy.LINEAGE)

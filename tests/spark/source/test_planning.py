@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import DataFileMissing
-from icdc_spark.diff.change_plan import compare, plan_changes
+from icdc_spark.diff.change_plan import compare_files, plan_changes
 from icdc_spark.iceberg.changes.changed_files import list_changed
 from icdc_spark.iceberg.scan import planning
 from icdc_spark.iceberg.scan.manifest_entries import read_data_entries
@@ -53,7 +53,7 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         partitions = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
         files = list_changed(loaded, since, until, index=index, partitions=partitions)
-        assert describe_plan(loaded, compare(loaded, since, until, files)) == describe_plan(
+        assert describe_plan(loaded, compare_files(loaded, since, until, files)) == describe_plan(
             loaded, plan_by_listing(loaded, since, until)
         ), f"{history.log} from {since} to {until}"
 
@@ -207,8 +207,8 @@ def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
     assert describe_plan(loaded, plan) == describe_plan(
         loaded, plan_by_listing(loaded, since, until)
     )
-    after = sum(each.data.files for each in plan.by_value) + plan.deletes_after.files
-    return plan.added.files, plan.removed.files, plan.deletes_before.files, after
+    after = sum(each.data.files for each in plan.value_deletes) + plan.shared_after.files
+    return plan.added.files, plan.removed.files, plan.shared_before.files, after
 
 
 def commit_append(table: MetadataTable, partition: int | None = None) -> Any:

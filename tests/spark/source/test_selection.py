@@ -15,8 +15,8 @@ from icdc_api.errors import (
     TableNotFound,
 )
 from icdc_spark.diff.change_plan import plan_changes, plan_export
-from icdc_spark.diff.resolve import resolve
-from icdc_spark.diff.strategies import Strategy, changed_ids
+from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.strategies import Strategy, list_changed_ids
 from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
@@ -51,7 +51,7 @@ def test_an_added_nullable_column_touches_no_document(lake: Lake) -> None:
     lake.sql(f"alter table lake.{name} add columns (x string, s.b double)")
     lake.sql(f"update lake.{name} set x = 'new' where id = 2")
 
-    verdict = lake.spec(name).compatible_with(before.stored)
+    verdict = lake.spec(name).compare_with_stored(before.stored)
 
     assert (verdict.reason, verdict.added) == (None, ("s.b", "x"))
     assert lake.changes(name, since).ops == [Op("u", "2", '{"id":2,"x":"new"}')]
@@ -107,10 +107,13 @@ class TestDuplicates:
         table, spec = lake.table(name), lake.spec(name)
         plan = plan_changes(table, since, lake.head(name))
         with open_reader(lake.session, table, lake.head(name), spec) as reader:
-            assert sorted(r["id"] for r in changed_ids(reader, plan, spec).collect()) == ["1", "2"]
+            assert sorted(r["id"] for r in list_changed_ids(reader, plan, spec).collect()) == [
+                "1",
+                "2",
+            ]
             ids = frame_of_ids(spark, ["1", "3", "3", "9"])
-            batch = parsed(resolve(reader, ids, spec, version=VERSION))
-            again = parsed(resolve(reader, ids, spec, version=VERSION))
+            batch = parsed(look_up_ids(reader, ids, spec, version=VERSION))
+            again = parsed(look_up_ids(reader, ids, spec, version=VERSION))
 
         assert batch.short == [("d", "9"), ("u", "1"), ("u", "3")]
         assert again.ops == batch.ops

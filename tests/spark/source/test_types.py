@@ -11,7 +11,7 @@ from icdc_api.errors import UnsupportedType
 from icdc_operator.cluster.heads.reader.branches import in_file
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
-from icdc_spark.documents.ids import joined
+from icdc_spark.documents.ids import join_key
 from icdc_spark.documents.schema import Field, parse_schema
 from icdc_testing.catalogs.readers import ON_LOOPBACK
 from icdc_testing.lake.lake import Lake, Op
@@ -83,7 +83,7 @@ def test_ids_of_one_column(lake: Lake, spark: SparkSession) -> None:
     kinds = {"timestamp": "timestamptz", "timestamp_ntz": "timestamp", "bigint": "long"}
     rows = spark.range(1)
     made = [
-        joined([(F.expr(sql), field_of(kinds.get(kind, kind)))]).alias(f"c{at}")
+        join_key([(F.expr(sql), field_of(kinds.get(kind, kind)))]).alias(f"c{at}")
         for at, (kind, sql, _) in enumerate(IDS)
     ]
     assert list(rows.select(*made).collect()[0]) == [text for _, _, text in IDS]

@@ -64,7 +64,7 @@ def test_values_of_all_types_are_found_as_iceberg_finds_them(lake: Lake) -> None
     gone = deleted_since(lake, name, since)
     assert gone == [0, 2, 3, *range(8, 4 * len(TYPES), 4)]
     planned = plan_changes(lake.table(name), since, lake.head(name))
-    assert [each.data.files for each in planned.by_value] == [1] * len(TYPES)
+    assert [each.data.files for each in planned.value_deletes] == [1] * len(TYPES)
     assert sorted(int(op.id) for op in lake.changes(name, since).ops) == gone
 
 
@@ -76,7 +76,7 @@ def test_delete_files_of_any_format_are_looked_up(lake: Lake, file_format: str) 
     keys = [{"v": "v1"}, {"v": "v5"}]
     JavaWriter(lake.table(name)).delete_equal(keys, file_format=file_format)
 
-    assert len(plan_changes(lake.table(name), since, lake.head(name)).by_value) == 1
+    assert len(plan_changes(lake.table(name), since, lake.head(name)).value_deletes) == 1
     assert lake.changes(name, since).short == [("d", "1")]
 
 
@@ -158,7 +158,7 @@ def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:
     JavaWriter(lake.table(name)).delete_equal([{"v": values[1]}, {"v": values[2]}])
 
     assert deleted_since(lake, name, since) == [1, 2]
-    assert not plan_changes(lake.table(name), since, lake.head(name)).by_value
+    assert not plan_changes(lake.table(name), since, lake.head(name)).value_deletes
     for strategy, batch in lake.ways(name, since).items():
         assert [op.id for op in batch.ops] == ["1", "2"], strategy
 

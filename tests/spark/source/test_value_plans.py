@@ -239,7 +239,7 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since) - 1)
     plan = plan_changes(table.loaded(), since, head(table), keys=keys)
     check(plan, by_value, rest)
-    assert (plan.keys_gone.files, plan.keys_gone.records) == (told, told * ROWS)
+    assert (plan.deleted_keys.files, plan.deleted_keys.records) == (told, told * ROWS)
 
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since))
     few = plan_changes(table.loaded(), since, head(table), keys=keys)
@@ -256,7 +256,7 @@ def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
     for manifest in table.bridge.each(snapshot.allManifests(table.java.io())):
         table.java.io().deleteFile(manifest.path())
     plan = plan_changes(table.loaded(), since, head(table), keys={ID})
-    assert (plan.added.files, plan.keys_gone.files) == (1, 2)
+    assert (plan.added.files, plan.deleted_keys.files) == (1, 2)
 
 
 def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
@@ -276,8 +276,8 @@ def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
 
 def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
     """The plan has deletes, looked up by value in so many files, and so many read at both ends."""
-    assert [(each.data.files, each.deletes.files) for each in plan.by_value] == by_value
-    assert max(plan.deletes_before.files, plan.deletes_after.files) == rest
+    assert [(each.data.files, each.deletes.files) for each in plan.value_deletes] == by_value
+    assert max(plan.shared_before.files, plan.shared_after.files) == rest
     assert not plan.is_append
 
 

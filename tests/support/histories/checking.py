@@ -16,13 +16,13 @@ from pyspark.sql.types import VariantVal
 
 from histories.columns import HISTORY, KEY, Cells, Column, from_json, shown
 from histories.history import History
-from icdc_spark.diff.change_plan import ChangePlan, planner
-from icdc_spark.diff.strategies import Strategy, changes, choose
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner
+from icdc_spark.diff.strategies import Strategy, build_change_lines, choose_strategy
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.reader import SnapshotReader
+from icdc_spark.readers.snapshot_reader import BaseReader
 from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parsed
 from icdc_testing.target import oracle
 
@@ -58,15 +58,15 @@ class Pair:
         """All that must lead from one to the other."""
         # What reads tables for which Spark is no help does not tell when a row was written.
         known = self.history.for_spark
-        chosen = choose(self.plan, lineage=known)
-        rest = {choose(self.plan), *other_strategies(self.plan)} - {chosen}
+        chosen = choose_strategy(self.plan, lineage=known)
+        rest = {choose_strategy(self.plan), *other_strategies(self.plan)} - {chosen}
         return (chosen, *sorted(each for each in rest if known or each != Strategy.LINEAGE))
 
     @property
     def ways(self) -> Iterator[Way]:
         """The strategies, and what else they may do."""
         plan = self.plan
-        in_place = plan.deletes_before.files + plan.deletes_after.files + plan.keys_gone.files
+        in_place = plan.shared_before.files + plan.shared_after.files + plan.deleted_keys.files
         for strategy in self.strategies:
             yield Way(strategy)
             if strategy is Strategy.LINEAGE and plan.removed.files and not in_place:
@@ -82,7 +82,7 @@ class Pair:
         rest = {
             each.name: value
             for each in fields(self.plan)
-            if each.name not in ("from_id", "to_id", "by_value")
+            if each.name not in ("from_id", "to_id", "value_deletes")
             and not isinstance(value := getattr(self.plan, each.name), FileGroup)
         }
         return f"{schema} {rest}"
@@ -95,7 +95,7 @@ def pair(history: History, since: int | None, until: int) -> Pair:
         history=history,
         since=since,
         until=until,
-        plan=planner(_spec(history, until))(history.table, since, until),
+        plan=choose_planner(_spec(history, until))(history.table, since, until),
         before=documents([] if since is None else history.rows(since), columns),
         after=documents(history.rows(until), columns),
     )
@@ -123,7 +123,7 @@ def check_together(pairs: Sequence[Pair]) -> int:
             groups.setdefault((*place, met[*place, each.history.number]), []).append(each)
             met[*place, each.history.number] += 1
     for (way, _, _), group in groups.items():
-        with mock.patch.object(SnapshotReader, "spread", return_value=way.spread):
+        with mock.patch.object(BaseReader, "spread", return_value=way.spread):
             parts = _by_history(batch(group[0], _joined(group), way.strategy))
         for each in group:
             check(each, parts.get(str(each.history.number), []), way.strategy)
@@ -140,7 +140,7 @@ def batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Batch:
     """What the application makes of a plan, documents as canonical JSON."""
     table, session, spec = one.history.table, one.history.session, _spec(one.history, one.until)
     with open_reader(session, table, one.until, spec) as reader:
-        made = parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
+        made = parsed(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
     return made._replace(ops=[op._replace(doc=canonical(op.doc)) for op in made.ops])
 
 
@@ -163,13 +163,13 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
     sent = {op.id for op in ops}
     assert changed <= sent, f"{changed - sent} were not sent, {told}"
     # Deletes that name ids may name some that never were.
-    named = plan.keys_gone.files > 0
+    named = plan.deleted_keys.files > 0
     for op in ops:
         known = "u" if op.id in after else "d"
         expected = {known} if op.id in before else {"c", known} if named else {"c"}
         assert op.expect in expected, f"{op} ought to expect {expected}, {told}"
     compares = strategy in (Strategy.ONE_READ, Strategy.TWO_READS)
-    with_deletes = plan.deletes_before.files + plan.deletes_after.files + len(plan.by_value)
+    with_deletes = plan.shared_before.files + plan.shared_after.files + len(plan.value_deletes)
     if compares and not with_deletes and not named:
         assert sent == changed, f"{sent - changed} were sent in vain, {told}"
 
@@ -236,8 +236,8 @@ def _joined(group: Sequence[Pair]) -> ChangePlan:
         for each in fields(first)
         if isinstance(getattr(first, each.name), FileGroup)
     }
-    by_value = tuple(each for pair in group for each in pair.plan.by_value)
-    return replace(first, **groups, by_value=by_value)
+    by_value = tuple(each for pair in group for each in pair.plan.value_deletes)
+    return replace(first, **groups, value_deletes=by_value)
 
 
 def _applied(index: Documents, ops: list[Op]) -> Documents:

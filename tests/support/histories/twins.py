@@ -12,9 +12,9 @@ from typing import Any
 from histories.checking import KEYS, canonical
 from histories.columns import Cells, Column, shown
 from histories.history import History
-from icdc_spark.diff.change_plan import planner
-from icdc_spark.diff.resolve import resolve
-from icdc_spark.diff.strategies import changed_ids
+from icdc_spark.diff.change_plan import choose_planner
+from icdc_spark.diff.id_lookup import look_up_ids
+from icdc_spark.diff.strategies import list_changed_ids
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.lake.lake import VERSION, parsed
@@ -61,10 +61,10 @@ def _batch(history: History, since: int | None, until: int) -> dict[str, str | N
     """The document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
     spec = resolve_spec(history.name, table.schema(until), wishes)
-    plan = planner(spec)(table, since, until)
+    plan = choose_planner(spec)(table, since, until)
     with open_reader(history.session, table, until, spec) as reader:
-        ids = changed_ids(reader, plan, spec)
-        made = parsed(resolve(reader, ids, spec, version=VERSION))
+        ids = list_changed_ids(reader, plan, spec)
+        made = parsed(look_up_ids(reader, ids, spec, version=VERSION))
     documents = {op.id: canonical(op.doc) for op in made.ops}
     assert len(documents) == len(made.ops), f"more than one operation for an id: {made.ops}"
     return documents

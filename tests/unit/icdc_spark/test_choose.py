@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_spark.diff.change_plan import ChangePlan
-from icdc_spark.diff.strategies import FEW_ROWS, ONE_READ_BYTES, Strategy, choose
+from icdc_spark.diff.strategies import FEW_ROWS, ONE_READ_BYTES, Strategy, choose_strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
 
 pytestmark = pytest.mark.unit
@@ -32,9 +32,9 @@ def plan(
         to_id=2,
         added=group(added, records),
         removed=group(removed, records),
-        deletes_before=group(before, records),
-        deletes_after=group(after, records),
-        keys_gone=group(gone, records),
+        shared_before=group(before, records),
+        shared_after=group(after, records),
+        deleted_keys=group(gone, records),
         lineage_since=since,
     )
 
@@ -61,10 +61,10 @@ def plan(
 def test_the_cheapest_strategy_that_is_allowed_is_chosen(
     planned: ChangePlan, expected: Strategy
 ) -> None:
-    assert choose(planned) is expected
+    assert choose_strategy(planned) is expected
 
 
 def test_a_reader_that_cannot_ask_rows_gets_what_a_table_without_lineage_gets() -> None:
     many = plan(added=SMALL, removed=1, since=7, records=FEW_ROWS)
-    assert choose(many, lineage=False) is Strategy.ONE_READ
-    assert choose(plan(added=LARGE, after=1, since=7), lineage=False) is Strategy.STREAM
+    assert choose_strategy(many, lineage=False) is Strategy.ONE_READ
+    assert choose_strategy(plan(added=LARGE, after=1, since=7), lineage=False) is Strategy.STREAM

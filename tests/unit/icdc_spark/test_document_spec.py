@@ -155,7 +155,7 @@ def test_which_schema_changes_make_documents_differ(
     name: str, after: tuple[dict[str, Any], ...], reason: str | None, added: tuple[str, ...]
 ) -> None:
     stored = json.loads(json.dumps(spec(A).stored))
-    verdict = spec(*after).compatible_with(stored)
+    verdict = spec(*after).compare_with_stored(stored)
     assert (verdict.reason is None) == (reason is None), name
     assert (reason or "") in (verdict.reason or "")
     assert verdict.added == added
@@ -173,7 +173,7 @@ WIDENED = [
 def test_widening_is_compatible_within_one_mapping(before: str, after: str, *, same: bool) -> None:
     one, other = spec(column(2, "a", before)), spec(column(2, "a", after))
     assert (one.hash == other.hash) == same
-    assert (other.compatible_with(one.stored).reason is None) == same
+    assert (other.compare_with_stored(one.stored).reason is None) == same
 
 
 @pytest.mark.parametrize(
@@ -190,4 +190,4 @@ def test_which_wishes_make_documents_differ(wishes: dict[str, Any], reason: str)
     before = spec(A)
     changed = spec(A, **wishes)
     assert changed.hash != before.hash
-    assert reason in (changed.compatible_with(before.stored).reason or "")
+    assert reason in (changed.compare_with_stored(before.stored).reason or "")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
-from icdc_spark.documents.mapping import index_mapping
+from icdc_spark.documents.mapping import build_index_mapping
 from icdc_spark.documents.schema import parse_schema
 
 pytestmark = pytest.mark.unit
@@ -57,7 +57,7 @@ def mapping_of(kind: object, **overrides: dict[str, Any]) -> dict[str, Any]:
         )
     )
     spec = resolve_spec("db.t", schema, DocumentWishes(mapping=overrides))
-    return index_mapping(spec, table_uuid="u-1")
+    return build_index_mapping(spec, table_uuid="u-1")
 
 
 @pytest.mark.parametrize(("kind", "expected"), MAPPINGS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_spark.diff.change_plan import pack
+from icdc_spark.diff.change_plan import pack_files
 from icdc_spark.iceberg.scan.planning import PlannedFile
 
 pytestmark = pytest.mark.unit
@@ -28,5 +28,5 @@ def test_files_are_cut_into_runs_that_pass_a_target_only_alone(
         )
         for at, size in enumerate(sizes)
     ]
-    runs = pack(files, target_bytes, target_rows)
+    runs = pack_files(files, target_bytes, target_rows)
     assert [[file.bytes for file in run] for run in runs] == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812
 
-from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
+from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import source_errors
@@ -40,7 +40,7 @@ def shape_of(table: IcebergTable, snapshot_id: int, *, without: Set[str]) -> Sha
         return Shape(
             iceberg_schema=text,
             spark_schema=shown(table.bridge, text),
-            text_columns=tuple(each.name for each in columns if holds(each, READ_AS_TEXT)),
+            text_columns=tuple(each.name for each in columns if has_type(each, READ_AS_TEXT)),
             name_mapping=table.properties.get(_NAME_MAPPING),
             io_properties={str(k): str(v) for k, v in table.java.io().properties().items()},
         )

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api import naming
 from icdc_api.errors import BranchNotFound, Gap
-from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, holds
-from icdc_spark.documents.schema import Schema, parse_schema, walk
+from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
+from icdc_spark.documents.schema import Schema, parse_schema, walk_fields
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import catalog_errors, source_errors
 from icdc_spark.iceberg.table.type_promotion import widest
@@ -172,8 +172,8 @@ class IcebergTable:
         parsed = parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(schema))
         unwanted = self.bridge.new("java.util.HashSet")
         for column in parsed.fields:
-            if holds(column, without):
-                for _, entry in walk(column):
+            if has_type(column, without):
+                for _, entry in walk_fields(column):
                     unwanted.add(entry.id)
         if unwanted.isEmpty():
             return schema
@@ -182,7 +182,7 @@ class IcebergTable:
     def has_had(self, types: Set[str]) -> bool:
         """Whether a column, now or in a schema that is still known, holds a type of these names."""
         texts = (self.bridge.statics(SCHEMA_PARSER).toJson(each) for each in self._schemas())
-        return any(holds(field, types) for text in texts for field in parse_schema(text).fields)
+        return any(has_type(field, types) for text in texts for field in parse_schema(text).fields)
 
     def _schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.spark import Spark
 from icdc_api.spark_defaults import build_defaults
-from icdc_spark.diff.change_plan import ChangePlan, planner
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.lineage_changes import LAST_UPDATED
-from icdc_spark.diff.row_sets import read_sides
-from icdc_spark.diff.rows import print_of, values, whole
-from icdc_spark.diff.strategies import Strategy, changes
+from icdc_spark.diff.row_sets import read_row_sets
+from icdc_spark.diff.rows import row_fingerprint, select_cells, select_keys
+from icdc_spark.diff.strategies import Strategy, build_change_lines
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from icdc_spark.iceberg.scan.planning import FileGroup
@@ -95,7 +95,7 @@ class Ways:
         if plan.is_empty:
             return 0, 0  # as `changelog.write` does
         with open_reader(self._spark, table, where.until, spec) as reader:
-            lines = changes(reader, plan, spec, version=1 << 20, strategy=strategy)
+            lines = build_change_lines(reader, plan, spec, version=1 << 20, strategy=strategy)
             return _swallowed(lines.frame.select("line"))
 
     def view(self, where: Range, *, updates: bool) -> tuple[int, int]:
@@ -123,34 +123,36 @@ class Ways:
         spec, plan = _planned(table, where)
         told = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
         with open_reader(self._spark, table, where.until, spec) as reader:
-            sides = read_sides(reader, plan, metadata=told)
+            row_sets = read_row_sets(reader, plan, metadata=told)
 
             def narrow(rows: DataFrame) -> DataFrame:
-                last = F.col(LAST_UPDATED) if told else print_of(rows, spec, salt=1)
-                return values(rows, spec, last.alias("compared"))
+                last = F.col(LAST_UPDATED) if told else row_fingerprint(rows, spec, salt=1)
+                return select_keys(rows, spec, last.alias("compared"))
 
             def written(rows: DataFrame) -> DataFrame:
                 some = F.xxhash64("id") % 100 == 0
                 since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if told else some
-                return whole(rows.where(since), spec)
+                return select_cells(rows.where(since), spec)
 
-            _decoded(sides.united((sides.added, narrow), (sides.removed, narrow)))
-            _decoded(sides.united((sides.added, written)))
+            _decoded(
+                row_sets.combine((row_sets.added_rows, narrow), (row_sets.removed_rows, narrow))
+            )
+            _decoded(row_sets.combine((row_sets.added_rows, written)))
         return 0, 0
 
     def floor(self, where: Range) -> tuple[int, int]:
         """What a native engine needs for it; of ranges without delete files."""
         plan = self.plan(where)
-        sides = (_locations(plan.added), _locations(plan.removed))
+        row_sets = (_locations(plan.added), _locations(plan.removed))
         columns = self._spark.table(f"{CATALOG}.{where.table}").columns
-        sizes = [len(line) for line in changed_lines(*sides, columns=columns, key="id")]
+        sizes = [len(line) for line in changed_lines(*row_sets, columns=columns, key="id")]
         return len(sizes), sum(sizes)
 
 
 def _planned(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
     wishes = DocumentWishes(identifier_columns=("id",))
     spec = resolve_spec(where.table, table.schema(where.until), wishes)
-    return spec, planner(spec)(table, where.since, where.until)
+    return spec, choose_planner(spec)(table, where.since, where.until)
 
 
 def _locations(group: FileGroup) -> list[str]:

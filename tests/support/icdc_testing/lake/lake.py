@@ -8,14 +8,19 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_spark.diff.change_plan import ChangePlan, plan_export, planner
-from icdc_spark.diff.operation_lines import LineCounts, Lines
-from icdc_spark.diff.strategies import Strategy, changes, choose, export_lines
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner, plan_export
+from icdc_spark.diff.operation_lines import LineCounts, OperationLines
+from icdc_spark.diff.strategies import (
+    Strategy,
+    build_change_lines,
+    build_export_lines,
+    choose_strategy,
+)
 from icdc_spark.documents.document_spec import DocumentSpec, DocumentWishes, resolve_spec
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.readers.reader import Reader
+from icdc_spark.readers.snapshot_reader import SnapshotReader
 
 CATALOG = "lake"
 VERSION = 7 << 20
@@ -108,7 +113,7 @@ class Lake:
         spec = self.spec(name, at, **wishes)
         chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
         with open_reader(self.session, table, at, spec) as reader:
-            return [parsed(export_lines(reader, c, spec, version=VERSION)) for c in chunks]
+            return [parsed(build_export_lines(reader, c, spec, version=VERSION)) for c in chunks]
 
     def changes(
         self,
@@ -121,23 +126,25 @@ class Lake:
     ) -> Batch:
         """The batch from one snapshot to another, to the current one unless said otherwise."""
         with self._planned(name, since, until, wishes) as (reader, plan, spec):
-            return parsed(changes(reader, plan, spec, version=VERSION, strategy=strategy))
+            return parsed(
+                build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy)
+            )
 
     def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
         """The batch to the current snapshot by every strategy that fits, the chosen one first."""
         with self._planned(name, since, None, wishes) as (reader, plan, spec):
             return {
-                each: parsed(changes(reader, plan, spec, version=VERSION, strategy=each))
-                for each in (choose(plan), *other_strategies(plan))
+                each: parsed(build_change_lines(reader, plan, spec, version=VERSION, strategy=each))
+                for each in (choose_strategy(plan), *other_strategies(plan))
             }
 
     @contextmanager
     def _planned(
         self, name: str, since: int | None, until: int | None, wishes: dict[str, Any]
-    ) -> Iterator[tuple[Reader, ChangePlan, DocumentSpec]]:
+    ) -> Iterator[tuple[SnapshotReader, ChangePlan, DocumentSpec]]:
         at, table = until or self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
-        plan = planner(spec)(table, since, at)
+        plan = choose_planner(spec)(table, since, at)
         with open_reader(self.session, table, at, spec) as reader:
             yield reader, plan, spec
 
@@ -161,10 +168,10 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
         usable.add(Strategy.STREAM)
     if plan.lineage_since is not None:
         usable.add(Strategy.LINEAGE)
-    return sorted(usable - {choose(plan)})
+    return sorted(usable - {choose_strategy(plan)})
 
 
-def parsed(lines: Lines) -> Batch:
+def parsed(lines: OperationLines) -> Batch:
     """Runs the lines and takes them apart; asserts what every operation has in common."""
     with source_errors("the table"):
         rows = lines.frame.collect()

@@ -1,12 +1,12 @@
 """The oracle of planning: lists both snapshots whole, by Iceberg's own planning.
 
 It reads every manifest, so it cannot miss a file; it shares no code with the planner beyond
-`compare`, which makes a plan of two listings.
+`compare_files`, which makes a plan of two listings.
 """
 
 from typing import Any
 
-from icdc_spark.diff.change_plan import ChangePlan, compare
+from icdc_spark.diff.change_plan import ChangePlan, compare_files
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -14,17 +14,17 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 
 def plan_by_listing(table: IcebergTable, since: int | None, until: int) -> ChangePlan:
     """Plan the changes between two snapshots from whole listings of both."""
-    return compare(
+    return compare_files(
         table, since, until, SnapshotFiles(list_files(table, since), list_files(table, until))
     )
 
 
 def describe_plan(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
     """Return everything that a plan says, as plain data to be compared; tasks in their order."""
-    names = ("added", "removed", "deletes_before", "deletes_after", "keys_gone")
+    names = ("added", "removed", "shared_before", "shared_after", "deleted_keys")
     by_value = [
         (_describe_group(table, read.data), _describe_group(table, read.deletes), read.fields)
-        for read in plan.by_value
+        for read in plan.value_deletes
     ]
     return {
         **{name: _describe_group(table, getattr(plan, name)) for name in names},

@@ -15,7 +15,7 @@ from icdc_spark.iceberg.scan.planning import FileGroup, list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 
-class Reader(Protocol):
+class SnapshotReader(Protocol):
     """Rows of groups of files, all in the schema of one snapshot; a context manager."""
 
     def __enter__(self) -> Self: ...
@@ -38,7 +38,7 @@ class Reader(Protocol):
         ...
 
     @property
-    def tells_lineage(self) -> bool:
+    def can_read_lineage(self) -> bool:
         """Whether it can read when rows were last written."""
         ...
 
@@ -53,33 +53,33 @@ class Reader(Protocol):
         ...
 
     @property
-    def nothing(self) -> FileGroup:
+    def empty_group(self) -> FileGroup:
         """A group of no file; reading it gives the columns without rows."""
         ...
 
-    def everything(self, *, within: Any = None) -> FileGroup:
+    def list_all_files(self, *, within: Any = None) -> FileGroup:
         """All files of the snapshot; `within` may leave out files that hold no matching row."""
         ...
 
-    def spread(self, group: FileGroup, fields: Sequence[int]) -> int | None:
+    def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
         """About how many values lie between the least and the greatest that fields of whole
         numbers, by their ids, have in a file, for all files of a group together; None where
         metadata do not say."""
         ...
 
-    def keep(self, frame: DataFrame) -> DataFrame:
+    def persist(self, frame: DataFrame) -> DataFrame:
         """Persists an intermediate result until the reader is closed."""
         ...
 
 
-class SnapshotReader:
+class BaseReader:
     """What the readers share: the snapshot's files, and results that are kept for a while."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         self._session = session
         self._table = table
         self._snapshot_id = snapshot_id
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
         self._tasks_read: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -92,8 +92,8 @@ class SnapshotReader:
         trace: TracebackType | None,
     ) -> None:
         try:
-            while self._kept:
-                self._kept.pop().unpersist()
+            while self._persisted:
+                self._persisted.pop().unpersist()
         finally:
             self._close()
         explained = self._explained(error)
@@ -126,21 +126,21 @@ class SnapshotReader:
         return self._session
 
     @property
-    def nothing(self) -> FileGroup:
-        """See `Reader.nothing`."""
+    def empty_group(self) -> FileGroup:
+        """See `SnapshotReader.empty_group`."""
         return list_files(self._table, None).group(())
 
-    def everything(self, *, within: Any = None) -> FileGroup:
-        """See `Reader.everything`; `within` is an Iceberg expression."""
+    def list_all_files(self, *, within: Any = None) -> FileGroup:
+        """See `SnapshotReader.list_all_files`; `within` is an Iceberg expression."""
         listing = list_files(self._table, self._snapshot_id, within=within)
         return listing.group(sorted(listing.files, key=lambda file: file.location))
 
-    def spread(self, group: FileGroup, fields: Sequence[int]) -> int | None:
-        """See `Reader.spread`."""
+    def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
+        """See `SnapshotReader.estimate_key_range`."""
         return estimate_key_range(self._table, self._snapshot_id, group, fields)
 
-    def keep(self, frame: DataFrame) -> DataFrame:
-        """See `Reader.keep`; what does not fit into memory goes to local disk."""
+    def persist(self, frame: DataFrame) -> DataFrame:
+        """See `SnapshotReader.persist`; what does not fit into memory goes to local disk."""
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._kept.append(kept)
+        self._persisted.append(kept)
         return kept
