@@ -1,4 +1,4 @@
-"""What differs between two snapshots: from a plan by files to bulk operations, one per document.
+"""Compare two snapshots: from a plan by files to bulk operations, one per document.
 
 Knows readers and documents, and nothing of indices, state or runs.
 """

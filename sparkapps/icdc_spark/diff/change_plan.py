@@ -62,8 +62,8 @@ class ChangePlan:
     """Equality deletes that name the deleted documents themselves, in the shape of data files that
     hold the fields of the key alone. Files that only these affect are in no other group."""
     value_deletes: tuple[ValueDeletes, ...] = ()
-    """Data files of both snapshots to which only equality deletes were added, with these deletes. The
-    rows that have their values are looked up by one read."""
+    """Data files of both snapshots to which only equality deletes were added, with these deletes.
+    The rows that have their values are looked up by one read."""
     lineage_since: int | None = None
     """The sequence number of the earlier snapshot, where rows of `added` say when they were last
     written; None where they do not, or cannot be trusted."""

@@ -1,7 +1,16 @@
-"""What the documents of one table are made of: the pipeline's wishes checked against the schema.
+"""Check the document settings of a pipeline against the schema of its table.
 
 The one place where a column is accepted or refused, and where two versions of a table's documents
-are compared. Pure: it knows Iceberg types by name and neither Spark nor a running OpenSearch.
+are compared. For an index whose documents were written with `id` and `name`:
+
+| the table now | documents | what follows |
+|---|---|---|
+| `id int` became `id bigint` | the same | the index is written on |
+| a column `age` was added | the same, with a new field | `age` goes into the mapping |
+| `age` was added with a default | differ: old rows show it as well | a new export |
+| `name` was renamed or dropped | differ | a new export |
+
+Pure: it knows Iceberg types by name and neither Spark nor a running OpenSearch.
 """
 
 import hashlib
@@ -15,9 +24,10 @@ from icdc_spark.documents.forms import name_form, refuse_bad_name, refuse_undocu
 from icdc_spark.documents.schema import Field, Primitive, Schema, walk_fields
 
 CONTRACT_VERSION = 1
-"""Raised when the same row would give another document than before."""
+"""Incremented when the same row would give another document than before."""
 
 _NOT_IN_IDS = frozenset({"float", "double", "variant"})
+"""Types whose equal values have no single text: 0.0 and -0.0, NaN, objects in any order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,33 +35,44 @@ class DocumentWishes:
     """The part of a pipeline's table entry that shapes documents, as the user wrote it."""
 
     identifier_columns: tuple[str, ...] = ()
+    """Paths of the key's columns, in the order of the id; empty for the table's own identifier."""
     columns: tuple[str, ...] = ()
+    """Top-level columns of the document; empty for all."""
     row_filter: str | None = None
+    """Spark SQL; rows for which it is not true have no document."""
     append_only: bool = False
+    """The table declares that its rows never change, so they need no key."""
     mapping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Mapping parameters by the path of a field, laid over the derived ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentSpec:
-    """How a row becomes a document; made by `resolve_spec`, valid for one schema of the table."""
+    """How a row becomes a document; built by `resolve_spec`, valid for one schema of the table."""
 
     table: str
+    """Name of the table, for messages."""
     schema_id: int
+    """Id of the schema that the settings were checked against."""
     identifiers: tuple[tuple[Field, ...], ...]
     """One path of fields, top-level column first, per identifier column; empty if append-only."""
     columns: tuple[Field, ...]
     """The top-level columns of the document, in the order of the schema."""
     all_columns: bool
+    """True if the user named no columns, so that new ones are added to the documents."""
     row_filter: str | None
+    """See `DocumentWishes.row_filter`."""
     append_only: bool
+    """See `DocumentWishes.append_only`."""
     mapping: Mapping[str, Mapping[str, Any]]
+    """See `DocumentWishes.mapping`."""
 
     @property
     def stored(self) -> dict[str, Any]:
-        """Everything that shapes a document, by field ids, as JSON; kept in the mapping's `_meta`.
+        """Everything that shapes a document, by field ids, as JSON, for the mapping's `_meta`.
 
-        What a reader of the index cannot tell apart (int and long, decimals of one scale within
-        the same mapping, a required and an optional column) is the same here.
+        Types that look the same to a reader of the index are the same here: int and long, decimals
+        of one scale within the same mapping, a required and an optional column.
         """
         return {
             "contractVersion": CONTRACT_VERSION,
@@ -73,24 +94,27 @@ class DocumentSpec:
 
     @property
     def identifying_fields(self) -> frozenset[int]:
-        """The ids of the fields of which the values alone tell which documents are gone; none where
-        the rows have to be seen, for their filter or because their place makes the id."""
+        """The ids of the fields whose values alone identify a deleted document.
+
+        Empty where the rows have to be read, because a filter decides which of them have a document
+        or because the id is made of their position.
+        """
         if self.row_filter is not None:
             return frozenset()
         return frozenset(path[-1].id for path in self.identifiers)
 
     def compare_with_stored(self, stored: Mapping[str, Any]) -> "Compatibility":
-        """Whether documents written under an earlier `stored` are what this spec would write."""
+        """Compare documents written under an earlier `stored` with those of this spec."""
         now = self.stored
-        for key, words in _PARTS.items():
+        for key, description in _PARTS.items():
             if stored.get(key) != now[key]:
-                return Compatibility(reason=f"{words} changed")
+                return Compatibility(reason=f"{description} changed")
         before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
         after = {entry[0]: (entry[1], entry[2]) for entry in now["columns"]}
         return _compare(before, after, self._with_default())
 
     def _with_default(self) -> frozenset[int]:
-        # A required field that rows of before lack has to come with a default, or is unreadable.
+        # A required field that is missing in older rows needs a default, or is unreadable.
         return frozenset(
             entry.id
             for column in self.columns
@@ -101,10 +125,12 @@ class DocumentSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Compatibility:
-    """`reason` says why documents would differ; without one, `added` lists the new field paths."""
+    """The result of comparing two versions of a table's documents."""
 
     reason: str | None = None
+    """Why documents would differ; None if they would not."""
     added: tuple[str, ...] = ()
+    """Paths of the new fields, which the mapping of the index does not have yet."""
 
 
 _PARTS = {
@@ -117,7 +143,7 @@ _PARTS = {
 
 
 def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> DocumentSpec:
-    """The document spec of a table; raises ColumnNotFound, UnsupportedType or NoIdentifier."""
+    """Return the document spec of a table; ColumnNotFound, UnsupportedType or NoIdentifier."""
     columns = _columns(table, schema, wishes.columns)
     for column in columns:
         refuse_bad_name(table, column)
@@ -154,8 +180,9 @@ def _identifiers(
 ) -> tuple[tuple[Field, ...], ...]:
     paths = [_identifier(table, schema, name) for name in wishes.identifier_columns]
     if not wishes.identifier_columns:
-        own = (schema.path_of(number) for number in sorted(schema.identifier_ids))
-        paths = [path for path in own if path is not None]
+        # Iceberg has them as a set: by field id their order is the same in every run.
+        own_paths = (schema.path_of(number) for number in sorted(schema.identifier_ids))
+        paths = [path for path in own_paths if path is not None]
     if not paths:
         raise NoIdentifier(
             f"{table} has no identifier fields of its own: name its key in identifierColumns, "
@@ -209,14 +236,14 @@ def _compare(
             return Compatibility(reason=f"column `{path}` is now called `{new_path}`")
         if new_kind != kind:
             return Compatibility(reason=f"column `{path}` changed from {kind} to {new_kind}")
-    fresh = [number for number in after if number not in before]
-    for number in fresh:
+    added = [number for number in after if number not in before]
+    for number in added:
         if number in with_default:
             return Compatibility(
                 reason=f"column `{after[number][0]}` was added with a default, which shows in "
                 "rows written before"
             )
-    return Compatibility(added=tuple(after[number][0] for number in fresh))
+    return Compatibility(added=tuple(after[number][0] for number in added))
 
 
 def _listing(schema: Schema) -> str:

@@ -1,13 +1,21 @@
-"""A cheap number per row that is equal exactly when the row's documents are equal.
+"""Compute a number per row that is equal exactly when the row's documents are equal.
 
 Building the JSON of every row that a copy-on-write commit carried over costs more than the rest of
-a diff, so rows are compared by this number and serialised only when they are written. A plain
-`xxhash64(columns)` would lose updates: it skips nulls and empty arrays, takes -0.0 for 0.0, and
-refuses maps.
+a diff. So rows are compared by this number, and serialised only when they are written. It is
+`xxhash64(salt, flags, values)`, where bit i of the flags is set if value i is null. A plain
+`xxhash64(values)` would lose updates, because it skips nulls and takes -0.0 for 0.0:
 
-Two rows that differ have one fingerprint with a chance of 2^-64. xxHash can be inverted, though, so
-that whoever writes two columns of a row can choose values that give any fingerprint. Where two rows
-are compared, a salt goes first that nobody knows before: it is another one for each batch.
+| row before | row after | plain hash | this one |
+|---|---|---|---|
+| `(NULL, 'a')` | `('a', NULL)` | equal | differs: other flags |
+| `(0.0)` | `(-0.0)` | equal | differs: a zero is hashed as text as well |
+| `([])` | `(NULL)` | equal | differs: arrays, structs and maps are hashed as JSON text |
+| `(map(..))` | | refused | JSON text |
+
+Two rows that differ have one fingerprint with a chance of 2^-64. xxHash can be inverted, though:
+whoever writes two columns of a row can choose values that give any fingerprint. Where two rows are
+compared, a salt goes first that nobody knows before, another one for each batch. It must not know
+what is compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +32,7 @@ _BITS = 63
 
 
 def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
-    """64 bits over the values and over which of them are null.
+    """Return 64 bits over the values and over which of them are null.
 
     Without a salt it is the same in every batch, for the choice among rows of one key.
     """
@@ -33,22 +41,25 @@ def compute_fingerprint(cells: Cells, *, salt: int | None = None) -> Column:
     for entry, cell in cells:
         if isinstance(entry.type, Primitive) and entry.type.name != "variant":
             is_float = entry.type.name in {"float", "double"}
+            # NaN and infinities are null in documents, so they are null here.
             value = to_canonical(cell, entry.type) if is_float else cell
             flags.append(value.isNull())
             values.append(value)
             if is_float:
-                # Text is dear, and needed for zeros alone: the hash takes both for one.
+                # Text is expensive, and needed for zeros alone: the hash takes both for one.
                 values.append(F.when(cell == 0, cell.cast("string")))
         else:
+            # No flag: the JSON text of a null is `{}`, which no value has.
             values.append(serialise_columns([to_canonical(cell, entry.type).alias("x")]))
     # Flags first: the sequence that is hashed can then be read in one way only.
-    first = [] if salt is None else [F.lit(salt)]
-    return F.xxhash64(*first, *_packed(flags), *values)
+    salts = [] if salt is None else [F.lit(salt)]
+    return F.xxhash64(*salts, *_pack_flags(flags), *values)
 
 
-def _packed(flags: Sequence[Column]) -> Iterator[Column]:
-    """Flags as numbers: each value that is hashed has to wait for the hash of the one before."""
+def _pack_flags(flags: Sequence[Column]) -> Iterator[Column]:
+    """Return the flags as numbers of 63 bits each."""
+    # Packed, because each value that is hashed has to wait for the hash of the one before.
     for start in range(0, len(flags), _BITS):
-        few = enumerate(flags[start : start + _BITS])
-        bits = [F.shiftleft(flag.cast("bigint"), position) for position, flag in few]
+        numbered = enumerate(flags[start : start + _BITS])
+        bits = [F.shiftleft(flag.cast("bigint"), position) for position, flag in numbered]
         yield reduce(Column.bitwiseOR, bits)

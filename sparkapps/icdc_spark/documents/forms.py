@@ -1,8 +1,16 @@
-"""The type table of documents: which Iceberg types have a document form, and which names may not be
-field names.
+"""Decide which Iceberg types have a document form, and which names may not be field names.
 
-The *form* of a type is what a reader of the index can tell apart: two types of one form give the
-same text and the same mapping for every value that both can hold. Pure; knows no Spark.
+Two types of one *form* give the same text and the same mapping for every value that both can hold,
+so a column may change from one to the other without a new export:
+
+| type | form | text of a value |
+|---|---|---|
+| int, long | `long` | `42` |
+| decimal(9,2), decimal(12,2) | `decimal:2` | `"1.50"` |
+| decimal(20,2) | `long decimal:2` | `"1.50"`, mapped as keyword: a double has 15 exact digits |
+| binary, fixed | `binary` | base64 |
+
+Pure; it must not know Spark.
 """
 
 from collections.abc import Mapping, Set
@@ -11,7 +19,7 @@ from icdc_api.errors import UnsupportedType
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
 
 EXACT_SCALED_FLOAT_DIGITS = 15
-"""Up to so many decimal digits survive the double that OpenSearch keeps of a scaled_float."""
+"""Decimal digits that survive the double by which OpenSearch stores a scaled_float."""
 
 _FORMS: Mapping[str, str] = {
     "boolean": "boolean",
@@ -33,11 +41,12 @@ _FORMS: Mapping[str, str] = {
 }
 
 READ_AS_TEXT = frozenset({"time", "timestamp_ns", "timestamptz_ns"})
-"""Types that Spark has no word for; readers give the text that documents hold."""
+"""Types that Spark does not have; readers give the text that documents hold."""
 
 WITHOUT_FORM = frozenset({"geometry", "geography", "unknown"})
-"""Types without a document form: no text of them is agreed upon."""
+"""Types without a document form: no text of their values is agreed upon."""
 
+# Names of metadata fields, of any version: a document may not have them at its top level.
 _RESERVED = frozenset(
     {
         "_id",
@@ -66,7 +75,7 @@ _RESERVED = frozenset(
 
 
 def name_form(kind: Type) -> str:
-    """The name of the form; equal names mean equal documents and an equal mapping."""
+    """Return the form's name; equal names mean equal documents and an equal mapping."""
     match kind:
         case Primitive("decimal", precision, scale):
             exact = precision <= EXACT_SCALED_FLOAT_DIGITS
@@ -82,7 +91,7 @@ def name_form(kind: Type) -> str:
 
 
 def has_type(column: Field, names: Set[str]) -> bool:
-    """Whether the column, or a field inside it, is of a primitive type of one of these names."""
+    """Return whether the column, or a field inside it, has a primitive type of these names."""
     return any(
         isinstance(entry.type, Primitive) and entry.type.name in names
         for _, entry in walk_fields(column)
@@ -90,7 +99,7 @@ def has_type(column: Field, names: Set[str]) -> bool:
 
 
 def refuse_undocumentable(table: str, column: Field, *, name: str | None = None) -> None:
-    """Raises UnsupportedType when the column or a field inside it has no document form."""
+    """Raise UnsupportedType if the column or a field inside it has no document form."""
     for path, entry in walk_fields(column):
         kind = entry.type
         if isinstance(kind, Primitive) and kind.name not in _FORMS and kind.name != "decimal":
@@ -102,35 +111,37 @@ def refuse_undocumentable(table: str, column: Field, *, name: str | None = None)
 
 
 def refuse_bad_name(table: str, column: Field) -> None:
-    """Raises UnsupportedType when OpenSearch would refuse the name of a field.
+    """Raise UnsupportedType if OpenSearch would refuse the name of a field.
 
-    Keys of maps and variants are data, not names: they are not looked at.
+    Keys of maps and variants are data, not names: they are not checked.
     """
     if column.name in _RESERVED:
         raise UnsupportedType(_bad_name(table, column.name, "OpenSearch reserves the name"))
-    for path, entry in _named(column, ()):
+    for path, entry in _list_named_fields(column, ()):
         if not entry.name.strip():
             raise UnsupportedType(_bad_name(table, ".".join(path), "its name is empty"))
         if "." in entry.name:
             raise UnsupportedType(_bad_name(table, ".".join(path), "its name holds a dot"))
 
 
-def _named(column: Field, above: tuple[str, ...]) -> list[tuple[tuple[str, ...], Field]]:
-    """The fields of structs with their paths; elements of lists and values of maps have no name."""
-    found = [((*above, column.name), column)]
+def _list_named_fields(
+    column: Field, above: tuple[str, ...]
+) -> list[tuple[tuple[str, ...], Field]]:
+    """Return the fields of structs with their paths; list elements and map values have no name."""
+    named = [((*above, column.name), column)]
     waiting: list[tuple[tuple[str, ...], Type]] = [((*above, column.name), column.type)]
     while waiting:
         path, kind = waiting.pop()
         match kind:
             case Struct(fields):
                 for entry in fields:
-                    found.append(((*path, entry.name), entry))
+                    named.append(((*path, entry.name), entry))
                     waiting.append(((*path, entry.name), entry.type))
             case ListOf(element):
                 waiting.append((path, element.type))
             case MapOf() | Primitive():
                 pass
-    return found
+    return named
 
 
 def _bad_name(table: str, shown: str, why: str) -> str:

@@ -1,6 +1,17 @@
-"""The `_id` of a document. One function makes ids everywhere: export, changelog, verify, repair.
+"""Build the `_id` of a document. One function builds ids everywhere: export, changelog, verify.
 
-It knows how key values become text and how texts are joined so that two keys never share an id.
+Key values become text and are joined so that two keys never share an id:
+
+| key | type | id | why |
+|---|---|---|---|
+| `42` | long | `42` | the value as text |
+| `'a|b'`, `7` | string, int | `a\\|b|7` | a bar joins values; inside a value it is escaped |
+| `NULL`, `7` | string, int | `\\N|7` | null; the text `\\N` becomes `\\\\N` |
+| `''` | string | `\\E` | OpenSearch refuses an empty id |
+| 600 letters | string | `\\H` and a SHA-256 | OpenSearch takes 512 bytes |
+| file and position | append-only | a SHA-256 | rows without a key |
+
+It must not know indices.
 """
 
 from collections.abc import Sequence
@@ -13,49 +24,56 @@ from icdc_spark.documents.schema import Field, Primitive
 from icdc_spark.documents.serialise import format_as_text
 
 MAX_ID_BYTES = 512
-"""What OpenSearch takes as `_id`, in bytes of UTF-8."""
+"""The longest `_id` that OpenSearch takes, in bytes of UTF-8."""
 
 _NULL, _EMPTY, _HASHED = "\\N", "\\E", "\\H"
 _BACKSLASH, _BAR = "\\", "|"
 
 
 def build_id(rows: DataFrame, spec: DocumentSpec) -> Column:
-    """The id of each row; an append-only table needs the metadata columns `_file` and `_pos`."""
+    """Return the id of each row.
+
+    An append-only table needs the metadata columns `_file` and `_pos`.
+    """
     if spec.append_only:
-        place = F.concat_ws(_BAR, F.col("_file"), F.col("_pos").cast("string"))
-        return F.sha2(place.cast("binary"), 256)
+        position = F.concat_ws(_BAR, F.col("_file"), F.col("_pos").cast("string"))
+        # Hashed always: locations are longer than an id may be.
+        return F.sha2(position.cast("binary"), 256)
     return join_key([(read_cell(rows, path), path[-1]) for path in spec.identifiers])
 
 
 def join_key(parts: Sequence[tuple[Column, Field]]) -> Column:
-    """One id out of the key's values, in the order given."""
-    whole = F.concat_ws(_BAR, *[_part(value, entry) for value, entry in parts])
+    """Return one id for the values of a key, in the order given."""
+    joined = F.concat_ws(_BAR, *[_escape(value, entry) for value, entry in parts])
     if len(parts) == 1:
-        whole = F.when(whole == "", F.lit(_EMPTY)).otherwise(whole)
+        # Of several parts at least the bar remains.
+        joined = F.when(joined == "", F.lit(_EMPTY)).otherwise(joined)
     if all(_is_short(entry) for _, entry in parts) and len(parts) <= MAX_ID_BYTES // 64:
-        return whole
-    hashed = F.concat(F.lit(_HASHED), F.sha2(whole.cast("binary"), 256))
-    return F.when(F.octet_length(whole) > MAX_ID_BYTES, hashed).otherwise(whole)
+        return joined
+    hashed = F.concat(F.lit(_HASHED), F.sha2(joined.cast("binary"), 256))
+    return F.when(F.octet_length(joined) > MAX_ID_BYTES, hashed).otherwise(joined)
 
 
 def read_cell(rows: DataFrame, path: Sequence[Field]) -> Column:
-    """The expression that reads a nested field; its names are taken word for word."""
+    """Return the expression that reads a field by its path."""
+    # Quoted, because a column name may hold dots; a backtick inside is doubled.
     column = rows[f"`{path[0].name.replace('`', '``')}`"]
     for entry in path[1:]:
         column = column.getField(entry.name)
     return column
 
 
-def _part(value: Column, entry: Field) -> Column:
+def _escape(value: Column, entry: Field) -> Column:
     plain = format_as_text(value, entry.type)
     if entry.type == Primitive("string"):
+        # The text of other types holds neither. Backslashes first, or those of bars double.
         plain = F.replace(plain, F.lit(_BACKSLASH), F.lit(_BACKSLASH * 2))
         plain = F.replace(plain, F.lit(_BAR), F.lit(_BACKSLASH + _BAR))
     return F.coalesce(plain, F.lit(_NULL))
 
 
 def _is_short(entry: Field) -> bool:
-    """True when the text cannot pass 64 bytes, so that no length need be looked at."""
+    """Return whether the text has at most 64 bytes in any case, so that no length is checked."""
     return isinstance(entry.type, Primitive) and entry.type.name not in {
         "string",
         "binary",

@@ -1,6 +1,15 @@
-"""From the document spec to the OpenSearch mapping of a physical index.
+"""Build the OpenSearch mapping of a physical index from the document spec.
 
-Pure. It knows what OpenSearch calls its field types, and nothing about indices or connections.
+| column | mapping |
+|---|---|
+| `name string` | `{"type":"keyword","ignore_above":8191,"fields":{"text":{"type":"text"}}}` |
+| `price decimal(9,2)` | `{"type":"scaled_float","scaling_factor":100}` |
+| `tags array<int>` | `{"type":"long"}`: every field of OpenSearch may have many values |
+| `address struct<zip:string>` | `{"properties":{"zip":{"type":"keyword",..}}}` |
+| `extra map<string,int>` | `{"type":"flat_object"}`: keys are data, and would flood the mapping |
+
+What the user wrote in `mapping` is laid over it: parameters are merged where the type is the same,
+and replace the derived ones where it is another. Pure: it must not know indices or connections.
 """
 
 from typing import Any
@@ -10,7 +19,7 @@ from icdc_spark.documents.forms import EXACT_SCALED_FLOAT_DIGITS
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type, walk_fields
 
 KEYWORD_IGNORE_ABOVE = 8191
-"""Characters; Lucene refuses terms above 32766 bytes, and a character takes up to four."""
+"""Characters of a keyword; Lucene refuses terms above 32766 bytes, and a character has up to 4."""
 
 _SIMPLE: dict[str, dict[str, Any]] = {
     "boolean": {"type": "boolean"},
@@ -37,8 +46,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
 
 
 def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
-    """The body of `mappings` for a new physical index: strict, with its origin in `_meta`."""
+    """Return `mappings` for a new physical index: strict, with its origin in `_meta`."""
     return {
+        # A field that is not in the mapping is a mistake of ours: refused, not guessed.
         "dynamic": "strict",
         "_meta": build_mapping_meta(spec, table_uuid=table_uuid),
         "properties": _properties(spec.columns, "", spec),
@@ -46,7 +56,7 @@ def build_index_mapping(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any
 
 
 def build_mapping_meta(spec: DocumentSpec, *, table_uuid: str) -> dict[str, Any]:
-    """What `_meta` holds: enough to tell later whether the documents are still right."""
+    """Return `_meta`: enough to decide later whether the documents are still right."""
     return {
         "contractVersion": CONTRACT_VERSION,
         "tableUuid": table_uuid,
@@ -65,16 +75,16 @@ def _properties(fields: tuple[Field, ...], above: str, spec: DocumentSpec) -> di
 
 
 def _field(entry: Field, path: str, spec: DocumentSpec) -> dict[str, Any]:
-    made = _type(entry.type, path, spec)
+    derived = _type(entry.type, path, spec)
     wish = spec.mapping.get(path)
     if wish is None:
-        return made
-    if wish.get("type", made.get("type", "object")) == made.get("type", "object"):
-        return {**made, **wish}
+        return derived
+    if wish.get("type", derived.get("type", "object")) == derived.get("type", "object"):
+        return {**derived, **wish}
     # Parameters of one field type are refused by another; only the sub-fields of objects carry on.
-    carries = "properties" in made and wish["type"] in {"object", "nested"}
-    kept = {"properties": made["properties"]} if carries else {}
-    return {**kept, **wish}
+    carries = "properties" in derived and wish["type"] in {"object", "nested"}
+    inherited = {"properties": derived["properties"]} if carries else {}
+    return {**inherited, **wish}
 
 
 def _type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:

@@ -1,8 +1,12 @@
-"""An Iceberg schema as plain data, read from Iceberg's own JSON form (`SchemaParser.toJson`).
+"""Hold an Iceberg schema as plain data, read from Iceberg's JSON form (`SchemaParser.toJson`).
 
 Documents, ids and mappings are decided by Iceberg types and field ids, never by the types that
-Spark shows (which turn a uuid into a string and a fixed into binary). This module knows neither
-Spark nor OpenSearch, so that those decisions can be tested without a JVM.
+Spark shows (which turn a uuid into a string and a fixed into binary). An example:
+
+    {"id": 3, "name": "tags", "type": {"type": "list", "element-id": 4, "element": "string"}}
+    -> Field(id=3, name="tags", type=ListOf(Field(id=4, name="element", type=Primitive("string"))))
+
+It must know neither Spark nor OpenSearch, so that those decisions can be tested without a JVM.
 """
 
 import json
@@ -16,11 +20,14 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 @dataclass(frozen=True)
 class Primitive:
-    """A type without children: `name` is Iceberg's word without parameters, such as `fixed`."""
+    """A type without children."""
 
     name: str
+    """Iceberg's name without parameters, such as `fixed`."""
     precision: int = 0
+    """Of a decimal, the number of its digits; else 0."""
     scale: int = 0
+    """Of a decimal, the number of its digits after the point; else 0."""
 
     def __str__(self) -> str:
         if self.name == "decimal":
@@ -64,35 +71,40 @@ Type = Primitive | Struct | ListOf | MapOf
 
 @dataclass(frozen=True)
 class Field:
-    """One column or nested field; `id` is what survives renames.
-
-    `has_default` tells whether rows written before the field existed show a value in it.
-    """
+    """One column or nested field."""
 
     id: int
+    """Iceberg's field id, which survives a rename."""
     name: str
+    """The name without those of the fields above it."""
     type: Type
+    """The type; fields below it are in the type."""
     required: bool = False
+    """True if no row has a null."""
     has_default: bool = False
+    """True if rows written before the field existed show a value in it."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """One schema of a table; `identifier_ids` are the fields that the table says are its key."""
+    """One schema of a table."""
 
     id: int
+    """The schema id; a table has one schema for each change of its columns."""
     fields: tuple[Field, ...]
+    """The top-level columns, in the table's order."""
     identifier_ids: tuple[int, ...] = ()
+    """Ids of the fields that the table declares as its key (`identifier-field-ids`)."""
 
     def find(self, path: str) -> tuple[Field, ...] | None:
-        """The fields from the top-level column down to `a.b`, through structs only.
+        """Return the fields from the top-level column down to `a.b`, through structs only.
 
         A column whose own name holds dots is found by its whole name.
         """
         return _find(self.fields, path)
 
     def path_of(self, field_id: int) -> tuple[Field, ...] | None:
-        """The fields from the top-level column down to the one with this id, through structs."""
+        """Return the fields from the top-level column down to this id, through structs only."""
         for path in _struct_paths(self.fields):
             if path[-1].id == field_id:
                 return path
@@ -100,15 +112,15 @@ class Schema:
 
 
 def has_names_differing_by_case(fields: Iterable[Field]) -> bool:
-    """Whether two fields side by side, at any depth, have names that are equal but for case."""
-    listed = list(fields)
-    if len({each.name.lower() for each in listed}) < len(listed):
+    """Return whether two fields of one struct, at any depth, have names equal but for case."""
+    siblings = list(fields)
+    if len({field.name.lower() for field in siblings}) < len(siblings):
         return True
-    return any(has_names_differing_by_case(children(each.type)) for each in listed)
+    return any(has_names_differing_by_case(children(field.type)) for field in siblings)
 
 
 def parse_schema(text: str) -> Schema:
-    """The schema behind the JSON text that `SchemaParser.toJson` writes."""
+    """Parse the JSON text that `SchemaParser.toJson` writes."""
     raw: Mapping[str, Any] = json.loads(text)
     return Schema(
         id=int(raw.get("schema-id", 0)),
@@ -120,7 +132,7 @@ def parse_schema(text: str) -> Schema:
 def walk_fields(
     field: Field, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Field]]:
-    """The field and everything below it, each with its path of names."""
+    """Yield the field and everything below it, with their paths of names."""
     here = (*path, field.name)
     yield here, field
     for child in children(field.type):
@@ -128,7 +140,7 @@ def walk_fields(
 
 
 def children(kind: Type) -> tuple[Field, ...]:
-    """The fields directly below a type; empty for a primitive."""
+    """Return the fields directly below a type; empty for a primitive."""
     match kind:
         case Struct(fields):
             return fields
@@ -184,6 +196,7 @@ def _child(raw: Mapping[str, Any], role: str) -> Field:
         id=int(raw[f"{role}-id"]),
         name=role,
         type=_type(raw[role]),
+        # Keys of maps are always required, so Iceberg does not write it.
         required=bool(raw.get(f"{role}-required", role == "key")),
     )
 

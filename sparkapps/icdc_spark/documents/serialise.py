@@ -1,9 +1,19 @@
-"""Documents as Spark expressions: the one serialiser, in the JVM, for export and changelog alike.
+"""Serialise documents by Spark expressions, in the JVM, for export and changelog alike.
 
-Two paths that built documents in two ways would sooner or later disagree about a digit. Needs the
-session settings of `session.APPLICATION_CONF`: UTC, ANSI casts (a decimal's text is plain only
-under ANSI), and nulls left out also where a column has a default. This module knows neither where
-rows come from nor where documents go.
+Two paths that built documents in two ways would sooner or later disagree about a digit. A value is
+first made *canonical*, where `to_json` would not write what the type table says:
+
+| type | value | canonical | JSON |
+|---|---|---|---|
+| long, string, date, timestamp | `2024-01-01` | as it is | `"2024-01-01"` |
+| decimal | 1.50 | cast to string | `"1.50"`, no digit lost |
+| double | NaN | null | left out |
+| variant | 7 | `{"value": 7}` | an object, as the field is a flat_object |
+| map<int, ..> | {1: ..} | keys as text | `{"1": ..}` |
+
+Needs the session settings of `session.APPLICATION_CONF`: UTC, ANSI casts (a decimal's text is plain
+only under ANSI), and nulls left out also where a column has a default. It must not know where rows
+come from or where documents go.
 """
 
 from collections.abc import Sequence
@@ -34,30 +44,30 @@ Cells = Sequence[tuple[Field, Column]]
 
 
 def serialise_document(cells: Cells) -> Column:
-    """The `_source` of a row as JSON text."""
+    """Return the `_source` of a row as JSON text."""
     return serialise_columns(
         [to_canonical(cell, entry.type).alias(entry.name) for entry, cell in cells]
     )
 
 
 def serialise_columns(columns: Sequence[Column]) -> Column:
-    """JSON text of an object with these columns, which must be canonical already."""
+    """Return the JSON text of an object with these columns, which must be canonical already."""
     return F.to_json(F.struct(*columns), _JSON_OPTIONS)
 
 
 def build_index_line(identifier: Column, source: Column, *, version: int) -> Column:
-    """Two NDJSON lines, as bytes, that make `source` the document at this external version."""
+    """Return two NDJSON lines, as bytes, that write `source` at this external version."""
     line = F.concat(_action("index", identifier, version), F.lit("\n"), source, F.lit("\n"))
     return line.cast("binary")
 
 
 def build_delete_line(identifier: Column, *, version: int) -> Column:
-    """One NDJSON line, as bytes, that deletes the document at this external version."""
+    """Return one NDJSON line, as bytes, that deletes the document at this external version."""
     return F.concat(_action("delete", identifier, version), F.lit("\n")).cast("binary")
 
 
 def format_as_text(cell: Column, kind: Type) -> Column:
-    """A value as the text that ids and keys of maps are made of; null stays null."""
+    """Return a value as the text of ids and of map keys; null stays null."""
     match kind:
         case Primitive("timestamp" | "timestamptz" as name):
             return F.date_format(cell, _FORMATS[name])
@@ -75,21 +85,23 @@ def format_as_text(cell: Column, kind: Type) -> Column:
 
 
 def to_canonical(cell: Column, kind: Type) -> Column:
-    """The value in a shape that `to_json` writes as the type table says."""
+    """Return the value in a shape that `to_json` writes as the type table says."""
     if not _differs(kind):
         return cell
     match kind:
         case Primitive("decimal"):
             return cell.cast("string")
         case Primitive("variant"):
+            # A flat_object takes objects only, so other values are wrapped.
             wrapped = F.to_variant_object(F.struct(cell.alias("value")))
             is_object = F.to_json(cell).startswith("{")
             return F.when(is_object, cell).when(cell.isNotNull(), wrapped)
         case Primitive():
             return F.when(_is_finite(cell), cell)
         case Struct(fields):
-            made = [to_canonical(cell.getField(f.name), f.type).alias(f.name) for f in fields]
-            return F.when(cell.isNotNull(), F.struct(*made))
+            children = [to_canonical(cell.getField(f.name), f.type).alias(f.name) for f in fields]
+            # A struct built of the fields of a null would be an object, not null.
+            return F.when(cell.isNotNull(), F.struct(*children))
         case ListOf(element):
             return F.transform(cell, lambda item: to_canonical(item, element.type))
         case MapOf(key, value):
@@ -97,30 +109,30 @@ def to_canonical(cell: Column, kind: Type) -> Column:
 
 
 def count_non_finite(cells: Cells) -> Column:
-    """How many NaN and infinities of the row are written as null."""
+    """Return how many NaN and infinities of the row are written as null."""
     counts = [_non_finite(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)]
     return reduce(lambda one, other: one + other, counts, F.lit(0))
 
 
 def _action(kind: str, identifier: Column, version: int) -> Column:
-    # The version as text: as a number it would be part of the code that Spark makes of a plan, and
-    # each batch would compile its own.
+    # The version as text: as a number it would be part of the code that Spark generates for a plan,
+    # and each batch would compile its own.
     fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
     named = F.to_json(F.struct(identifier.alias("_id")))
     return F.concat(F.lit(fixed), F.substr(named, F.lit(2)), F.lit("}"))
 
 
 def _canonical_map(cell: Column, key: Field, value: Field) -> Column:
-    made = cell
+    canonical = cell
     if _differs(value.type):
-        made = F.transform_values(made, lambda _, item: to_canonical(item, value.type))
+        canonical = F.transform_values(canonical, lambda _, item: to_canonical(item, value.type))
     if key.type != Primitive("string"):
-        made = F.transform_keys(made, lambda item, _: format_as_text(item, key.type))
-    return made
+        canonical = F.transform_keys(canonical, lambda item, _: format_as_text(item, key.type))
+    return canonical
 
 
 def _differs(kind: Type) -> bool:
-    """Whether `to_json` of the plain value is not what the type table says."""
+    """Return whether `to_json` of the plain value is not what the type table says."""
     match kind:
         case Primitive(name):
             return name in _FLOATS or name in {"decimal", "variant"}

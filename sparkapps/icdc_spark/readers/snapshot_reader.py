@@ -1,4 +1,8 @@
-"""All that the diff knows of reading, and what every reader has in common."""
+"""Read rows of one snapshot: the protocol that the diff knows, and the base of all readers.
+
+The diff plans by files, so a reader takes a group of files, not a table. It must not know why they
+are read.
+"""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -16,7 +20,11 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 
 
 class SnapshotReader(Protocol):
-    """Rows of groups of files, all in the schema of one snapshot; a context manager."""
+    """Reads rows of groups of files, all in the schema of one snapshot; a context manager.
+
+    Leaving the context gives back persisted frames. If an error goes through it that one of the
+    files read may have caused, it becomes a FileUnreadable that names the file.
+    """
 
     def __enter__(self) -> Self: ...
 
@@ -29,7 +37,7 @@ class SnapshotReader(Protocol):
 
     @property
     def table_name(self) -> str:
-        """For messages."""
+        """The name of the table, for messages."""
         ...
 
     @property
@@ -39,26 +47,26 @@ class SnapshotReader(Protocol):
 
     @property
     def can_read_lineage(self) -> bool:
-        """Whether it can read when rows were last written."""
+        """True if it can read when rows were last written."""
         ...
 
     def read(self, group: FileGroup, *, metadata: Sequence[str] = ()) -> DataFrame:
-        """The rows of a group, columns by field id and named as in the schema.
+        """Return the rows of a group, columns by field id and named as in the schema.
 
-        Types that Spark has no word for come as the text that documents hold. `metadata` names
-        columns among `_file`, `_pos`, `_deleted` and, where the reader tells lineage and the table
-        has it, `_last_updated_sequence_number`. Deleted rows are left out, unless `_deleted` is
-        asked for: then they are there, marked.
+        Types that Spark does not have come as the text that documents hold. `metadata` names
+        columns among `_file`, `_pos`, `_deleted` and, where reader and table have row lineage,
+        `_last_updated_sequence_number`. Deleted rows are left out. With `_deleted` they are
+        returned as well, and marked by it.
         """
         ...
 
     @property
     def empty_group(self) -> FileGroup:
-        """A group of no file; reading it gives the columns without rows."""
+        """A group without files; reading it gives the columns without rows."""
         ...
 
     def list_all_files(self, *, within: Any = None) -> FileGroup:
-        """All files of the snapshot; `within` may leave out files that hold no matching row."""
+        """Return all files of the snapshot; `within` may leave out those without a matching row."""
         ...
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
@@ -68,12 +76,12 @@ class SnapshotReader(Protocol):
         ...
 
     def persist(self, frame: DataFrame) -> DataFrame:
-        """Persists an intermediate result until the reader is closed."""
+        """Persist an intermediate result until the reader is closed."""
         ...
 
 
 class BaseReader:
-    """What the readers share: the snapshot's files, and results that are kept for a while."""
+    """The parts that all readers share: files of the snapshot, persisted frames, errors."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         self._session = session
@@ -96,12 +104,12 @@ class BaseReader:
                 self._persisted.pop().unpersist()
         finally:
             self._close()
-        explained = self._explained(error)
+        explained = self._explain(error)
         if explained is not None:
             raise explained from error
 
-    def _explained(self, error: BaseException | None) -> IcdcError | None:
-        """An error that names the damaged file, where one of those read here is the cause."""
+    def _explain(self, error: BaseException | None) -> IcdcError | None:
+        """Return an error that names the damaged file, if one of those read here is the cause."""
         known = translated(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         if not isinstance(known, Bug | FileUnreadable | SourceUnavailable):
             return None
@@ -113,11 +121,11 @@ class BaseReader:
         return None
 
     def _close(self) -> None:
-        """Gives back what the reader holds besides kept results."""
+        """Give back what the reader holds besides persisted frames."""
 
     @property
     def table_name(self) -> str:
-        """The table as the pipeline names it."""
+        """See `SnapshotReader.table_name`."""
         return self._table.name
 
     @property
@@ -141,6 +149,6 @@ class BaseReader:
 
     def persist(self, frame: DataFrame) -> DataFrame:
         """See `SnapshotReader.persist`; what does not fit into memory goes to local disk."""
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._persisted.append(kept)
-        return kept
+        persisted = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self._persisted.append(persisted)
+        return persisted
