@@ -51,7 +51,10 @@ def test_a_child_is_kept_from_the_addresses_of_the_api_server_that_the_operator_
     async def ask() -> None:
         catalog = translated("lake", {"type": "rest", "uri": "http://192.0.2.1:6443"})
         connection = await readers.connect(catalog)
-        await connection.head(("shop", "orders"), "main", 20.0)
+        try:
+            await connection.head(("shop", "orders"), "main", 20.0)
+        finally:
+            connection.close()
 
     readers = OfOwnProcess(Settings(), learn)
     try:
