@@ -184,7 +184,7 @@ async def _answer(target: Target, known: PipelineStatus) -> dict[str, Any] | Fai
     ids = [run.run_id for run in known.recent_runs if run.name == taken_up.run]
     for pod in await target.api.list_driver_pods(target.namespace, target.name):
         if ids and (pod["metadata"].get("labels") or {}).get(naming.LABEL_RUN) == taken_up.run:
-            report, _ = reports.of_pod(pod, ids[0] or taken_up.run)
+            report, _ = reports.read_report(pod, ids[0] or taken_up.run)
             if report is not None and report.result is not None:
                 return report.result
     gone = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"

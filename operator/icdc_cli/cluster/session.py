@@ -80,7 +80,7 @@ async def _answered(
     context = kubeconfig.chosen(os.environ, arguments.context)
     namespace = arguments.namespace or context.namespace
     try:
-        async with connect.connected(os.environ, context=context.name) as api:
+        async with connect.open_api(os.environ, context=context.name) as api:
             return await work(Target(api, namespace, arguments.name), arguments)
     except (errors.Denied, errors.Invalid) as error:
         raise BadSpec(error.message) from error

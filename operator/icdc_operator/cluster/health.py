@@ -86,7 +86,7 @@ def metrics_app(metrics: Metrics) -> web.Application:
 
 
 @contextlib.asynccontextmanager
-async def served(
+async def serve(
     app: web.Application, *, host: str, port: int, bound: Callable[[int], None]
 ) -> AsyncIterator[None]:
     """Serves `app` in the block; port 0 is a free one, `bound` is told which it became."""

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunStatus
 from icdc_api.status import Phase, PipelineStatus
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _START_BUCKETS = (5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0)
@@ -29,7 +29,7 @@ class Metrics:
         self._work()
         self._cluster()
         self._pipelines()
-        self._phases: dict[Key, Phase] = {}
+        self._phases: dict[PipelineKey, Phase] = {}
 
     def _work(self) -> None:
         self.reconciles = self._counter("icdc_reconciles", "Looks at a pipeline.", "result")
@@ -132,7 +132,7 @@ class Metrics:
         if started is not None:
             self.run_start_seconds.observe(started)
 
-    def show(self, key: Key, status: PipelineStatus) -> None:
+    def show(self, key: PipelineKey, status: PipelineStatus) -> None:
         """Shows where the pipeline stands."""
         summary = status.summary
         lag = None if summary is None else summary.lag_seconds
@@ -147,7 +147,7 @@ class Metrics:
             self.conditions.labels(*key, kind.value).set(status.holds(kind))
         self._count_phase(key, status.phase)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: PipelineKey) -> None:
         """Shows nothing more of a pipeline that is gone."""
         for gauge in (self.lag, self.snapshots_behind, self.last_success, self.failures):
             _set(gauge, key, None)
@@ -155,7 +155,7 @@ class Metrics:
             self.conditions.remove(*key, kind.value)
         self._count_phase(key, None)
 
-    def show_unseen(self, key: Key, tables: int | None) -> None:
+    def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
         """Shows at how many tables of a pipeline only a run can look; None removes it."""
         _set(self.unseen_tables, key, tables)
 
@@ -163,7 +163,7 @@ class Metrics:
         """Everything in the text format of Prometheus."""
         return generate_latest(self.registry)
 
-    def _count_phase(self, key: Key, phase: Phase | None) -> None:
+    def _count_phase(self, key: PipelineKey, phase: Phase | None) -> None:
         before = self._phases.pop(key, None)
         if phase is not None:
             self._phases[key] = phase
@@ -179,7 +179,7 @@ class Metrics:
         return Gauge(name, documentation, labels, registry=self.registry)
 
 
-def _set(gauge: Gauge, key: Key, value: float | None) -> None:
+def _set(gauge: Gauge, key: PipelineKey, value: float | None) -> None:
     """Shows `value` for the pipeline; None removes what was shown."""
     if value is None:
         gauge.remove(*key)

@@ -12,7 +12,7 @@ from typing import Any
 
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import settings as head_settings
-from icdc_operator.cluster.heads.settings import Settings as HeadSettings
+from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits

@@ -31,7 +31,7 @@ from icdc_operator.cluster.kube import connect, kinds, login
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.leader import Leader
 from icdc_operator.cluster.loop.admission import Admission
-from icdc_operator.cluster.loop.informer import Informer, Told
+from icdc_operator.cluster.loop.informer import Informer, WatchEvent
 from icdc_operator.cluster.loop.posting import Poster
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.loop.relist import Relist
@@ -64,9 +64,9 @@ async def run(options: Options, environ: Mapping[str, str] | None = None) -> Non
     take_signals()
     metrics = Metrics()
     try:
-        async with connect.connected(environ, observer=metrics.saw_request) as api:
+        async with connect.open_api(environ, observer=metrics.saw_request) as api:
             operator = Operator(options, api, metrics, environ, take_signals=take_signals)
-            async with operator.served():
+            async with operator.serve():
                 await operator.run(stop)
     finally:
         _give_signals_back()
@@ -111,8 +111,8 @@ class Operator:
             scope,
             self._queue,
             self._watch_age,
-            self._reconciler.looked_at,
-            listed=self._admission.listed,
+            self._reconciler.reconciled_versions,
+            listed=self._admission.note_listed,
         )
         informer = Informer(scope, lambda: login.connection_info(environ), self._tell)
         age = self._watch_age
@@ -149,7 +149,7 @@ class Operator:
         return None
 
     @contextlib.asynccontextmanager
-    async def served(self) -> AsyncIterator[None]:
+    async def serve(self) -> AsyncIterator[None]:
         """Answers probes and scrapes in the block."""
         apps = (
             ("health", health.health_app(self), self._options.health_port),
@@ -159,7 +159,7 @@ class Operator:
             for what, app, port in apps:
                 bound = functools.partial(_log.info, "%s on port %d", what)
                 await stack.enter_async_context(
-                    health.served(app, host=EVERYWHERE, port=port, bound=bound)
+                    health.serve(app, host=EVERYWHERE, port=port, bound=bound)
                 )
             yield
 
@@ -204,12 +204,12 @@ class Operator:
         _log.info("ending; %d looks are finished first", self._queue.active)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
-                await self._queue.drained()
+                await self._queue.wait_idle()
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, told: WatchEvent) -> None:
         self._metrics.watch_events.labels(told.kind).inc()
         if told.kind == kinds.PIPELINE.plural:
-            self._watch_age.told(told.key, told.version, deleted=told.deleted)
+            self._watch_age.note_event(told.key, told.version, deleted=told.deleted)
             if not told.deleted and self._reconciler.knows(told.key, told.version):
                 return  # our own write, most often
         if told.kind == kinds.POD.plural:

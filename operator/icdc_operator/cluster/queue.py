@@ -17,7 +17,7 @@ _SLACK = 64
 """Outdated entries of the heap that are never worth the time to remove them."""
 
 
-class Key(NamedTuple):
+class PipelineKey(NamedTuple):
     """One pipeline."""
 
     namespace: str
@@ -28,7 +28,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Backoff:
+class RetryBackoff:
     """How long a key waits after its n-th failure in a row: `first * 2 ** (n - 1)`, bounded."""
 
     first_seconds: float = 0.1
@@ -58,20 +58,20 @@ class WorkQueue:
     `clock` gives seconds that never go back, such as `time.monotonic`. For one event loop.
     """
 
-    def __init__(self, clock: Callable[[], float], backoff: Backoff | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], backoff: RetryBackoff | None = None) -> None:
         self._clock = clock
-        self._backoff = backoff or Backoff()
-        self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._backoff = backoff or RetryBackoff()
+        self._due: dict[PipelineKey, float] = {}
+        self._heap: list[tuple[float, int, PipelineKey]] = []
         self._order = itertools.count()
-        self._active: set[Key] = set()
-        self._failing: dict[Key, _Failing] = {}
+        self._active: set[PipelineKey] = set()
+        self._failing: dict[PipelineKey, _Failing] = {}
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
 
-    def add(self, key: Key, *, after: float = 0.0) -> None:
+    def add(self, key: PipelineKey, *, after: float = 0.0) -> None:
         """Makes `key` due in `after` seconds, or earlier where it was due earlier anyway."""
         if self._closed:
             return
@@ -87,7 +87,7 @@ class WorkQueue:
             self._push(key, due)
             self._changed.set()
 
-    def take(self) -> Key | None:
+    def take(self) -> PipelineKey | None:
         """The key that has been due longest, now the caller's until `done` or `failed`; or None."""
         if self._closed or not self._is_due():
             return None
@@ -97,7 +97,7 @@ class WorkQueue:
         self._idle.clear()
         return key
 
-    async def get(self) -> Key | None:
+    async def get(self) -> PipelineKey | None:
         """As `take`, but waits for a key; None once the queue is closed."""
         while not self._closed:
             key = self.take()
@@ -110,14 +110,14 @@ class WorkQueue:
                     await self._changed.wait()
         return None
 
-    def done(self, key: Key, *, again_after: float | None = None) -> None:
+    def finish(self, key: PipelineKey, *, again_after: float | None = None) -> None:
         """Gives back a key whose work went well; `again_after` makes it due again."""
         self._failing.pop(key, None)
         self._give_back(key)
         if again_after is not None:
             self.add(key, after=again_after)
 
-    def failed(self, key: Key, *, at_least: float = 0.0) -> float:
+    def retry(self, key: PipelineKey, *, at_least: float = 0.0) -> float:
         """Gives back a key whose work failed; seconds until it is tried again.
 
         `at_least` seconds are waited whatever is added, such as a server asks for.
@@ -141,7 +141,7 @@ class WorkQueue:
         self._heap.clear()
         self._changed.set()
 
-    async def drained(self) -> None:
+    async def wait_idle(self) -> None:
         """Returns once no key is worked on."""
         await self._idle.wait()
 
@@ -162,7 +162,7 @@ class WorkQueue:
         self._drop_outdated()
         return max(0.0, self._clock() - self._heap[0][0]) if self._heap else 0.0
 
-    def _give_back(self, key: Key) -> None:
+    def _give_back(self, key: PipelineKey) -> None:
         self._active.remove(key)
         if not self._active:
             self._idle.set()
@@ -171,13 +171,13 @@ class WorkQueue:
             self._push(key, due)
         self._changed.set()
 
-    def _push(self, key: Key, due: float) -> None:
+    def _push(self, key: PipelineKey, due: float) -> None:
         if len(self._heap) > 2 * len(self._due) + _SLACK:
             # Outdated entries go when their time comes, which may be an hour away.
             self._heap = [(at, next(self._order), each) for each, at in self._sorted_waiting()]
         heapq.heappush(self._heap, (due, next(self._order), key))
 
-    def _sorted_waiting(self) -> list[tuple[Key, float]]:
+    def _sorted_waiting(self) -> list[tuple[PipelineKey, float]]:
         waiting = [(key, due) for key, due in self._due.items() if key not in self._active]
         return sorted(waiting, key=lambda each: each[1])
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import UnsupportedType
-from icdc_operator.cluster.heads.reader.branches import in_file
+from icdc_operator.cluster.heads.reader.branches import parse_file
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.ids import join_key
@@ -46,7 +46,7 @@ def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: La
     name = lake.create(f"id int, {columns}", version=3)
     lake.sql(f"insert into lake.{name} (id) values (1)")
     file = lake.table(name).java.operations().current().metadataFileLocation()
-    assert in_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
+    assert parse_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
 
 
 def hashed(text: str) -> str:

@@ -29,7 +29,7 @@ class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
     who_acts = WhoActs.NOBODY
 
 
-class Kind(StrEnum):
+class CatalogKind(StrEnum):
     """The kinds of catalogs that pyiceberg speaks to."""
 
     REST = "rest"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 class PyCatalog:
     """A catalog as pyiceberg wants it. Its properties may hold credentials."""
 
-    kind: Kind
+    kind: CatalogKind
     name: str
     properties: Mapping[str, Any] = field(repr=False)
 
@@ -54,13 +54,18 @@ class PyCatalog:
         return hashlib.sha256(whole.encode()).hexdigest()
 
 
-_KINDS = {"rest": Kind.REST, "jdbc": Kind.SQL, "glue": Kind.GLUE, "hive": Kind.HIVE}
+_KINDS = {
+    "rest": CatalogKind.REST,
+    "jdbc": CatalogKind.SQL,
+    "glue": CatalogKind.GLUE,
+    "hive": CatalogKind.HIVE,
+}
 _IMPLEMENTATIONS = {
-    "org.apache.iceberg.rest.RESTCatalog": Kind.REST,
-    "org.apache.iceberg.jdbc.JdbcCatalog": Kind.SQL,
-    "org.apache.iceberg.aws.glue.GlueCatalog": Kind.GLUE,
-    "org.apache.iceberg.hive.HiveCatalog": Kind.HIVE,
-    "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog": Kind.DYNAMODB,
+    "org.apache.iceberg.rest.RESTCatalog": CatalogKind.REST,
+    "org.apache.iceberg.jdbc.JdbcCatalog": CatalogKind.SQL,
+    "org.apache.iceberg.aws.glue.GlueCatalog": CatalogKind.GLUE,
+    "org.apache.iceberg.hive.HiveCatalog": CatalogKind.HIVE,
+    "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog": CatalogKind.DYNAMODB,
 }
 
 _AWS = r"client\.(region|access-key-id|secret-access-key|session-token|role-arn|role-session-name)"
@@ -97,28 +102,28 @@ _POSTGRES_PARAMETERS = frozenset(
 _POSTGRES_FILES = ("sslcert", "sslkey", "sslrootcert")
 
 
-def translated(name: str, properties: Mapping[str, str]) -> PyCatalog:
+def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
     """The catalog of that name and those properties; raises OutOfSight where there is none."""
     kind = _kind(properties)
     given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
-    if kind not in (Kind.GLUE, Kind.DYNAMODB) and not given.get("uri"):
+    if kind not in (CatalogKind.GLUE, CatalogKind.DYNAMODB) and not given.get("uri"):
         raise OutOfSight("the catalog has no property uri")
     match kind:
-        case Kind.REST:
+        case CatalogKind.REST:
             return PyCatalog(kind, name, _rest(given))
-        case Kind.SQL:
+        case CatalogKind.SQL:
             return PyCatalog(kind, name, {"uri": _sql_uri(given), **_files(given)})
-        case Kind.GLUE:
+        case CatalogKind.GLUE:
             return PyCatalog(kind, name, {**_only(_GLUE, given), **_files(given)})
-        case Kind.HIVE:
+        case CatalogKind.HIVE:
             return PyCatalog(kind, name, {**_only(_HIVE, given), **_files(given)})
-        case Kind.DYNAMODB:
+        case CatalogKind.DYNAMODB:
             if "dynamodb.endpoint" in given:
                 raise OutOfSight("pyiceberg knows no dynamodb.endpoint")
             return PyCatalog(kind, name, {**_only(_DYNAMODB, given), **_files(given)})
 
 
-def _kind(properties: Mapping[str, str]) -> Kind:
+def _kind(properties: Mapping[str, str]) -> CatalogKind:
     named, implementation = properties.get("type"), properties.get("catalog-impl")
     if named and implementation:
         raise OutOfSight("the catalog has both type and catalog-impl")

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from icdc_api.errors import Bug, SourceUnavailable
 from icdc_operator.cluster.heads import wire
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
-from icdc_operator.cluster.heads.settings import Settings
-from icdc_operator.cluster.heads.wire import Answer, Opening, Question
+from icdc_operator.cluster.heads.settings import ReaderSettings
+from icdc_operator.cluster.heads.wire import HeadAnswer, Opening, Question
 
 RETRY_SECONDS = 0.2
 """Between two attempts to reach a process that is not there yet."""
@@ -57,7 +57,7 @@ class Readers(Protocol):
 
 
 def readers(
-    settings: Settings, path: Path | None, api_server: "LearnAddresses | None" = None
+    settings: ReaderSettings, path: Path | None, api_server: "LearnAddresses | None" = None
 ) -> "Readers":
     """Return those of the process that listens at `path`; without one, of a process of our own.
 
@@ -97,7 +97,7 @@ class OfAnotherContainer:
 class OfOwnProcess:
     """Readers of a process that is started for the first of them, and ends with this one."""
 
-    def __init__(self, settings: Settings, learn: LearnAddresses = _learn_none) -> None:
+    def __init__(self, settings: ReaderSettings, learn: LearnAddresses = _learn_none) -> None:
         self._settings = settings
         self._learn = learn
         self._process: subprocess.Popen[bytes] | None = None
@@ -166,7 +166,7 @@ class _Connection:
         self._writer.write(wire.line(question))
         try:
             await self._writer.drain()
-            answer = Answer.model_validate_json(await self._reader.readline())
+            answer = HeadAnswer.model_validate_json(await self._reader.readline())
         except (OSError, ValidationError, ValueError):
             raise SourceUnavailable(
                 "the reader of this catalog ended amid its answer, most often because that takes "

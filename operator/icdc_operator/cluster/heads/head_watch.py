@@ -16,9 +16,9 @@ from typing import Protocol
 from icdc_api.spec import PipelineSpec
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import table_heads
-from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
+from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 
 FAILING_SECONDS = 300.0
 """Between two looks at a pipeline of which no table can be looked at, at most; its pollInterval if
@@ -33,16 +33,16 @@ MAX_NAMED = 3
 _log = logging.getLogger(__name__)
 
 
-class Reader(Protocol):
+class TableReader(Protocol):
     """Looks at tables; never raises for what a catalog does."""
 
-    async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
+    async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
         """The head of each table by its name, or why there is none."""
         ...
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownHeads:
     """What is known of a pipeline's heads. See `Observed` for what each field says."""
 
     heads: Mapping[str, str | None] | None
@@ -54,7 +54,7 @@ class _Watch:
     """One idle pipeline since its last run."""
 
     after: int
-    tables: tuple[Wanted, ...]
+    tables: tuple[TableBranch, ...]
     poll_seconds: float
     found: dict[str, Head | Unseen] | None = None
     task: asyncio.Task[None] | None = None
@@ -76,8 +76,8 @@ class HeadWatch:
 
     def __init__(
         self,
-        reader: Reader,
-        wake: Callable[[Key], None],
+        reader: TableReader,
+        wake: Callable[[PipelineKey], None],
         metrics: Metrics,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -88,16 +88,16 @@ class HeadWatch:
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
-        self._watches: dict[Key, _Watch] = {}
-        self._memory: dict[Key, _Memory] = {}
+        self._watches: dict[PipelineKey, _Watch] = {}
+        self._memory: dict[PipelineKey, _Memory] = {}
         self._ended: set[asyncio.Task[None]] = set()
 
-    def follow(self, key: Key, spec: PipelineSpec, *, after: int) -> Known:
+    def follow(self, key: PipelineKey, spec: PipelineSpec, *, after: int) -> KnownHeads:
         """What is known by now of the heads of an idle pipeline, which is followed from now on.
 
         `after` is the epoch of its last run.
         """
-        tables = table_heads.wanted(spec)
+        tables = table_heads.list_branches(spec)
         poll = float(spec.changelog.poll_interval_seconds)
         watch = self._watches.get(key)
         same = watch is not None and (watch.after, watch.tables, watch.poll_seconds) == (
@@ -112,7 +112,7 @@ class HeadWatch:
             watch.task.add_done_callback(functools.partial(self._note_end, key))
         return self._known(key, watch)
 
-    def leave(self, key: Key) -> None:
+    def leave(self, key: PipelineKey) -> None:
         """The pipeline is not idle any more."""
         watch = self._watches.pop(key, None)
         if watch is not None and watch.task is not None and not watch.task.done():
@@ -120,7 +120,7 @@ class HeadWatch:
             self._ended.add(watch.task)
             watch.task.add_done_callback(self._ended.discard)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: PipelineKey) -> None:
         """The pipeline is gone, or has nothing to follow."""
         self.leave(key)
         if self._memory.pop(key, None) is not None:
@@ -132,7 +132,7 @@ class HeadWatch:
             self.leave(key)
         await asyncio.gather(*self._ended, return_exceptions=True)
 
-    def _note_end(self, key: Key, task: asyncio.Task[None]) -> None:
+    def _note_end(self, key: PipelineKey, task: asyncio.Task[None]) -> None:
         """A watch ends by itself only by an error that nobody foresaw; a later look begins anew."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -140,14 +140,14 @@ class HeadWatch:
             self._metrics.unexpected_errors.inc()
             task.get_loop().call_later(BROKEN_SECONDS, self._wake, key)
 
-    def _known(self, key: Key, watch: _Watch) -> Known:
+    def _known(self, key: PipelineKey, watch: _Watch) -> KnownHeads:
         if watch.found is None:
-            return Known(None)
+            return KnownHeads(None)
         seen = {n: h.snapshot_id for n, h in watch.found.items() if isinstance(h, Head)}
         first_seen = self._memory[key].first_seen
-        return Known(seen, frozenset(n for n in seen if first_seen[n][1] != watch.after))
+        return KnownHeads(seen, frozenset(n for n in seen if first_seen[n][1] != watch.after))
 
-    async def _poll(self, key: Key, watch: _Watch) -> None:
+    async def _poll(self, key: PipelineKey, watch: _Watch) -> None:
         memory = self._memory.setdefault(key, _Memory())
         if memory.read_at is not None:
             # A short run must not make the looks more frequent.
@@ -164,7 +164,7 @@ class HeadWatch:
                 await self._sleep(_pace(watch.poll_seconds, failures))
 
     def _take(
-        self, key: Key, watch: _Watch, memory: _Memory, found: dict[str, Head | Unseen]
+        self, key: PipelineKey, watch: _Watch, memory: _Memory, found: dict[str, Head | Unseen]
     ) -> None:
         before, watch.found = watch.found, found
         kept = {}

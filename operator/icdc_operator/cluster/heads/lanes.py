@@ -13,25 +13,27 @@ from typing import TypeVar
 
 from icdc_api.errors import SourceUnavailable
 
-PLACES = 8
+MAX_CALLS = 8
 """Calls at the same time."""
 
-PLACES_OF_NAMESPACE = 2
+MAX_CALLS_OF_NAMESPACE = 2
 """Calls at the same time for the pipelines of one namespace."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-class Places:
+class CallLimits:
     """The places that all lanes share. For one event loop."""
 
-    def __init__(self, count: int = PLACES, *, of_namespace: int = PLACES_OF_NAMESPACE) -> None:
+    def __init__(
+        self, count: int = MAX_CALLS, *, of_namespace: int = MAX_CALLS_OF_NAMESPACE
+    ) -> None:
         self._all = asyncio.Semaphore(count)
         self._of_namespace = of_namespace
         self._own: dict[str, asyncio.Semaphore] = {}
 
     @asynccontextmanager
-    async def taken(self, namespace: str) -> AsyncIterator[None]:
+    async def hold(self, namespace: str) -> AsyncIterator[None]:
         """Hold one of the places. Who waits longest goes first, of each namespace a few wait."""
         own = self._own.setdefault(namespace, asyncio.Semaphore(self._of_namespace))
         async with own, self._all:
@@ -41,8 +43,8 @@ class Places:
 class Lane:
     """Calls one after the other."""
 
-    def __init__(self, places: Places, namespace: str) -> None:
-        self._places = places
+    def __init__(self, limits: CallLimits, namespace: str) -> None:
+        self._limits = limits
         self._namespace = namespace
         self._order = asyncio.Lock()
         self._late_at: float | None = None
@@ -57,7 +59,7 @@ class Lane:
         """Whether a call is under way."""
         return self._order.locked()
 
-    async def call(self, work: Callable[[], Awaitable[Found]], seconds: float) -> Found:
+    async def call(self, work: Callable[[], Awaitable[Result]], seconds: float) -> Result:
         """Return what `work` returns, which is cancelled after `seconds`: SourceUnavailable.
 
         The time that it waits for its turn is not counted. Who waits behind a call that is late
@@ -67,7 +69,7 @@ class Lane:
         async with self._order:
             if self._late_at is not None and self._late_at >= asked_at:
                 raise SourceUnavailable("the catalog does not answer: an earlier request was late")
-            async with self._places.taken(self._namespace):
+            async with self._limits.hold(self._namespace):
                 try:
                     async with asyncio.timeout(seconds):
                         found = await work()

@@ -11,7 +11,7 @@ CLOUD_ROLE, LOCAL_FILES = "--heads-use-cloud-role", "--heads-local-files"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReaderSettings:
     """The access of every catalog's reader."""
 
     allow_hosts: tuple[str, ...] = ()
@@ -50,16 +50,16 @@ class Settings:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `Settings`."""
+    """Add the flags of `ReaderSettings`."""
     parser.add_argument(ALLOW, metavar="PATTERN", action="append", default=[])
     parser.add_argument(DENY, metavar="PATTERN", action="append", default=[])
     parser.add_argument(CLOUD_ROLE, action="store_true")
     parser.add_argument(LOCAL_FILES, action="store_true")
 
 
-def of_arguments(given: argparse.Namespace) -> Settings:
+def of_arguments(given: argparse.Namespace) -> ReaderSettings:
     """Return what these flags, or those of the operator, say."""
-    return Settings(
+    return ReaderSettings(
         allow_hosts=tuple(given.heads_allow_host),
         deny_hosts=tuple(given.heads_deny_host),
         use_cloud_role=given.heads_use_cloud_role,

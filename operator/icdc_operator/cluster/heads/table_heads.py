@@ -17,7 +17,7 @@ from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import OpenConnection, Readers
-from icdc_operator.cluster.heads.lanes import Lane, Places
+from icdc_operator.cluster.heads.lanes import CallLimits, Lane
 from icdc_operator.cluster.metrics import Metrics
 
 TABLE_SECONDS = 20.0
@@ -46,7 +46,7 @@ class Unseen:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TableBranch:
     """One branch of one table."""
 
     name: str
@@ -55,16 +55,18 @@ class Wanted:
     catalog: Catalog
 
 
-def wanted(spec: PipelineSpec) -> tuple[Wanted, ...]:
+def list_branches(spec: PipelineSpec) -> tuple[TableBranch, ...]:
     """The tables of a pipeline."""
-    return tuple(Wanted(table.name, table.branch, spec.catalog_of(table)) for table in spec.tables)
+    return tuple(
+        TableBranch(table.name, table.branch, spec.catalog_of(table)) for table in spec.tables
+    )
 
 
-class _Held:
+class _OpenedCatalog:
     """One catalog, connected when it is first asked, and anew after it failed."""
 
     def __init__(
-        self, namespace: str, catalog: PyCatalog, readers: Readers, places: Places
+        self, namespace: str, catalog: PyCatalog, readers: Readers, places: CallLimits
     ) -> None:
         self.namespace = namespace
         self.lane = Lane(places, namespace)
@@ -72,11 +74,11 @@ class _Held:
         self._readers = readers
         self._open: OpenConnection | None = None
 
-    async def head(self, table: Wanted, seconds: float) -> Head:
+    async def head(self, table: TableBranch, seconds: float) -> Head:
         """Raises the errors of `wire.FAILURES`."""
         return await self.lane.call(lambda: self._head(table, seconds), seconds)
 
-    async def _head(self, table: Wanted, seconds: float) -> Head:
+    async def _head(self, table: TableBranch, seconds: float) -> Head:
         healthy = False
         try:
             if self._open is None:
@@ -109,26 +111,26 @@ class HeadReader:
         metrics: Metrics,
         readers: Readers,
         *,
-        places: Places | None = None,
+        places: CallLimits | None = None,
         table_seconds: float = TABLE_SECONDS,
         max_catalogs: int = MAX_CATALOGS,
     ) -> None:
         self._secrets = secrets
         self._metrics = metrics
         self._readers = readers
-        self._places = places or Places()
+        self._places = places or CallLimits()
         self._table_seconds = table_seconds
         self._max_catalogs = max_catalogs
-        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str], _OpenedCatalog] = OrderedDict()
 
     @property
     def overdue(self) -> int:
         """Catalogs whose last answer was late."""
         return sum(held.lane.late for held in self._held.values())
 
-    async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
+    async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
         """The head of each table by its name, or why there is none."""
-        catalogs: dict[str, tuple[Catalog, list[Wanted]]] = {}
+        catalogs: dict[str, tuple[Catalog, list[TableBranch]]] = {}
         for table in tables:
             same = table.catalog.model_dump_json()
             catalogs.setdefault(same, (table.catalog, []))[1].append(table)
@@ -148,11 +150,11 @@ class HeadReader:
         self._readers.close()
 
     async def _of_catalog(
-        self, namespace: str, catalog: Catalog, tables: Sequence[Wanted]
+        self, namespace: str, catalog: Catalog, tables: Sequence[TableBranch]
     ) -> Mapping[str, Head | Unseen]:
         try:
             properties = await self._secrets.properties(namespace, catalog)
-            translated = catalog_properties.translated(catalog.name, properties)
+            translated = catalog_properties.translate(catalog.name, properties)
             held = self._hold(namespace, translated)
         except IcdcError as error:
             return {table.name: Unseen(error.message) for table in tables}
@@ -166,11 +168,11 @@ class HeadReader:
             for table, outcome in zip(tables, outcomes, strict=True)
         }
 
-    def _hold(self, namespace: str, catalog: PyCatalog) -> _Held:
+    def _hold(self, namespace: str, catalog: PyCatalog) -> _OpenedCatalog:
         key = (namespace, catalog.digest)
         held = self._held.get(key)
         if held is None:
-            held = _Held(namespace, catalog, self._readers, self._places)
+            held = _OpenedCatalog(namespace, catalog, self._readers, self._places)
             self._held[key] = held
         self._held.move_to_end(key)
         own = [each for each in self._held if each[0] == namespace]

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from icdc_api import errors
 from icdc_api.errors import Bug, IcdcError
-from icdc_operator.cluster.heads.catalog_properties import Kind, OutOfSight, PyCatalog
+from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight, PyCatalog
 
 MAX_LINE_BYTES = 2**20
 """Of a question; answers are far shorter."""
@@ -31,7 +31,7 @@ FAILURES: dict[str, type[IcdcError]] = {
 class Opening(BaseModel):
     """The first line: the catalog of all that follow. Holds credentials."""
 
-    kind: Kind
+    kind: CatalogKind
     name: str
     properties: dict[str, Any]
     api_server: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Question(BaseModel):
     """The reader ends after them, whatever it does."""
 
 
-class Answer(BaseModel):
+class HeadAnswer(BaseModel):
     """The snapshot (None: of an empty table), or why there is none."""
 
     head: int | None = None

@@ -20,7 +20,7 @@ from icdc_operator.cluster.kube.transport import (
     REQUEST_SECONDS,
     Observer,
     Transport,
-    unobserved,
+    ignore_request,
 )
 
 PAGE_SIZE = 500
@@ -53,7 +53,7 @@ class ClusterApi:
         self,
         client: ApiClient,
         *,
-        observer: Observer = unobserved,
+        observer: Observer = ignore_request,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._transport = Transport(client, observer, request_seconds)

@@ -24,7 +24,7 @@ IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 @asynccontextmanager
-async def connected(
+async def open_api(
     env: Mapping[str, str],
     *,
     observer: Observer | None = None,
@@ -48,7 +48,7 @@ async def configuration(env: Mapping[str, str], *, context: str | None = None) -
     """Address and credentials; `context` chooses one of a kubeconfig."""
     settings = Configuration()
     library: Any = config  # typed for a part only
-    with errors.mapped("the configuration of the cluster"):
+    with errors.map_errors("the configuration of the cluster"):
         if IN_CLUSTER in env and not env.get(KUBECONFIG) and context is None:
             library.load_incluster_config(settings)
             return settings

@@ -113,7 +113,7 @@ def of_answer(
 
 
 @contextmanager
-def mapped(what: str) -> Iterator[None]:
+def map_errors(what: str) -> Iterator[None]:
     """Raises what the client libraries raise in the body as an error of this tree."""
     try:
         yield

@@ -24,7 +24,7 @@ Observer = Callable[[str, str, int | str], None]
 name of the error where there was none."""
 
 
-def unobserved(verb: str, plural: str, code: int | str) -> None:
+def ignore_request(verb: str, plural: str, code: int | str) -> None:
     """Counts nothing."""
 
 
@@ -54,7 +54,7 @@ class Transport:
         """The object that answers."""
         what = _what(verb, plural, path)
         headers = {"Accept": accept, "Content-Type": content}
-        with errors.mapped(what):
+        with errors.map_errors(what):
             limit = aiohttp.ClientTimeout(total=self._seconds)
             answer = await self._send(
                 verb, plural, method, path, body=body, headers=headers, limit=limit
@@ -69,7 +69,7 @@ class Transport:
         """The lines that answer a GET, as they come; only the first may not be long in coming."""
         what = _what(verb, plural, path)
         limit = aiohttp.ClientTimeout(total=None, sock_connect=self._seconds)
-        with errors.mapped(what):
+        with errors.map_errors(what):
             answer = await self._send(verb, plural, "GET", path, limit=limit)
             try:
                 await _check(answer, what)

@@ -18,7 +18,7 @@ from datetime import datetime
 from icdc_api.runs import RunKind
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Home, Limits, Slot, Slots, State
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core import run_log
 from icdc_operator.core.observed import Decision, Observed, Queued
 
@@ -63,20 +63,20 @@ class Admission:
     def __init__(
         self,
         limits: Limits,
-        wake: Callable[[Key], None],
+        wake: Callable[[PipelineKey], None],
         clock: Callable[[], float],
         *,
         waited: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._slots = Slots(limits)
-        self._line: dict[Key, _Waiting] = {}
+        self._line: dict[PipelineKey, _Waiting] = {}
         self._wake = wake
         self._clock = clock
         self._waited = waited
         self._turns = 0
         self._counted = not limits
-        self._tried: set[Key] = set()
-        self._untried: set[Key] | None = None
+        self._tried: set[PipelineKey] = set()
+        self._untried: set[PipelineKey] | None = None
         self._count_until = 0.0
 
     @property
@@ -89,13 +89,13 @@ class Admission:
         """Pipelines whose run is due and not planned yet."""
         return len(self._line)
 
-    def listed(self, keys: Iterable[Key]) -> None:
+    def note_listed(self, keys: Iterable[PipelineKey]) -> None:
         """All pipelines that there are. Only the first list matters: who is in it is counted."""
         if not self._counted and self._untried is None:
             self._untried = set(keys) - self._tried
             self._count_until = self._clock() + COUNT_SECONDS
 
-    def tried(self, key: Key) -> None:
+    def note_reconciled(self, key: PipelineKey) -> None:
         """A look has ended, well or not."""
         if self._counted:
             return
@@ -104,8 +104,8 @@ class Admission:
             self._untried.discard(key)
         self._call()
 
-    def looked(
-        self, key: Key, observed: Observed, decision: Decision, now: datetime
+    def admit(
+        self, key: PipelineKey, observed: Observed, decision: Decision, now: datetime
     ) -> Queued | None:
         """Takes in a look. None: the decision stands; else its run must wait, in this place."""
         home = slots.home(key, observed.spec)
@@ -119,14 +119,14 @@ class Admission:
             self.forget(key)
         return None
 
-    def planned(self, key: Key) -> None:
+    def note_planned(self, key: PipelineKey) -> None:
         """What the look decided was written, the plan of a run perhaps."""
         slot = self._slots.held.get(key)
         if slot is not None and slot.state is State.GRANTED:
             slot.state = State.WORKING
             self._waited(slot.waited)
 
-    def refused(self, key: Key) -> None:
+    def note_refused(self, key: PipelineKey) -> None:
         """The plan of a run was certainly not written: the turn is given to the next.
 
         Since when the pipeline waits is in its status, so that it keeps its place.
@@ -136,14 +136,14 @@ class Admission:
             self._slots.free(key)
             self._call()
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: PipelineKey) -> None:
         """The pipeline is gone, or neither runs nor wants to."""
         self._line.pop(key, None)
         if self._slots.free(key) is not None:
             self._call()
 
     def _ask(
-        self, key: Key, home: Home, kind: RunKind, *, due: datetime, now: datetime
+        self, key: PipelineKey, home: Home, kind: RunKind, *, due: datetime, now: datetime
     ) -> Queued | None:
         held = self._slots.held.get(key)
         if held is not None and (held.state is State.WORKING or held.home != home):
@@ -165,20 +165,20 @@ class Admission:
         slot.waited = max(0.0, (now - since).total_seconds())
         return None
 
-    def _works(self, key: Key, home: Home) -> None:
+    def _works(self, key: PipelineKey, home: Home) -> None:
         self._line.pop(key, None)
         slot = self._slots.held.get(key)
         if slot is None:
             self._take(key, home, State.WORKING)
             return
-        self.planned(key)
+        self.note_planned(key)
         # It stays where it was counted when it began: the spec may name another target by now.
         slot.state = State.WORKING
 
-    def _take(self, key: Key, home: Home, state: State) -> None:
+    def _take(self, key: PipelineKey, home: Home, state: State) -> None:
         self._slots.take(key, Slot(home, state, self._clock()))
 
-    def _call(self, asking: Key | None = None) -> None:
+    def _call(self, asking: PipelineKey | None = None) -> None:
         """Keeps a slot for each that has room, and wakes it."""
         self._lapse()
         while self._knows_all() and (key := self._next()) is not None:
@@ -203,7 +203,7 @@ class Admission:
                 self._slots.free(key)
                 self._line[key].missed = True
 
-    def _next(self) -> Key | None:
+    def _next(self) -> PipelineKey | None:
         """Whose turn it is, if any limit leaves room."""
         if self._slots.full:
             return None
@@ -219,7 +219,7 @@ class Admission:
         first = min(turns, default=None)
         return None if first is None else first[2]
 
-    def _place(self, key: Key) -> Queued:
+    def _place(self, key: PipelineKey) -> Queued:
         """By the order in which those that wait for the same limit go if nothing else happens."""
         bound = self._slots.bound(self._line[key].home)
         share = PLACE_SECONDS * len(self._line) / PLACES_A_MINUTE

@@ -18,7 +18,7 @@ from icdc_api.errors import IcdcError
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import DRIVER_SELECTOR, PAGE_SIZE
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 
 _APPLICATIONS = (*kinds.APPLICATION.api_version.split("/"), kinds.APPLICATION.plural)
 _PODS = (kinds.POD.api_version, kinds.POD.plural)
@@ -49,12 +49,12 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Told:
+class WatchEvent:
     """One event of a watch."""
 
     kind: str
     """Plural of what changed."""
-    key: Key
+    key: PipelineKey
     """The pipeline that it belongs to."""
     object: Resource
     """What changed, as the watch has it; when it was deleted, as it was last."""
@@ -69,7 +69,7 @@ class Told:
 class Informer:
     """Watches one cluster. `tell` is called in the event loop and must not block."""
 
-    def __init__(self, scope: Scope, login: Login, tell: Callable[[Told], None]) -> None:
+    def __init__(self, scope: Scope, login: Login, tell: Callable[[WatchEvent], None]) -> None:
         self._scope = scope
         self._login = login
         self._tell = tell
@@ -131,11 +131,11 @@ class Informer:
             self._tell(_told(kind, pipeline, event))
 
 
-def _told(kind: str, pipeline: str, event: Mapping[str, Any]) -> Told:
+def _told(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEvent:
     metadata = event["object"]["metadata"]
-    return Told(
+    return WatchEvent(
         kind=kind,
-        key=Key(metadata["namespace"], pipeline),
+        key=PipelineKey(metadata["namespace"], pipeline),
         object=event["object"],
         deleted=event["type"] == "DELETED",
     )

@@ -21,7 +21,7 @@ from icdc_operator.cluster.loop import changes
 from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.core import decide, events
 from icdc_operator.core.observed import Action, CreateRun, Decision
@@ -81,18 +81,18 @@ class Reconciler:
         self._now = now
         self._post_events = post_events
         self._metrics = metrics
-        self._written: dict[Key, datetime] = {}
-        self._looked_at: dict[Key, str] = {}
+        self._written: dict[PipelineKey, datetime] = {}
+        self._looked_at: dict[PipelineKey, str] = {}
 
-    def looked_at(self) -> dict[Key, str]:
+    def reconciled_versions(self) -> dict[PipelineKey, str]:
         """The resourceVersion with which each known pipeline was last looked at, or written."""
         return dict(self._looked_at)
 
-    def knows(self, key: Key, version: str) -> bool:
+    def knows(self, key: PipelineKey, version: str) -> bool:
         """Whether the pipeline was looked at, or written, in that very version."""
         return self._looked_at.get(key) == version
 
-    async def reconcile(self, key: Key) -> float | None:
+    async def reconcile(self, key: PipelineKey) -> float | None:
         """One look; seconds until the next one, or None when only a change can matter.
 
         Raises the adapter's errors, Conflict if somebody else keeps writing.
@@ -107,19 +107,19 @@ class Reconciler:
                     self._metrics.reconciles.labels("conflict").inc()
             return await self._look(key)
         except Conflict:
-            self._admission.refused(key)
+            self._admission.note_refused(key)
             raise
         finally:
-            self._admission.tried(key)
+            self._admission.note_reconciled(key)
 
-    async def _look(self, key: Key) -> float | None:
+    async def _look(self, key: PipelineKey) -> float | None:
         observation = await self._adapter.observe(*key)
         if observation is None:
             self._forget(key)
             return None
         now = self._now()
         decision = decide.decide(observation.observed, now)
-        queued = self._admission.looked(key, observation.observed, decision, now)
+        queued = self._admission.admit(key, observation.observed, decision, now)
         if queued is not None:
             waits = replace(observation.observed, queued=queued)
             observation = replace(observation, observed=waits)
@@ -129,7 +129,7 @@ class Reconciler:
             return await self._carry_out(key, observation, decision, now)
 
     async def _carry_out(
-        self, key: Key, observation: Observation, decision: Decision, now: datetime
+        self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         self._metrics.show(key, decision.status)
         held_back = self._held_back_seconds(key, observation, decision, now)
@@ -152,7 +152,7 @@ class Reconciler:
         return _requeue_seconds(decision)
 
     async def _save(
-        self, key: Key, observation: Observation, status: PipelineStatus, now: datetime
+        self, key: PipelineKey, observation: Observation, status: PipelineStatus, now: datetime
     ) -> Observation:
         before = observation.observed.status
         try:
@@ -160,9 +160,9 @@ class Reconciler:
         except (Conflict, Unavailable):
             raise  # looked at again at once, or perhaps written after all: the next look knows
         except IcdcError:
-            self._admission.refused(key)
+            self._admission.note_refused(key)
             raise
-        self._admission.planned(key)
+        self._admission.note_planned(key)
         queued = observation.observed.queued
         if queued is None or queued.text is not None:  # else the place is told once it is known
             self._written[key] = now
@@ -176,7 +176,7 @@ class Reconciler:
         return saved
 
     def _held_back_seconds(
-        self, key: Key, observation: Observation, decision: Decision, now: datetime
+        self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         """Seconds until the status may be written; None when it need not wait."""
         before, after = observation.observed.status, decision.status
@@ -192,7 +192,7 @@ class Reconciler:
         seconds = min(left.total_seconds(), period)
         return seconds if seconds > 0 else None
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: PipelineKey) -> None:
         self._written.pop(key, None)
         self._looked_at.pop(key, None)
         self._admission.forget(key)

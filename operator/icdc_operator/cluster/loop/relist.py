@@ -20,7 +20,7 @@ from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.watch_age import WatchAge
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 PERIOD_SECONDS = 300.0
 ROUNDS = 12
@@ -53,9 +53,9 @@ class Relist:
         scope: Scope,
         queue: WorkQueue,
         watch_age: WatchAge,
-        looked_at: Callable[[], dict[Key, str]],
+        looked_at: Callable[[], dict[PipelineKey, str]],
         *,
-        listed: Callable[[Iterable[Key]], None] = lambda _: None,
+        listed: Callable[[Iterable[PipelineKey]], None] = lambda _: None,
         period_seconds: float = PERIOD_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
@@ -86,20 +86,20 @@ class Relist:
     async def once(self) -> None:
         """One list of everything; raises the API's errors."""
         told_before, looked_at = self._watch_age.versions(), self._looked_at()
-        versions: dict[Key, str] = {}
+        versions: dict[PipelineKey, str] = {}
         for namespace in self._scope.listed:
             for found in await self._api.list_objects(
                 kinds.PIPELINE, namespace, accept=METADATA_ONLY
             ):
                 metadata = found["metadata"]
-                key = Key(metadata["namespace"], metadata["name"])
+                key = PipelineKey(metadata["namespace"], metadata["name"])
                 versions[key] = metadata["resourceVersion"]
-        self._watch_age.listed(versions, began=told_before)
+        self._watch_age.note_list(versions, began=told_before)
         self._listed(versions)
         self._feed(versions, looked_at)
         self.done.set()
 
-    def _feed(self, versions: dict[Key, str], looked_at: dict[Key, str]) -> None:
+    def _feed(self, versions: dict[PipelineKey, str], looked_at: dict[PipelineKey, str]) -> None:
         turn = next(self._round)
         for key in versions.keys() | looked_at.keys():
             if versions.get(key) != looked_at.get(key):

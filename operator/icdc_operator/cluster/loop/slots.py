@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from icdc_api.spec import PipelineSpec
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 
 OPERATOR = "--max-active-runs"
 NAMESPACE = "--max-active-runs-per-namespace"
@@ -74,18 +74,18 @@ class Slots:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.held: dict[Key, Slot] = {}
+        self.held: dict[PipelineKey, Slot] = {}
         self._namespaces: Counter[str] = Counter()
         self._targets: Counter[frozenset[str]] = Counter()
 
-    def take(self, key: Key, slot: Slot) -> None:
+    def take(self, key: PipelineKey, slot: Slot) -> None:
         """Gives `key` that slot in place of the one that it may hold."""
         self.free(key)
         self.held[key] = slot
         self._namespaces[slot.home.namespace] += 1
         self._targets[slot.home.target] += 1
 
-    def free(self, key: Key) -> Slot | None:
+    def free(self, key: PipelineKey) -> Slot | None:
         """Takes back the slot of `key`, if it holds one."""
         slot = self.held.pop(key, None)
         if slot is not None:
@@ -115,7 +115,7 @@ class Slots:
         return 0 < self.limits.total <= len(self.held)
 
 
-def home(key: Key, spec: PipelineSpec | None) -> Home:
+def home(key: PipelineKey, spec: PipelineSpec | None) -> Home:
     """What the runs of that pipeline are counted by."""
     hosts = () if spec is None else spec.sink.opensearch.hosts
     return Home(key.namespace, frozenset(_normal(host) for host in hosts))

@@ -6,7 +6,7 @@ told of is missed; if the watch does not tell of it soon, the watch is dead. Pur
 
 from collections.abc import Callable, Mapping
 
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 
 
 class WatchAge:
@@ -14,11 +14,11 @@ class WatchAge:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._told: dict[Key, str] = {}
-        self._missed: dict[Key, float] = {}
+        self._told: dict[PipelineKey, str] = {}
+        self._missed: dict[PipelineKey, float] = {}
         self._last_event: float | None = None
 
-    def told(self, key: Key, version: str, *, deleted: bool) -> None:
+    def note_event(self, key: PipelineKey, version: str, *, deleted: bool) -> None:
         """Notes an event of the watch."""
         self._last_event = self._clock()
         self._missed.pop(key, None)
@@ -27,7 +27,9 @@ class WatchAge:
         else:
             self._told[key] = version
 
-    def listed(self, versions: Mapping[Key, str], *, began: Mapping[Key, str]) -> None:
+    def note_list(
+        self, versions: Mapping[PipelineKey, str], *, began: Mapping[PipelineKey, str]
+    ) -> None:
         """Compares with a whole list; `began` is what `versions` gave before it was asked for."""
         now = self._clock()
         for key, version in began.items():
@@ -41,11 +43,11 @@ class WatchAge:
         }
         self._missed = {key: self._missed.get(key, now) for key in missed}
 
-    def versions(self) -> dict[Key, str]:
+    def versions(self) -> dict[PipelineKey, str]:
         """What the watch told last of each pipeline that exists."""
         return dict(self._told)
 
-    def restarted(self) -> None:
+    def note_restart(self) -> None:
         """A new watch tells of everything first, so nothing is owed yet."""
         self._missed.clear()
         self._told.clear()

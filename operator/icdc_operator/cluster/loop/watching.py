@@ -24,7 +24,7 @@ from icdc_operator.cluster.metrics import Metrics
 
 
 @dataclass(frozen=True)
-class Pace:
+class WatchBackoff:
     """How fast watches are started anew. Seconds."""
 
     first: float = 1.0
@@ -61,7 +61,7 @@ class Watching:
         metrics: Metrics,
         *,
         started: Callable[[], None] = lambda: None,
-        pace: Pace | None = None,
+        pace: WatchBackoff | None = None,
     ) -> None:
         self._informer = informer
         self._api = api
@@ -69,7 +69,7 @@ class Watching:
         self._watch_age = watch_age
         self._metrics = metrics
         self._started = started
-        self._pace = pace or Pace()
+        self._pace = pace or WatchBackoff()
 
     async def run(self) -> None:
         """Watches until it is cancelled."""
@@ -95,7 +95,7 @@ class Watching:
             kinds.PIPELINE, f"the cluster does not know {naming.KIND}: install the CRD"
         )
         applications = await self._knows(kinds.APPLICATION)
-        self._watch_age.restarted()
+        self._watch_age.note_restart()
         watch = self._informer.watch(applications=applications, started=self._started)
         if applications:
             await watch

@@ -13,13 +13,13 @@ from icdc_api.errors import IcdcError
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 LOOK_SECONDS = 120.0
 """What one look may take: far above its requests' own time-outs, so that it never matters to a
 slow API server, only to a look that would hang for ever."""
 
-Look = Callable[[Key], Awaitable[float | None]]
+Look = Callable[[PipelineKey], Awaitable[float | None]]
 """One look at a pipeline: seconds until the next one, or None."""
 
 _log = logging.getLogger(__name__)
@@ -49,13 +49,13 @@ class Workers:
             with logs.about(pipeline=str(key)):
                 await self._one(key)
 
-    async def _one(self, key: Key) -> None:
+    async def _one(self, key: PipelineKey) -> None:
         started = time.monotonic()
         try:
             async with asyncio.timeout(self._look_seconds):
                 again_after = await self._look(key)
         except asyncio.CancelledError:
-            self._queue.failed(key)
+            self._queue.retry(key)
             raise
         except (IcdcError, TimeoutError) as error:
             self._failed(key, error)
@@ -64,20 +64,20 @@ class Workers:
             # is this pipeline's alone, is logged whole, counted, and tried again with backoff.
             _log.exception("internal error; please report it")
             self._metrics.unexpected_errors.inc()
-            self._queue.failed(key)
+            self._queue.retry(key)
             self._metrics.reconciles.labels("error").inc()
         else:
-            self._queue.done(key, again_after=again_after)
+            self._queue.finish(key, again_after=again_after)
             self._metrics.reconciles.labels("done").inc()
         finally:
             self.last_finished = time.monotonic()
             self._metrics.reconcile_seconds.observe(self.last_finished - started)
 
-    def _failed(self, key: Key, error: IcdcError | TimeoutError) -> None:
+    def _failed(self, key: PipelineKey, error: IcdcError | TimeoutError) -> None:
         at_least = 0.0
         if isinstance(error, Unavailable):
             at_least = error.retry_after or 0.0
-        wait = self._queue.failed(key, at_least=at_least)
+        wait = self._queue.retry(key, at_least=at_least)
         if isinstance(error, Conflict) and not isinstance(error, NameTaken):
             self._metrics.reconciles.labels("conflict").inc()
             return

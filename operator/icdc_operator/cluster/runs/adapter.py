@@ -20,10 +20,10 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs import creation, pods, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
-from icdc_operator.cluster.runs.seen import Found
+from icdc_operator.cluster.runs.seen import RunObjects
 from icdc_operator.core import comparisons, deletion, schedule
 from icdc_operator.core.observed import (
     Action,
@@ -52,7 +52,7 @@ class Observation:
     pipeline: Resource
     """As it was read or written last, with its uid and resourceVersion."""
     observed: Observed
-    found: Sequence[Found] = ()
+    found: Sequence[RunObjects] = ()
 
     @property
     def owner(self) -> PipelineRef:
@@ -91,11 +91,11 @@ class ClusterAdapter:
         if pipeline is None:
             self._memory.forget((namespace, name))
             if self._heads is not None:
-                self._heads.forget(Key(namespace, name))
+                self._heads.forget(PipelineKey(namespace, name))
             return None
         # In this order: what a pod says is newer than what its SparkApplication says.
         unseen: Failure | None = None
-        found: Sequence[Found] = ()
+        found: Sequence[RunObjects] = ()
         try:
             listed = await self._api.list_applications(namespace, name)
             driver_pods = await self._api.list_driver_pods(namespace, name)
@@ -105,7 +105,7 @@ class ClusterAdapter:
         else:
             for pod in driver_pods:
                 self._memory.note_pod(pod)
-            found = seen.found(name, listed, driver_pods)
+            found = seen.group_by_attempt(name, listed, driver_pods)
         status = resource.status_of(pipeline)
         spec, problem = resource.spec_of(pipeline, self._settings)
         metadata = pipeline["metadata"]
@@ -184,7 +184,7 @@ class ClusterAdapter:
         """What is known of the table heads, where they decide what comes next; waits for none."""
         if self._heads is None:
             return observed
-        key = Key(observed.namespace, observed.name)
+        key = PipelineKey(observed.namespace, observed.name)
         # A comparison takes in no snapshot: what was new before it still is.
         spec, last = observed.spec, comparisons.last_replication_run(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
@@ -195,11 +195,11 @@ class ClusterAdapter:
         return replace(observed, heads=known.heads, old_heads=known.old, heads_told=True)
 
     def _runs(
-        self, key: tuple[str, str], current: RunStatus | None, found: Sequence[Found]
+        self, key: tuple[str, str], current: RunStatus | None, found: Sequence[RunObjects]
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
         ended = self._memory.ended_pods(key, run_id)
-        runs = seen.runs_seen(found, now=self._now(), ended_pods=ended)
+        runs = seen.build_runs(found, now=self._now(), ended_pods=ended)
         refusal = self._memory.refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:
             return runs
@@ -228,7 +228,7 @@ class ClusterAdapter:
             key = (launch.owner.namespace, launch.owner.name)
             self._memory.refuse(key, run.epoch, creation.refusal(error))
 
-    async def _stop(self, observation: Observation, found: Found, *, graceful: bool) -> None:
+    async def _stop(self, observation: Observation, found: RunObjects, *, graceful: bool) -> None:
         """Asks the driver to end by its pod, whose SparkApplication stays as a record; where there
         is no pod to ask, or no time for it, the SparkApplication goes too, so that none comes."""
         application = found.application
@@ -280,7 +280,7 @@ class ClusterAdapter:
         )
 
 
-def _named(observation: Observation, name: str) -> list[Found]:
+def _named(observation: Observation, name: str) -> list[RunObjects]:
     return [found for found in observation.found if found.name == name]
 
 

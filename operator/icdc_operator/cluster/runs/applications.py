@@ -58,7 +58,7 @@ def will_rerun(application: Resource) -> bool:
     return state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
 
 
-def without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
+def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
     """The phase of a run that has no driver pod, and what is known to be wrong with it."""
     found = state(application)
     if application["metadata"].get("deletionTimestamp"):
@@ -67,24 +67,24 @@ def without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure
         return _before_pod(application, found, now)
     if found in ("SUSPENDING", "SUSPENDED"):
         text = (
-            f"{evidence.named(application)} was suspended by somebody else; to stop a pipeline, "
+            f"{evidence.describe(application)} was suspended by somebody else; to stop a pipeline, "
             "set its spec.suspend"
         )
         return RunPhase.FAILED, evidence.failure(NodeLost(text), "ApplicationSuspended")
     message = _message(application)
     if found in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
         if not _HAD_DRIVER.search(message):
-            return RunPhase.FAILED, not_submitted(message)
+            return RunPhase.FAILED, submission_failure(message)
         return RunPhase.GONE, _exited(application, message)
     # There was a driver, or spark-operator says that it ended well: it is gone, and what it left
     # undone the next run does.
     return RunPhase.GONE, None
 
 
-def not_submitted(message: str) -> Failure:
+def submission_failure(message: str) -> Failure:
     """The failure that the error text of a submission stands for."""
     line = meaningful_line(message)
-    text = evidence.joined("spark-operator could not submit the run", line)
+    text = evidence.join_foreign_text("spark-operator could not submit the run", line)
     if _QUOTA.search(message):
         return evidence.failure(NoRoom(text), "QuotaExceeded")
     passing = _PASSING.search(message) is not None
@@ -112,7 +112,7 @@ def _before_pod(
         if since is None or now - since <= timedelta(seconds=UNNOTICED_SECONDS):
             return RunPhase.PENDING, None
         text = (
-            f"spark-operator does not look at {evidence.named(application)}: either it does not "
+            f"spark-operator does not look at {evidence.describe(application)}: either it does not "
             "run, or it does not watch this namespace (spark.jobNamespaces of its chart)"
         )
         # It may only be restarting, so this ends with the time-out of the start.
@@ -127,7 +127,7 @@ def _exited(application: Resource, message: str) -> Failure | None:
     """What spark-operator noted of a driver whose pod is gone since."""
     if "OOMKilled" in message:
         text = (
-            f"{evidence.named(application)}: the driver was killed for memory; raise "
+            f"{evidence.describe(application)}: the driver was killed for memory; raise "
             "spec.spark.driver.memory"
         )
         return evidence.failure(OutOfMemory(text), "OOMKilled")

@@ -91,25 +91,25 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
             kinds.of(wanted), launch.owner.namespace, wanted["metadata"]["name"]
         )
     if present is None:
-        raise errors.Conflict(f"{evidence.named(wanted)} was deleted this moment")
+        raise errors.Conflict(f"{evidence.describe(wanted)} was deleted this moment")
     if not _is_managed(present) or not _is_of_pipeline(present, launch):
         raise errors.NameTaken(
-            f"{evidence.named(wanted)} exists in {launch.owner.namespace} and is not a run of the "
-            f"pipeline {launch.owner.name}: whoever owns it must delete or rename it"
+            f"{evidence.describe(wanted)} exists in {launch.owner.namespace} and is not a run of "
+            f"the pipeline {launch.owner.name}: whoever owns it must delete or rename it"
         )
     metadata = present["metadata"]
     if metadata.get("deletionTimestamp"):
-        raise errors.Conflict(f"{evidence.named(wanted)} of an older run is being deleted")
+        raise errors.Conflict(f"{evidence.describe(wanted)} of an older run is being deleted")
     if _is_of_attempt(present, launch):
         return
     if _epoch(present) > launch.run.epoch:
-        raise errors.Conflict(f"{evidence.named(wanted)} is of a newer run than this one")
+        raise errors.Conflict(f"{evidence.describe(wanted)} is of a newer run than this one")
     # What is left of an attempt that was dropped. Live ones do not come here: `decide` stops them
     # before it creates another, and if one is made this moment, deleting it is what is due.
     await api.delete(
         kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
     )
-    raise errors.Conflict(f"{evidence.named(wanted)} of an older run stood in the way")
+    raise errors.Conflict(f"{evidence.describe(wanted)} of an older run stood in the way")
 
 
 def _is_managed(resource: Resource) -> bool:

@@ -7,7 +7,7 @@ from icdc_api.errors import IcdcError
 from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 
-MAX_TOLD = 600
+MAX_FOREIGN_TEXT = 600
 """Characters of somebody else's text that go into a message."""
 
 MAX_LINES = 4
@@ -60,12 +60,14 @@ def failure(error: IcdcError, reason: str, *, retryable: bool | None = None) -> 
     return found.model_copy(update=more)
 
 
-def joined(text: str, told: str) -> str:
+def join_foreign_text(text: str, told: str) -> str:
     """`text`, and what somebody else told, on one line and not too much of it."""
     plain = " ".join(told.split())
     if not plain:
         return text
-    return f"{text}: {plain if len(plain) <= MAX_TOLD else plain[: MAX_TOLD - 1] + '…'}"
+    if len(plain) > MAX_FOREIGN_TEXT:
+        plain = plain[: MAX_FOREIGN_TEXT - 1] + "…"
+    return f"{text}: {plain}"
 
 
 def start_error(log: str) -> str:
@@ -87,11 +89,11 @@ def start_error(log: str) -> str:
 def _quotable(line: str) -> str:
     if len(line) <= MAX_LINE and _START_ERROR.search(line):
         return line
-    named = _ERROR_CLASS.match(line)
-    return named[1] if named else ""
+    describe = _ERROR_CLASS.match(line)
+    return describe[1] if describe else ""
 
 
-def named(resource: Resource) -> str:
+def describe(resource: Resource) -> str:
     """The object in words, as kubectl takes it."""
     kind = str(resource.get("kind") or "Pod").lower()
     return f"{kind}/{resource['metadata']['name']}"

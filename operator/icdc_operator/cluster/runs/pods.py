@@ -51,7 +51,7 @@ _TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 
 
 
 @dataclass(frozen=True)
-class Ended:
+class ContainerExit:
     """How the driver's container ended."""
 
     code: int
@@ -66,7 +66,7 @@ def may_write(pod: Resource) -> bool:
         return False
     # A sidecar keeps the pod Running although the driver, which is never restarted, has ended.
     restarted = (pod.get("spec") or {}).get("restartPolicy", "Always") != "Never"
-    return restarted or ended(pod) is None
+    return restarted or container_exit(pod) is None
 
 
 def is_running(pod: Resource) -> bool:
@@ -86,12 +86,12 @@ def started_at(pod: Resource) -> datetime | None:
     return None
 
 
-def ended(pod: Resource) -> Ended | None:
+def container_exit(pod: Resource) -> ContainerExit | None:
     """How the driver's container ended; None while it has not, or when its node never said."""
     state = _state(pod).get("terminated")
     if not state:
         return None
-    return Ended(
+    return ContainerExit(
         code=int(state.get("exitCode") or 0),
         reason=str(state.get("reason") or ""),
         message=str(state.get("message") or ""),
@@ -137,7 +137,7 @@ def is_given_up(pod: Resource, now: datetime) -> bool:
 
 def why_not_running(pod: Resource, now: datetime) -> Failure | None:
     """What keeps a pod that may still write from doing it; None where nothing is known to."""
-    where = evidence.named(pod)
+    where = evidence.describe(pod)
     if is_given_up(pod, now):
         text = f"{where} was asked to end; {_node(pod)} does not answer"
         return evidence.failure(NodeLost(text), "NodeNotResponding")
@@ -151,7 +151,7 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
         return None
     for state in _waiting(pod):
         reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
-        told = evidence.joined(f"{where}: {reason}", text)
+        told = evidence.join_foreign_text(f"{where}: {reason}", text)
         if reason in _IMAGE_REASONS:
             return evidence.failure(ImagePull(f"{told}; see spec.spark.image"), reason)
         if reason in _SPEC_REASONS:
@@ -169,8 +169,8 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
     """
     if may_write(pod):
         return None
-    where = evidence.named(pod)
-    state = ended(pod)
+    where = evidence.describe(pod)
+    state = container_exit(pod)
     if state is not None and state.reason == "OOMKilled":
         text = (
             f"{where}: the driver was killed for memory; raise spec.spark.driver.memory, or "
@@ -184,17 +184,17 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
     )
 
 
-def _taken_away(pod: Resource, state: Ended | None, where: str) -> Failure | None:
+def _taken_away(pod: Resource, state: ContainerExit | None, where: str) -> Failure | None:
     """The loss of a pod that somebody else ended: the kubelet, the scheduler, a drain, a person."""
     status = _status(pod)
     reason = str(status.get("reason") or "")
     if reason:
-        text = evidence.joined(f"{where}: {reason}", str(status.get("message") or ""))
+        text = evidence.join_foreign_text(f"{where}: {reason}", str(status.get("message") or ""))
         return evidence.failure(NodeLost(text), reason)
     for each in status.get("conditions") or ():
         if each.get("type") == "DisruptionTarget" and each.get("status") == "True":
             reason = str(each.get("reason") or "DisruptionTarget")
-            text = evidence.joined(f"{where}: {reason}", str(each.get("message") or ""))
+            text = evidence.join_foreign_text(f"{where}: {reason}", str(each.get("message") or ""))
             return evidence.failure(NodeLost(text), reason)
     if is_terminating(pod):
         return evidence.failure(NodeLost(f"{where} was deleted"), "PodDeleted")
@@ -209,25 +209,27 @@ def _init_failed(pod: Resource, where: str) -> Failure | None:
         state = (each.get("state") or {}).get("terminated") or {}
         if state.get("exitCode"):
             text = f"{where}: the init container {each.get('name')} ended with {state['exitCode']}"
-            text = evidence.joined(text, str(state.get("message") or ""))
+            text = evidence.join_foreign_text(text, str(state.get("message") or ""))
             return evidence.failure(Submission(text), "InitContainerFailed", retryable=True)
     return None
 
 
-def _of_exit(state: Ended | None, where: str, *, began: bool) -> Failure:
+def _of_exit(state: ContainerExit | None, where: str, *, began: bool) -> Failure:
     if state is None:
         return evidence.failure(NodeLost(f"{where} ended before its driver began"), "PodEnded")
     if state.reason in _NOT_STARTED:
-        text = evidence.joined(f"{where}: {state.reason}", state.message)
+        text = evidence.join_foreign_text(f"{where}: {state.reason}", state.message)
         return evidence.failure(Submission(text), state.reason)
     log = "" if began else evidence.start_error(state.message)
     if state.code in _NO_PROGRAM and state.message and not began:
         text = f"{where}: the driver did not start (code {state.code}); see spec.spark.image"
-        return evidence.failure(Submission(evidence.joined(text, log)), "DriverNotStarted")
+        return evidence.failure(
+            Submission(evidence.join_foreign_text(text, log)), "DriverNotStarted"
+        )
     text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"
     if state.code == 0:
         text += ", and see whether spec.spark.image is an image of this operator"
-    return evidence.failure(Bug(evidence.joined(text, log)), "NoOutcome")
+    return evidence.failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
 
 
 def _unscheduled(pod: Resource, where: str) -> Failure | None:
@@ -235,7 +237,7 @@ def _unscheduled(pod: Resource, where: str) -> Failure | None:
         if each.get("type") != "PodScheduled" or each.get("status") != "False":
             continue
         reason = str(each.get("reason") or "Unschedulable")
-        text = evidence.joined(f"{where}: {reason}", str(each.get("message") or ""))
+        text = evidence.join_foreign_text(f"{where}: {reason}", str(each.get("message") or ""))
         return evidence.failure(NoRoom(text), reason)
     return None
 

@@ -14,13 +14,15 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence, pods
 
 
-def of_pod(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure | None]:
+def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure | None]:
     """The newest report of the attempt, and what is wrong with what cannot be read."""
     text = (pod["metadata"].get("annotations") or {}).get(report_text.ANNOTATION_REPORT)
     report, problem = report_text.from_annotation(text) if text else (None, None)
     unreadable = None
     if report is None and problem is not None:
-        wrong = Bug(evidence.joined(f"{evidence.named(pod)} has a report of no use", problem))
+        wrong = Bug(
+            evidence.join_foreign_text(f"{evidence.describe(pod)} has a report of no use", problem)
+        )
         unreadable = evidence.failure(wrong, "ReportUnreadable")
     if report is not None and report.run_id != run_id:
         report = None
@@ -29,7 +31,7 @@ def of_pod(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure | None
 
 def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunReport | None:
     """The report, finished if the termination message says that it was."""
-    state = pods.ended(pod)
+    state = pods.container_exit(pod)
     if state is None or not state.message or (report is not None and report.finished):
         return report
     ending, _ = report_text.from_termination_message(state.message)

@@ -27,7 +27,7 @@ _EPOCH_DIGITS = 18
 
 
 @dataclass(frozen=True)
-class Found:
+class RunObjects:
     """The objects of one attempt."""
 
     name: str
@@ -43,21 +43,21 @@ class Found:
         return tuple(pod for pod in self.pods if pods.may_write(pod))
 
 
-def found(
+def group_by_attempt(
     pipeline: str, listed: Iterable[Resource], driver_pods: Iterable[Resource]
-) -> tuple[Found, ...]:
+) -> tuple[RunObjects, ...]:
     """The attempts that the SparkApplications and driver pods of the pipeline belong to.
 
     A SparkApplication that no pipeline of that name owns is not a run of ours, but for one that
     deletes what the pipeline has made: nobody owns that.
     """
-    attempts: dict[tuple[str, int], Found] = {}
-    by_name: dict[str, Found] = {}
+    attempts: dict[tuple[str, int], RunObjects] = {}
+    by_name: dict[str, RunObjects] = {}
     for application in listed:
         if not _is_owned(application, pipeline) and not _is_deletion(application, pipeline):
             continue
         name = application["metadata"]["name"]
-        one = Found(name, _epoch(application) or 0, _run_id(application), application)
+        one = RunObjects(name, _epoch(application) or 0, _run_id(application), application)
         attempts[one.name, one.epoch] = by_name[name] = one
     for pod in driver_pods:
         name = _run_name(pod)
@@ -65,13 +65,16 @@ def found(
         if epoch is None:
             # Somebody took the annotation away: it belongs to the run whose name it has.
             epoch = by_name[name].epoch if name in by_name else 0
-        one = attempts.get((name, epoch)) or Found(name, epoch, _run_id(pod))
+        one = attempts.get((name, epoch)) or RunObjects(name, epoch, _run_id(pod))
         attempts[name, epoch] = replace(one, pods=(*one.pods, pod))
     return tuple(attempts.values())
 
 
-def runs_seen(
-    attempts: Iterable[Found], *, now: datetime, ended_pods: Mapping[str, Resource] | None = None
+def build_runs(
+    attempts: Iterable[RunObjects],
+    *,
+    now: datetime,
+    ended_pods: Mapping[str, Resource] | None = None,
 ) -> tuple[RunSeen, ...]:
     """The attempts as `decide` looks at them.
 
@@ -82,11 +85,11 @@ def runs_seen(
     return tuple(_seen(each, gone.get(each.run_id), now) for each in attempts)
 
 
-def _seen(attempt: Found, remembered: Resource | None, now: datetime) -> RunSeen:
+def _seen(attempt: RunObjects, remembered: Resource | None, now: datetime) -> RunSeen:
     writers = attempt.writers
     if writers:
         pod = _newest(writers)
-        report, _ = reports.of_pod(pod, attempt.run_id)
+        report, _ = reports.read_report(pod, attempt.run_id)
         running = any(pods.is_running(each) for each in writers)
         return RunSeen(
             attempt.name,
@@ -106,18 +109,18 @@ def _seen(attempt: Found, remembered: Resource | None, now: datetime) -> RunSeen
         return _ended(attempt, left)
     if application is None:
         return RunSeen(attempt.name, attempt.epoch, RunPhase.GONE, writer_alive=False)
-    phase, failure = applications.without_pod(application, now)
+    phase, failure = applications.judge_without_pod(application, now)
     return RunSeen(attempt.name, attempt.epoch, phase, writer_alive=False, failure=failure)
 
 
-def _ended(attempt: Found, pod: Resource) -> RunSeen:
-    report, unreadable = reports.of_pod(pod, attempt.run_id)
+def _ended(attempt: RunObjects, pod: Resource) -> RunSeen:
+    report, unreadable = reports.read_report(pod, attempt.run_id)
     evidence = pods.why_ended(pod, began=report is not None)
     if report is not None and report.finished:
         report = _explained(report, evidence)
         good, failure = report.outcome is None, None
     else:
-        state = pods.ended(pod)
+        state = pods.container_exit(pod)
         good = state is not None and state.code == 0
         failure = _told_by(evidence, unreadable)
     return RunSeen(

@@ -9,13 +9,13 @@ from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.core.events import Event
 from icdc_operator.core.observed import Action, CreateRun, ForgetRun, Observed, RunPhase, RunSeen
 from icdc_testing.deciding.pipelines import NOW
 
-SHOP = Key("default", "shop")
+SHOP = PipelineKey("default", "shop")
 
 
 @dataclass

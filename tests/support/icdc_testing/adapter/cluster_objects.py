@@ -108,7 +108,7 @@ def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
     apps = [each for each in objects if each["kind"] == application.KIND]
     pods = [each for each in objects if each["kind"] == "Pod"]
     ended = {} if remembered is None else {RUN_ID: remembered}
-    (run,) = seen.runs_seen(seen.found("shop", apps, pods), now=NOW, ended_pods=ended)
+    (run,) = seen.build_runs(seen.group_by_attempt("shop", apps, pods), now=NOW, ended_pods=ended)
     assert (run.name, run.epoch) == (RUN, EPOCH)
     return run
 

@@ -14,7 +14,7 @@ from kubernetes.aio.client import ApiClient
 
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.kube.transport import Observer, unobserved
+from icdc_operator.cluster.kube.transport import Observer, ignore_request
 
 
 class FakeAnswer:
@@ -52,7 +52,7 @@ class FakeServer:
         metadata["resourceVersion"] = str(self._versions)
         self.objects[path] = {**resource, "metadata": metadata}
 
-    def api(self, observer: Observer = unobserved) -> ClusterApi:
+    def api(self, observer: Observer = ignore_request) -> ClusterApi:
         """A client of this server."""
         return ClusterApi(cast(ApiClient, self), observer=observer)
 

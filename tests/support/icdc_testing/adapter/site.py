@@ -9,7 +9,7 @@ from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.slots import Limits
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core.observed import Decision, Queued
 from icdc_testing.deciding.pipelines import NOW, make_spec, observed, run_record
 
@@ -39,22 +39,22 @@ class Site:
 
     limits: Limits
     counted: bool = True
-    pipelines: dict[Key, Pipeline] = field(default_factory=dict)
-    woken: list[Key] = field(default_factory=list)
+    pipelines: dict[PipelineKey, Pipeline] = field(default_factory=dict)
+    woken: list[PipelineKey] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.restarted()
         if self.counted:
-            self.admission.listed(())
+            self.admission.note_listed(())
 
     @property
     def now(self) -> datetime:
         return NOW + timedelta(seconds=self.seconds)
 
     @property
-    def running(self) -> set[Key]:
+    def running(self) -> set[PipelineKey]:
         return {key for key, each in self.pipelines.items() if each.run is not None}
 
     def restarted(self) -> None:
@@ -64,7 +64,7 @@ class Site:
         )
 
     def want(
-        self, *keys: Key, host: str = HOST, kind: RunKind = RunKind.EXPORT
+        self, *keys: PipelineKey, host: str = HOST, kind: RunKind = RunKind.EXPORT
     ) -> list[Queued | None]:
         """A run is due for each, one second after the other: the answers to their first looks."""
         answers = []
@@ -74,7 +74,7 @@ class Site:
             answers.append(self.look(key))
         return answers
 
-    def look(self, key: Key, *, saved: bool = True) -> Queued | None:
+    def look(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
         """As the reconciler; not `saved`: nobody knows whether the status was written."""
         known = self.pipelines[key]
         spec = _spec(known.host)
@@ -85,30 +85,30 @@ class Site:
             record = run_record(kind=known.kind, epoch=epoch, state=RunState.PLANNED)
             after = PipelineStatus(current_run=record)
         seen = replace(observed(spec, before), namespace=key.namespace, name=key.name)
-        queued = self.admission.looked(key, seen, Decision(after), self.now)
+        queued = self.admission.admit(key, seen, Decision(after), self.now)
         if queued is not None:
             known.since = known.since or self.now
         elif after is not before and saved:
             known.run, known.wants, known.since = after.current_run, False, None
             known.turns += 1
-            self.admission.planned(key)
-        self.admission.tried(key)
+            self.admission.note_planned(key)
+        self.admission.note_reconciled(key)
         return queued
 
-    def end(self, key: Key) -> None:
+    def end(self, key: PipelineKey) -> None:
         """Its run ends, which a look finds a second later."""
         self.seconds += 1
         self.pipelines[key].run = None
         self.look(key)
 
-    def wake(self) -> set[Key]:
+    def wake(self) -> set[PipelineKey]:
         """The looks that were asked for so far; those who got their turn by them."""
         before = self.running
         while self.woken:
             self.look(self.woken.pop(0))
         return self.running - before
 
-    def place(self, key: Key) -> str | None:
+    def place(self, key: PipelineKey) -> str | None:
         """What a look says now."""
         queued = self.look(key)
         return None if queued is None else queued.text

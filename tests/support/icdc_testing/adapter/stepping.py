@@ -38,7 +38,7 @@ class Cluster:
 
         async def asked() -> Answer:
             env = {connect.KUBECONFIG: str(self.kubeconfig)}
-            async with connect.connected(env, observer=self._count) as api:
+            async with connect.open_api(env, observer=self._count) as api:
                 return await question(api)
 
         return asyncio.run(asked())

@@ -73,7 +73,7 @@ class OperatorLooks:
     def __init__(self, pipeline: Pipeline) -> None:
         secrets = CatalogSecrets(FakeServer().api(), allowed=False)
         self._reader = HeadReader(secrets, Metrics(), OfOwnProcess(ON_LOOPBACK))
-        self._tables = table_heads.wanted(pipeline.spec)
+        self._tables = table_heads.list_branches(pipeline.spec)
 
     async def poll(self) -> None:
         """Looks at each table once."""

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from icdc_operator.cluster.heads.reader import confinement
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard, Refused
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
 def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
@@ -82,13 +82,13 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(kept)
     confinement.confine(os.environ, local_files=False)
-    Guard(Addresses(Settings(allow_hosts=allow))).install()
+    Guard(Addresses(ReaderSettings(allow_hosts=allow))).install()
     found = {}
     for name in names:
         try:
             attempts[name]()
             found[name] = "done"
-        except (Exception, Refused) as error:  # noqa: BLE001 - any of them is an answer
+        except (Exception, AccessRefused) as error:  # noqa: BLE001 - any of them is an answer
             found[name] = type(error).__name__
     sys.stdout.write(json.dumps(found))
 

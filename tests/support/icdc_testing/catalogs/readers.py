@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-from icdc_operator.cluster.heads.catalog_properties import translated
+from icdc_operator.cluster.heads.catalog_properties import translate
 from icdc_operator.cluster.heads.reader import catalog_reading, proxies
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
-ON_LOOPBACK = Settings(allow_hosts=("127.0.0.1", "localhost"), local_files=True)
+ON_LOOPBACK = ReaderSettings(allow_hosts=("127.0.0.1", "localhost"), local_files=True)
 """What tests widen: their catalogs and files are those of this host."""
 
 
 def opened(
-    properties: Mapping[str, str], name: str = "lake", *, settings: Settings = ON_LOOPBACK
+    properties: Mapping[str, str], name: str = "lake", *, settings: ReaderSettings = ON_LOOPBACK
 ) -> OpenCatalog:
     """The catalog of these properties of Iceberg's Java library."""
     guard = Guard(Addresses(settings))
     proxies.install(guard)
-    return catalog_reading.opened(translated(name, properties), settings, guard)
+    return catalog_reading.open_catalog(translate(name, properties), settings, guard)

@@ -19,7 +19,7 @@ from icdc_operator.cluster.loop.posting import Poster
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_testing.adapter.stepping import SETTINGS
 from icdc_testing.kills.cuts import CutError, Line
@@ -30,7 +30,9 @@ from icdc_testing.waiting.leaping_clock import Clock
 class Operator:
     """One operator, from its start to its death."""
 
-    def __init__(self, line: Line, key: Key, clock: Clock, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, line: Line, key: PipelineKey, clock: Clock, now: Callable[[], datetime]
+    ) -> None:
         self.metrics = Metrics()
         self.line = line
         self._key = key

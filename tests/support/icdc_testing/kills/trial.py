@@ -17,8 +17,8 @@ from kubernetes.aio.client import ApiClient
 from icdc_operator.cluster import together
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_operator.cluster.kube.transport import Transport, unobserved
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.kube.transport import Transport, ignore_request
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.deciding.pipelines import NOW
 from icdc_testing.kills.cuts import Cut, Journal, Line
 from icdc_testing.kills.operator import Operator
@@ -78,7 +78,7 @@ class Trial:
         line = Line(site.admin, site.clock, applied=self._saw_other)
         client = cast(ApiClient, line)
         self.api = ClusterApi(client)
-        self.transport = Transport(client, unobserved, 30.0)
+        self.transport = Transport(client, ignore_request, 30.0)
         self.player = Player(
             self.api,
             self.transport,
@@ -142,7 +142,7 @@ class Trial:
                 seconds=seconds,
                 applied=self.saw_operator,
             )
-            operator = Operator(line, Key(site.namespace, self.name), site.clock, self.now)
+            operator = Operator(line, PipelineKey(site.namespace, self.name), site.clock, self.now)
             self._living.append(operator)
             try:
                 await operator.run()

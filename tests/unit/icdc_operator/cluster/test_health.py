@@ -31,7 +31,7 @@ def asked(app_of: object, path: str) -> tuple[int, str]:
     async def story() -> tuple[int, str]:
         ports: list[int] = []
         async with (
-            health.served(app, host="127.0.0.1", port=0, bound=ports.append),
+            health.serve(app, host="127.0.0.1", port=0, bound=ports.append),
             aiohttp.ClientSession() as session,
             session.get(f"http://127.0.0.1:{ports[0]}{path}") as answer,
         ):

@@ -8,13 +8,13 @@ from icdc_api.errors import OutOfMemory
 from icdc_api.runs import Failure, RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
 
 pytestmark = pytest.mark.unit
 
-SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+SHOP, TAXI = PipelineKey("default", "shop"), PipelineKey("default", "taxi")
 OF_SHOP = {"namespace": "default", "name": "shop"}
 
 

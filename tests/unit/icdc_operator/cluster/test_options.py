@@ -8,7 +8,7 @@ import pytest
 
 from icdc_operator.cluster import options
 from icdc_operator.cluster.heads import settings
-from icdc_operator.cluster.heads.settings import Settings as HeadSettings
+from icdc_operator.cluster.heads.settings import ReaderSettings as HeadSettings
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.slots import Limits
 

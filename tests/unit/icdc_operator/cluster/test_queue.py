@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from icdc_operator.cluster.queue import Backoff, Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, RetryBackoff, WorkQueue
 
 pytestmark = pytest.mark.unit
 
-SHOP, TAXI, LAKE = (Key("default", name) for name in ("shop", "taxi", "lake"))
+SHOP, TAXI, LAKE = (PipelineKey("default", name) for name in ("shop", "taxi", "lake"))
 
 
 class Clock:
@@ -29,15 +29,15 @@ def clock() -> Clock:
 
 @pytest.fixture
 def queue(clock: Clock) -> WorkQueue:
-    return WorkQueue(clock, Backoff(first_seconds=1.0, cap_seconds=60.0, event_seconds=5.0))
+    return WorkQueue(clock, RetryBackoff(first_seconds=1.0, cap_seconds=60.0, event_seconds=5.0))
 
 
-def taken(queue: WorkQueue) -> list[Key]:
+def taken(queue: WorkQueue) -> list[PipelineKey]:
     """All keys that are due, given back at once."""
-    keys: list[Key] = []
+    keys: list[PipelineKey] = []
     while (key := queue.take()) is not None:
         keys.append(key)
-        queue.done(key)
+        queue.finish(key)
     return keys
 
 
@@ -76,7 +76,7 @@ def test_a_key_is_worked_on_by_one_worker_at_a_time(queue: WorkQueue) -> None:
     queue.add(SHOP)
     assert queue.take() is None
     assert queue.depth == 0
-    queue.done(SHOP)
+    queue.finish(SHOP)
     assert queue.take() == SHOP
 
 
@@ -94,7 +94,7 @@ def test_an_addition_during_work_goes_before_the_next_planned_look(
     queue.add(SHOP)
     queue.take()
     queue.add(SHOP)
-    queue.done(SHOP, again_after=30.0)
+    queue.finish(SHOP, again_after=30.0)
     assert taken(queue) == [SHOP]
     clock.now += 60
     assert taken(queue) == []
@@ -105,24 +105,24 @@ def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: 
     queue.add(SHOP)
     for _ in range(9):
         assert queue.take() == SHOP
-        waits.append(queue.failed(SHOP))
+        waits.append(queue.retry(SHOP))
         clock.now += waits[-1]
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 def test_a_thousand_failures_do_not_overflow() -> None:
-    assert Backoff(cap_seconds=60.0).seconds(5000) == 60.0
+    assert RetryBackoff(cap_seconds=60.0).seconds(5000) == 60.0
 
 
 def test_a_success_forgives_the_failures_before_it(queue: WorkQueue, clock: Clock) -> None:
     queue.add(SHOP)
     for _ in range(3):
         queue.take()
-        clock.now += queue.failed(SHOP)
+        clock.now += queue.retry(SHOP)
     queue.take()
-    queue.done(SHOP, again_after=0.0)
+    queue.finish(SHOP, again_after=0.0)
     queue.take()
-    assert queue.failed(SHOP) == 1.0
+    assert queue.retry(SHOP) == 1.0
 
 
 def test_a_change_shortens_a_long_wait_but_not_below_the_bound(
@@ -131,10 +131,10 @@ def test_a_change_shortens_a_long_wait_but_not_below_the_bound(
     queue.add(SHOP)
     for _ in range(7):
         queue.take()
-        wait = queue.failed(SHOP)
+        wait = queue.retry(SHOP)
         clock.now += wait
     queue.take()
-    assert queue.failed(SHOP) == 60.0
+    assert queue.retry(SHOP) == 60.0
     queue.add(SHOP)
     clock.now += 4.9
     assert queue.take() is None
@@ -148,16 +148,16 @@ def test_a_change_during_work_that_fails_does_not_wait_for_the_whole_backoff(
     queue.add(SHOP)
     for _ in range(6):
         queue.take()
-        clock.now += queue.failed(SHOP)
+        clock.now += queue.retry(SHOP)
     queue.take()
     queue.add(SHOP)
-    assert queue.failed(SHOP) == 5.0
+    assert queue.retry(SHOP) == 5.0
 
 
 def test_no_change_goes_before_the_time_a_server_asked_for(queue: WorkQueue, clock: Clock) -> None:
     queue.add(SHOP)
     queue.take()
-    assert queue.failed(SHOP, at_least=20.0) == 20.0
+    assert queue.retry(SHOP, at_least=20.0) == 20.0
     queue.add(SHOP)
     clock.now += 19.9
     assert queue.take() is None
@@ -197,10 +197,10 @@ def test_a_closed_queue_hands_out_nothing_and_waits_for_what_is_in_work(queue: W
         queue.close()
         assert await queue.get() is None
         queue.add(LAKE)
-        drained = asyncio.create_task(queue.drained())
+        drained = asyncio.create_task(queue.wait_idle())
         await asyncio.sleep(0)
         assert not drained.done()
-        queue.done(SHOP, again_after=0.0)
+        queue.finish(SHOP, again_after=0.0)
         await drained
         assert queue.take() is None
 
@@ -208,15 +208,15 @@ def test_a_closed_queue_hands_out_nothing_and_waits_for_what_is_in_work(queue: W
 
 
 def test_waiting_workers_get_what_is_added_or_becomes_due_each_key_once() -> None:
-    async def story() -> list[Key]:
+    async def story() -> list[PipelineKey]:
         queue = WorkQueue(time.monotonic)
-        got: list[Key] = []
+        got: list[PipelineKey] = []
 
         async def work() -> None:
             while (key := await queue.get()) is not None:
                 got.append(key)
                 await asyncio.sleep(0)
-                queue.done(key)
+                queue.finish(key)
                 if len(got) == 3:
                     queue.close()
 

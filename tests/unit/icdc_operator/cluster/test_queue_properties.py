@@ -5,13 +5,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from icdc_operator.cluster.queue import Backoff, Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, RetryBackoff, WorkQueue
 
 pytestmark = pytest.mark.unit
 
-KEYS = st.sampled_from([Key("default", name) for name in "abcd"])
+KEYS = st.sampled_from([PipelineKey("default", name) for name in "abcd"])
 DELAYS = st.sampled_from([0.0, 0.5, 1.0, 3.0, 10.0])
-BACKOFF = Backoff(first_seconds=1.0, cap_seconds=8.0, event_seconds=2.0)
+BACKOFF = RetryBackoff(first_seconds=1.0, cap_seconds=8.0, event_seconds=2.0)
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -21,17 +21,17 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.queue = WorkQueue(lambda: self.now, BACKOFF)
-        self.due: dict[Key, float] = {}
-        self.active: set[Key] = set()
-        self.failures: dict[Key, int] = {}
-        self.not_before: dict[Key, float] = {}
+        self.due: dict[PipelineKey, float] = {}
+        self.active: set[PipelineKey] = set()
+        self.failures: dict[PipelineKey, int] = {}
+        self.not_before: dict[PipelineKey, float] = {}
 
-    def _expect(self, key: Key, due: float) -> None:
+    def _expect(self, key: PipelineKey, due: float) -> None:
         due = max(due, self.not_before.get(key, 0.0))
         self.due[key] = min(due, self.due.get(key, due))
 
     @rule(key=KEYS, after=DELAYS)
-    def add(self, key: Key, after: float) -> None:
+    def add(self, key: PipelineKey, after: float) -> None:
         self.queue.add(key, after=after)
         self._expect(key, self.now + after)
 
@@ -54,7 +54,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), again=st.none() | DELAYS)
     def succeed(self, data: st.DataObject, again: float | None) -> None:
         key = data.draw(st.sampled_from(sorted(self.active)))
-        self.queue.done(key, again_after=again)
+        self.queue.finish(key, again_after=again)
         self.active.remove(key)
         self.failures.pop(key, None)
         self.not_before.pop(key, None)
@@ -65,7 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), at_least=DELAYS)
     def fail(self, data: st.DataObject, at_least: float) -> None:
         key = data.draw(st.sampled_from(sorted(self.active)))
-        wait = self.queue.failed(key, at_least=at_least)
+        wait = self.queue.retry(key, at_least=at_least)
         self.active.remove(key)
         self.failures[key] = self.failures.get(key, 0) + 1
         delay = max(at_least, BACKOFF.seconds(self.failures[key]))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -56,14 +56,14 @@ WHY = (
 )
 
 
-class Refused(BaseException):
+class AccessRefused(BaseException):
     """The process is held back from what it was about to do; the message is for a person."""
 
 
 class Addresses:
     """What `settings` and the addresses of the API server leave."""
 
-    def __init__(self, settings: Settings, api_server: Iterable[str] = ()) -> None:
+    def __init__(self, settings: ReaderSettings, api_server: Iterable[str] = ()) -> None:
         self._settings = settings
         self._api_server = frozenset(api_server)
 
@@ -126,14 +126,14 @@ class Guard:
             self.resolve(host, port)
         except OSError as error:
             if not self._addresses.names(host):
-                raise Refused(WHY) from error
+                raise AccessRefused(WHY) from error
 
     def _getaddrinfo(self, host: Any, *args: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else str(host or "")
         found = self._look_up(host, *args, **options)
         allowed = [each for each in found if self._addresses.allows(name, str(each[4][0]))]
         if found and not allowed:
-            raise Refused(WHY)
+            raise AccessRefused(WHY)
         self._permitted.update(str(each[4][0]) for each in allowed)
         return allowed
 
@@ -143,9 +143,9 @@ class Guard:
             # Of a socket of this host the address is a path.
             target = str(address[0]) if isinstance(address, tuple) else ""
             if target not in self._permitted and not self._addresses.allows(target, target):
-                raise Refused(WHY)
+                raise AccessRefused(WHY)
         elif event in _NEVER:
-            raise Refused(f"a reader of catalogs does not do {event}")
+            raise AccessRefused(f"a reader of catalogs does not do {event}")
 
 
 def _plain(address: str) -> IpAddress:

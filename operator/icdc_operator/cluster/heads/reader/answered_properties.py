@@ -16,7 +16,7 @@ _KNOWN = ("prefix", "namespace-separator", "uri")
 _PORTS = {"http": 80, "https": 443}
 
 
-def filtered(answered: Mapping[str, Any], uri: str) -> dict[str, str]:
+def keep_safe_properties(answered: Mapping[str, Any], uri: str) -> dict[str, str]:
     """Return the answered properties that are safe to use, of the catalog at `uri`.
 
     Raises ValueError where one is no text, and OutOfSight where they name another server.

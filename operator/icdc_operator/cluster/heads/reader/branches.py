@@ -41,17 +41,17 @@ def branches(metadata: object) -> Heads:
     return _heads(_Metadata.model_validate(metadata))
 
 
-def in_file(content: bytes) -> Heads:
+def parse_file(content: bytes) -> Heads:
     """Return those of a metadata file. Raises ValueError."""
     return _heads(_Metadata.model_validate_json(content))
 
 
-def in_answer(content: bytes) -> Heads:
+def parse_answer(content: bytes) -> Heads:
     """Return those of a table that a REST catalog sends. Raises ValueError."""
     return _heads(_Answer.model_validate_json(content).metadata)
 
 
-def newest(heads: Heads, table: str, branch: str) -> int | None:
+def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
     """Return the snapshot of a branch, None for an empty table; raises BranchNotFound."""
     if branch not in heads and branch != MAIN:
         raise BranchNotFound(f"{table} has no branch {branch!r}")

@@ -7,22 +7,22 @@ this process sees to that.
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from icdc_operator.cluster.heads.catalog_properties import Kind, PyCatalog
+from icdc_operator.cluster.heads.catalog_properties import CatalogKind, PyCatalog
 from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.branches import Heads
-from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.jdbc import Jdbc
-from icdc_operator.cluster.heads.reader.named import Named
+from icdc_operator.cluster.heads.reader.named import MetadataPointer
 from icdc_operator.cluster.heads.reader.pointers import DynamoDb, Glue, Hive
 from icdc_operator.cluster.heads.reader.rest import Rest
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
 class OpenCatalog(Protocol):
     """One catalog. Not for two calls at a time."""
 
     def heads(self, table: Sequence[str]) -> Heads:
-        """Return the branches of a table by its parts. Raises the errors that `mapped` knows."""
+        """Return the branches of a table. Raises the errors of `map_errors`."""
         ...
 
     def close(self) -> None:
@@ -30,30 +30,30 @@ class OpenCatalog(Protocol):
         ...
 
 
-def opened(catalog: PyCatalog, settings: Settings, guard: Guard) -> OpenCatalog:
-    """Connect to the catalog. Raises the errors that `mapped` knows."""
-    with mapped("the catalog"):
+def open_catalog(catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> OpenCatalog:
+    """Connect to the catalog. Raises the errors that `map_errors` knows."""
+    with map_errors("the catalog"):
         _require_own_keys(catalog, settings)
-        if catalog.kind is Kind.SQL:
+        if catalog.kind is CatalogKind.SQL:
             return Jdbc(catalog, settings, guard)
-        if catalog.kind is Kind.REST:
+        if catalog.kind is CatalogKind.REST:
             return Loaded(Rest(catalog.name, **catalog.properties))
         loading = _LOADING[catalog.kind](catalog.name, **catalog.properties)
         loading.settings = settings
         return Loaded(loading)
 
 
-_LOADING: dict[Kind, Any] = {
-    Kind.HIVE: Hive,
-    Kind.GLUE: Glue,
-    Kind.DYNAMODB: DynamoDb,
+_LOADING: dict[CatalogKind, Any] = {
+    CatalogKind.HIVE: Hive,
+    CatalogKind.GLUE: Glue,
+    CatalogKind.DYNAMODB: DynamoDb,
 }
 
 
-def _require_own_keys(catalog: PyCatalog, settings: Settings) -> None:
+def _require_own_keys(catalog: PyCatalog, settings: ReaderSettings) -> None:
     """Raise OutOfSight for a catalog that the libraries of AWS would find keys for."""
     signs = catalog.properties.get("rest.sigv4-enabled", "").lower() in ("true", "1", "t", "yes")
-    of_aws = catalog.kind in (Kind.GLUE, Kind.DYNAMODB) or signs
+    of_aws = catalog.kind in (CatalogKind.GLUE, CatalogKind.DYNAMODB) or signs
     if of_aws and not all(catalog.properties.get(key) for key in _KEYS):
         settings.require_cloud_role("AWS")
 
@@ -73,10 +73,10 @@ class Loaded:
         key = tuple(table)
         known, before = self._known.get(key, (None, {}))
         self._catalog.known = known
-        with mapped(".".join(table)):
+        with map_errors(".".join(table)):
             try:
                 self._catalog.load_table(key)
-            except Named as named:
+            except MetadataPointer as named:
                 if named.pointer == known:
                     return before
                 found = named.read()

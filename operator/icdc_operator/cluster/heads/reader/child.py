@@ -9,14 +9,14 @@ from icdc_operator.cluster.heads import wire
 from icdc_operator.cluster.heads.reader import branches, catalog_reading, confinement, proxies
 from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
-from icdc_operator.cluster.heads.settings import Settings
-from icdc_operator.cluster.heads.wire import Answer, Opening, Question
+from icdc_operator.cluster.heads.settings import ReaderSettings
+from icdc_operator.cluster.heads.wire import HeadAnswer, Opening, Question
 
 _GRACE_SECONDS = 1.0
 """The operator's clock goes first, so that it can say that the catalog was late."""
 
 
-def serve(connection: socket.socket, settings: Settings, guard: Guard) -> None:
+def serve(connection: socket.socket, settings: ReaderSettings, guard: Guard) -> None:
     """Answer the questions of one connection, each within its seconds."""
     guard.install()
     proxies.install(guard)
@@ -30,8 +30,8 @@ def serve(connection: socket.socket, settings: Settings, guard: Guard) -> None:
             signal.setitimer(signal.ITIMER_REAL, question.seconds + _GRACE_SECONDS)
             confinement.allow_processor_seconds(int(question.seconds + _GRACE_SECONDS))
             try:
-                catalog = catalog or catalog_reading.opened(opening.catalog, settings, guard)
-                answer = Answer(head=_head(catalog, question))
+                catalog = catalog or catalog_reading.open_catalog(opening.catalog, settings, guard)
+                answer = HeadAnswer(head=_head(catalog, question))
             except Exception as error:  # noqa: BLE001 - the outermost frame
                 answer = _failure(error)
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -40,13 +40,13 @@ def serve(connection: socket.socket, settings: Settings, guard: Guard) -> None:
 
 def _head(catalog: OpenCatalog, question: Question) -> int | None:
     heads = catalog.heads(question.table)
-    return branches.newest(heads, ".".join(question.table), question.branch)
+    return branches.newest_snapshot(heads, ".".join(question.table), question.branch)
 
 
-def _failure(error: Exception) -> Answer:
+def _failure(error: Exception) -> HeadAnswer:
     name = type(error).__name__
     if isinstance(error, IcdcError) and name in wire.FAILURES:
-        return Answer(failure=name, text=error.message[: wire.MAX_TEXT])
+        return HeadAnswer(failure=name, text=error.message[: wire.MAX_TEXT])
     # Of an error that nobody foresaw the text may hold anything: where it arose is enough.
     frames = "".join(traceback.format_tb(error.__traceback__))
-    return Answer(failure="Bug", text=name, where=frames[-8 * wire.MAX_TEXT :])
+    return HeadAnswer(failure="Bug", text=name, where=frames[-8 * wire.MAX_TEXT :])

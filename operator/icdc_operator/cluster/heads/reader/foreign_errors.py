@@ -18,7 +18,7 @@ from thrift.Thrift import TException
 
 from icdc_api.errors import SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.addresses import Refused
+from icdc_operator.cluster.heads.reader.addresses import AccessRefused
 
 _NOT_THERE = (
     foreign.NoSuchTableError,
@@ -55,11 +55,11 @@ _OTHERS: tuple[type[Exception], ...] = (
 
 
 @contextmanager
-def mapped(what: str) -> Iterator[None]:
+def map_errors(what: str) -> Iterator[None]:
     """Raise what pyiceberg and its libraries raise in the body as an error of the one tree."""
     try:
         yield
-    except Refused as error:
+    except AccessRefused as error:
         raise OutOfSight(str(error)) from error
     except _NOT_THERE as error:
         raise TableNotFound(f"{what}: the catalog has no such table") from error

@@ -10,8 +10,8 @@ from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.reader import branches, metadata_files
 from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.branches import Heads
-from icdc_operator.cluster.heads.reader.foreign_errors import mapped
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 _PORT = "5432"
 
@@ -22,7 +22,7 @@ class Jdbc:
     The metadata file of a table is read only when the row names another one than before.
     """
 
-    def __init__(self, catalog: PyCatalog, settings: Settings, guard: Guard) -> None:
+    def __init__(self, catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> None:
         self._name = catalog.name
         self._files = {key: value for key, value in catalog.properties.items() if key != "uri"}
         self._settings = settings
@@ -30,7 +30,7 @@ class Jdbc:
         if url.drivername == "sqlite":
             settings.require_local_files()
         else:
-            url = pinned(url, guard)
+            url = pin_addresses(url, guard)
         # One connection, tried before use: it may have been cut between two looks.
         self._engine = create_engine(url, pool_pre_ping=True, pool_size=1, max_overflow=0)
         self._known: dict[tuple[str, ...], tuple[str, Heads]] = {}
@@ -38,13 +38,13 @@ class Jdbc:
     def heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
         key = tuple(table)
-        with mapped(".".join(table)):
+        with map_errors(".".join(table)):
             location = self._location(key)
             known = self._known.get(key)
             if known is not None and known[0] == location:
                 return known[1]
             content = metadata_files.read(self._files, location, self._settings)
-            found = branches.in_file(content)
+            found = branches.parse_file(content)
         self._known[key] = (location, found)
         return found
 
@@ -65,7 +65,7 @@ class Jdbc:
         return str(location)
 
 
-def pinned(url: URL, guard: Guard) -> URL:
+def pin_addresses(url: URL, guard: Guard) -> URL:
     """Return the address of PostgreSQL with the checked addresses of its hosts.
 
     libpq connects by itself, to `hostaddr` where that is given, and takes the name for TLS.

@@ -22,7 +22,7 @@ from icdc_operator.cluster.heads.catalog_properties import (
     CONNECT_SECONDS,
     OutOfSight,
 )
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_BYTES = 64 * 2**20
 """Of one metadata file or one answer of a catalog, after decompression."""
@@ -32,7 +32,7 @@ _GOOGLE = "https://storage.googleapis.com"
 _TIMES = (CONNECT_SECONDS, ANSWER_SECONDS)
 
 
-def read(properties: Mapping[str, str], location: object, settings: Settings) -> bytes:
+def read(properties: Mapping[str, str], location: object, settings: ReaderSettings) -> bytes:
     """Return the content of a metadata file.
 
     Raises OutOfSight where only a run reads it, ValueError where it is no metadata file or too
@@ -47,10 +47,10 @@ def read(properties: Mapping[str, str], location: object, settings: Settings) ->
     # Iceberg encodes nothing in a location: `?` and `%` are part of names.
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     chunks = opener(properties, host, path, settings)
-    return bounded(_decompressed(chunks) if location.endswith(".gz.metadata.json") else chunks)
+    return join_bounded(_decompressed(chunks) if location.endswith(".gz.metadata.json") else chunks)
 
 
-def bounded(chunks: Iterator[bytes]) -> bytes:
+def join_bounded(chunks: Iterator[bytes]) -> bytes:
     """Put chunks together; raises ValueError beyond MAX_BYTES."""
     whole = bytearray()
     for chunk in chunks:
@@ -74,7 +74,7 @@ def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _of_s3(
-    properties: Mapping[str, str], bucket: str, key: str, settings: Settings
+    properties: Mapping[str, str], bucket: str, key: str, settings: ReaderSettings
 ) -> Iterator[bytes]:
     anonymous = properties.get("s3.anonymous", "").lower() == "true"
     keys = _s3_keys(properties)
@@ -128,7 +128,7 @@ def _assumed(
 
 
 def _of_google(
-    properties: Mapping[str, str], bucket: str, key: str, _: Settings
+    properties: Mapping[str, str], bucket: str, key: str, _: ReaderSettings
 ) -> Iterator[bytes]:
     token = properties.get("gcs.oauth2.token")
     if not token:
@@ -150,7 +150,7 @@ def _of_google(
 
 
 def _of_this_host(
-    _: Mapping[str, str], host: str, path: str, settings: Settings
+    _: Mapping[str, str], host: str, path: str, settings: ReaderSettings
 ) -> Iterator[bytes]:
     settings.require_local_files()
     if host not in ("", "localhost"):
@@ -164,7 +164,7 @@ def _of_this_host(
             yield chunk
 
 
-_Opener = Callable[[Mapping[str, str], str, str, Settings], Iterator[bytes]]
+_Opener = Callable[[Mapping[str, str], str, str, ReaderSettings], Iterator[bytes]]
 
 _OPENERS: dict[str, _Opener] = {
     "s3": _of_s3,

@@ -10,24 +10,24 @@ from pyiceberg.catalog.hive import HiveCatalog
 
 from icdc_operator.cluster.heads.reader import branches, metadata_files
 from icdc_operator.cluster.heads.reader.branches import Heads
-from icdc_operator.cluster.heads.reader.named import Named
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.reader.named import MetadataPointer
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
 class _Pointing(MetastoreCatalog):
-    """Ends each load of a table by `Named`, before pyiceberg opens a file."""
+    """Ends each load of a table by `MetadataPointer`, before pyiceberg opens a file."""
 
-    settings = Settings()
+    settings = ReaderSettings()
     known: str | None = None
 
     def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
         self._stop_at(location)
 
     def _stop_at(self, location: object) -> None:
-        raise Named(str(location), functools.partial(self._read, location))
+        raise MetadataPointer(str(location), functools.partial(self._read, location))
 
     def _read(self, location: object) -> Heads:
-        return branches.in_file(metadata_files.read(self.properties, location, self.settings))
+        return branches.parse_file(metadata_files.read(self.properties, location, self.settings))
 
 
 class Hive(_Pointing, HiveCatalog):

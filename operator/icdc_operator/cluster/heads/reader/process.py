@@ -20,7 +20,7 @@ from pathlib import Path
 from icdc_operator.cluster.heads import settings as flags
 from icdc_operator.cluster.heads.reader import child, confinement
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_CHILDREN = 128
 
@@ -54,7 +54,7 @@ class _Process:
     def __init__(
         self,
         source: socket.socket,
-        settings: Settings,
+        settings: ReaderSettings,
         addresses: Addresses,
         *,
         hands_over: bool = False,

@@ -14,20 +14,20 @@ from icdc_operator.cluster.heads.catalog_properties import (
     OutOfSight,
 )
 from icdc_operator.cluster.heads.reader import branches, metadata_files
-from icdc_operator.cluster.heads.reader.answered_properties import filtered, may_lead_to
-from icdc_operator.cluster.heads.reader.named import Named
+from icdc_operator.cluster.heads.reader.answered_properties import keep_safe_properties, may_lead_to
+from icdc_operator.cluster.heads.reader.named import MetadataPointer
 
 _CHUNK_BYTES = 64 * 2**10
 
 
 class Rest(RestCatalog):
-    """Opens no file, and asks for no credentials to do so: the answer has all.
+    """Load tables without opening a file or asking for storage credentials.
 
-    Each load of a table ends by `Named`. `known` is set before: what named the metadata that was
-    read last, or None.
+    The answer of a REST catalog has the whole metadata, so each load ends by `MetadataPointer`.
     """
 
     known: str | None = None
+    """Set before each load: the pointer of the metadata that was read last, or None."""
 
     def load_table(self, identifier: Any) -> Any:
         """Ask for a table, and for no answer where it is the known one."""
@@ -51,17 +51,17 @@ class Rest(RestCatalog):
         """Keep what a configuration must not choose from all sessions that are made after it."""
         given = dict(self.properties)
         super()._fetch_config()  # its own session is made before the answer
-        self.properties = {**given, **filtered(self.properties, given["uri"])}
+        self.properties = {**given, **keep_safe_properties(self.properties, given["uri"])}
 
     def _stop(self, response: Response, *_: Any, **__: Any) -> None:
         if "/tables/" not in (response.request.path_url or ""):
             return
         body = response.content
         if response.status_code == 304 and self.known is not None:
-            raise Named(self.known, dict)
+            raise MetadataPointer(self.known, dict)
         if response.status_code == 200:
             pointer = response.headers.get("ETag") or hashlib.sha256(body).hexdigest()
-            raise Named(pointer, functools.partial(branches.in_answer, body))
+            raise MetadataPointer(pointer, functools.partial(branches.parse_answer, body))
 
     def _load_file_io(self, *_: object, **__: object) -> Any:
         return None
@@ -79,7 +79,7 @@ def _refuse_elsewhere(response: Response, *_: Any, **__: Any) -> None:
 def _take(response: Response, *_: Any, **__: Any) -> None:
     """Read a bounded body to its end, so that the connection can be used again."""
     try:
-        body = metadata_files.bounded(response.iter_content(_CHUNK_BYTES))
+        body = metadata_files.join_bounded(response.iter_content(_CHUNK_BYTES))
     except ValueError:
         response.close()
         raise

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from icdc_operator.cluster.heads.api_addresses import LEARN_SECONDS, ApiServerAddresses
-from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.connections import OfOwnProcess
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.kube.errors import Unavailable
 
 pytestmark = pytest.mark.unit
@@ -37,7 +37,7 @@ def test_addresses_of_all_instances_that_answered_are_refused() -> None:
     now = 2 * LEARN_SECONDS
     learned = asyncio.run(addresses.learn())
     assert learned == {"10.0.0.5", "fd12::5"}
-    rules = Addresses(Settings(), ["10.96.0.1"])
+    rules = Addresses(ReaderSettings(), ["10.96.0.1"])
     Guard(rules).refuse(learned)
     for address in ("10.96.0.1", "10.0.0.5", "::ffff:10.0.0.5", "fd12::5"):
         assert not rules.allows("catalog.example.com", address)
@@ -49,14 +49,14 @@ def test_a_child_is_kept_from_the_addresses_of_the_api_server_that_the_operator_
         return ["192.0.2.1"]
 
     async def ask() -> None:
-        catalog = translated("lake", {"type": "rest", "uri": "http://192.0.2.1:6443"})
+        catalog = translate("lake", {"type": "rest", "uri": "http://192.0.2.1:6443"})
         connection = await readers.connect(catalog)
         try:
             await connection.head(("shop", "orders"), "main", 20.0)
         finally:
             connection.close()
 
-    readers = OfOwnProcess(Settings(), learn)
+    readers = OfOwnProcess(ReaderSettings(), learn)
     try:
         with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
             asyncio.run(ask())

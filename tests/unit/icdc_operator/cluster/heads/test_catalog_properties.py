@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from icdc_operator.cluster.heads.catalog_properties import Kind, OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight, translate
 
 pytestmark = pytest.mark.unit
 
@@ -16,23 +16,23 @@ DYNAMODB = {"catalog-impl": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog"}
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"type": "rest", "uri": "http://c"}, Kind.REST),
-        ({"type": "REST", "uri": "http://c"}, Kind.REST),
-        ({"type": "jdbc", "uri": "jdbc:sqlite:/c.db"}, Kind.SQL),
-        ({"type": "glue"}, Kind.GLUE),
-        ({"type": "hive", "uri": "thrift://c:9083"}, Kind.HIVE),
+        ({"type": "rest", "uri": "http://c"}, CatalogKind.REST),
+        ({"type": "REST", "uri": "http://c"}, CatalogKind.REST),
+        ({"type": "jdbc", "uri": "jdbc:sqlite:/c.db"}, CatalogKind.SQL),
+        ({"type": "glue"}, CatalogKind.GLUE),
+        ({"type": "hive", "uri": "thrift://c:9083"}, CatalogKind.HIVE),
         (
             {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://c"},
-            Kind.REST,
+            CatalogKind.REST,
         ),
-        ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, Kind.GLUE),
-        (DYNAMODB, Kind.DYNAMODB),
+        ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, CatalogKind.GLUE),
+        (DYNAMODB, CatalogKind.DYNAMODB),
     ],
 )
 def test_the_kind_is_that_of_the_type_or_of_a_known_implementation(
-    given: dict[str, str], kind: Kind
+    given: dict[str, str], kind: CatalogKind
 ) -> None:
-    assert translated("lake", given).kind is kind
+    assert translate("lake", given).kind is kind
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_pyiceberg_cannot_read_is_refused_with_a_reason(
     given: dict[str, str], text: str
 ) -> None:
     with pytest.raises(OutOfSight, match=text):
-        translated("lake", given)
+        translate("lake", given)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_pyiceberg_cannot_read_is_refused_with_a_reason(
     ],
 )
 def test_rest_properties_keep_their_names(given: dict[str, str], expected: dict[str, Any]) -> None:
-    assert translated("lake", {"type": "rest", **given}).properties == expected
+    assert translate("lake", {"type": "rest", **given}).properties == expected
 
 
 POSTGRES = "postgresql+psycopg2://"
@@ -141,7 +141,7 @@ POSTGRES = "postgresql+psycopg2://"
     ],
 )
 def test_a_jdbc_address_becomes_that_of_sqlalchemy(given: dict[str, str], uri: str) -> None:
-    found = translated("lake", {"type": "jdbc", "jdbc.schema-version": "V1", **given})
+    found = translate("lake", {"type": "jdbc", "jdbc.schema-version": "V1", **given})
     assert found.properties == {"uri": uri, **FILES}
 
 
@@ -155,8 +155,8 @@ def test_a_file_of_postgresql_is_an_absolute_path_and_never_a_library(
     of_address = {"type": "jdbc", "uri": f"{address}?{name}={value or 'e'}"}
     for given in (of_driver, of_address):
         with pytest.raises(OutOfSight, match=name):
-            translated("lake", given)
-    allowed = translated("lake", {**of_driver, f"jdbc.{name}": "/pki/e.pem"})
+            translate("lake", given)
+    allowed = translate("lake", {**of_driver, f"jdbc.{name}": "/pki/e.pem"})
     assert f"{name}=%2Fpki%2Fe.pem" in allowed.properties["uri"]
 
 
@@ -173,13 +173,13 @@ def test_a_file_of_postgresql_is_an_absolute_path_and_never_a_library(
 def test_properties_of_files_get_their_names(
     given: dict[str, str], expected: dict[str, Any]
 ) -> None:
-    assert translated("lake", {"type": "glue", **given}).properties == {**expected, **FILES}
+    assert translate("lake", {"type": "glue", **given}).properties == {**expected, **FILES}
 
 
 def test_the_name_of_a_table_of_dynamodb_is_handed_on() -> None:
     given = {**DYNAMODB, "dynamodb.table-name": "t", "client.region": "r", "lock-impl": "x"}
     expected = {"table-name": "t", "client.region": "r", **FILES}
-    assert translated("lake", given).properties == expected
+    assert translate("lake", given).properties == expected
 
 
 @pytest.mark.parametrize("kind", ["rest", "jdbc", "glue", "hive"])
@@ -189,13 +189,13 @@ def test_the_name_of_a_table_of_dynamodb_is_handed_on() -> None:
 )
 def test_no_property_that_names_code_reaches_pyiceberg(kind: str, name: str) -> None:
     given = {"type": kind, "uri": "jdbc:sqlite:/c.db", name: "os.system"}
-    assert "os.system" not in translated("lake", given).properties.values()
+    assert "os.system" not in translate("lake", given).properties.values()
 
 
 def test_the_same_catalog_has_the_same_digest_and_shows_no_value() -> None:
-    one = translated("lake", {"type": "rest", "uri": "http://c", "token": "secret-1"})
-    same = translated("lake", {"token": "secret-1", "uri": "http://c", "type": "rest"})
-    other = translated("lake", {"type": "rest", "uri": "http://c", "token": "secret-2"})
+    one = translate("lake", {"type": "rest", "uri": "http://c", "token": "secret-1"})
+    same = translate("lake", {"token": "secret-1", "uri": "http://c", "type": "rest"})
+    other = translate("lake", {"type": "rest", "uri": "http://c", "token": "secret-2"})
     assert one.digest == same.digest != other.digest
-    assert translated("other", {"type": "rest", "uri": "http://c"}).digest != one.digest
+    assert translate("other", {"type": "rest", "uri": "http://c"}).digest != one.digest
     assert "secret-1" not in repr(one) + one.digest

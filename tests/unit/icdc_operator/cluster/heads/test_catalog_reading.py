@@ -12,9 +12,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from icdc_api.errors import IcdcError, SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.branches import branches, in_file
+from icdc_operator.cluster.heads.reader.branches import branches, parse_file
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
-from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import HeadLake
@@ -157,14 +157,14 @@ def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
     [{"current-snapshot-id": 5}, {"format-version": 2, "refs": {"main": {}}}, [], None, "x"],
 )
 def test_what_is_no_metadata_has_no_heads(found: object) -> None:
-    with pytest.raises(SourceUnavailable), mapped("shop.orders"):
+    with pytest.raises(SourceUnavailable), map_errors("shop.orders"):
         branches(found)
 
 
 def test_compressed_metadata_is_read(tmp_path: Path) -> None:
     file = tmp_path / "00001-x.gz.metadata.json"
     file.write_bytes(gzip.compress(b'{"format-version": 2, "current-snapshot-id": 5}'))
-    assert in_file(read({}, f"file://{file}", ON_LOOPBACK)) == {"main": 5}
+    assert parse_file(read({}, f"file://{file}", ON_LOOPBACK)) == {"main": 5}
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
     ],
 )
 def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcError]) -> None:
-    with pytest.raises(expected) as told, mapped("shop.orders"):
+    with pytest.raises(expected) as told, map_errors("shop.orders"):
         raise given
     assert told.value.__cause__ is given
 

@@ -8,16 +8,16 @@ import pytest
 
 from icdc_api.spec import PipelineSpec
 from icdc_operator.cluster.heads import head_watch
-from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, Known
-from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
+from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, KnownHeads
+from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.deciding.pipelines import make_spec
 from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
 
-SHOP = Key("default", "shop")
+SHOP = PipelineKey("default", "shop")
 ORDERS = "shop.orders"
 AWAY = Unseen("the catalog is away")
 
@@ -29,7 +29,7 @@ class World:
         self.tables: dict[str, Head | Unseen] = {ORDERS: Head("7")}
         self.error: Exception | None = None
         self.metrics = Metrics()
-        self.woken: list[Key] = []
+        self.woken: list[PipelineKey] = []
         self.reads = 0
         self.pauses: list[float] = []
         self.seconds = 0.0
@@ -39,17 +39,17 @@ class World:
             self, self.woken.append, self.metrics, clock=lambda: self.seconds, sleep=self._pause
         )
 
-    async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
+    async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
         assert namespace == "default"
         self.reads += 1
         if self.error is not None:
             raise self.error
         return {table.name: self.tables[table.name] for table in tables}
 
-    def follow(self, *, after: int = 1, spec: PipelineSpec | None = None) -> Known:
+    def follow(self, *, after: int = 1, spec: PipelineSpec | None = None) -> KnownHeads:
         return self.watch.follow(SHOP, spec or spec_of(), after=after)
 
-    async def begin(self, *, after: int = 1, spec: PipelineSpec | None = None) -> Known:
+    async def begin(self, *, after: int = 1, spec: PipelineSpec | None = None) -> KnownHeads:
         """Follows until the first answer: what is known then."""
         reads = self.reads
         self.follow(after=after, spec=spec)
@@ -96,8 +96,8 @@ def run(story: Callable[[World], Awaitable[None]]) -> None:
 
 def test_nothing_is_known_before_the_first_answer_which_asks_for_a_look() -> None:
     async def story(world: World) -> None:
-        assert world.follow() == Known(None)
-        assert await world.begin() == Known({ORDERS: "7"})
+        assert world.follow() == KnownHeads(None)
+        assert await world.begin() == KnownHeads({ORDERS: "7"})
         assert world.woken == [SHOP]
 
     run(story)
@@ -112,7 +112,7 @@ def test_a_look_is_asked_for_only_when_something_changed() -> None:
             world.tables[ORDERS] = change
             assert await world.turn() == 1
             assert await world.turn() == 0
-        assert world.follow() == Known({ORDERS: None})
+        assert world.follow() == KnownHeads({ORDERS: None})
 
     run(story)
 
@@ -131,7 +131,7 @@ def test_what_was_read_before_a_run_says_nothing_after_it() -> None:
     async def story(world: World) -> None:
         await world.begin(after=1)
         world.watch.leave(SHOP)
-        assert world.follow(after=2) == Known(None)
+        assert world.follow(after=2) == KnownHeads(None)
 
     run(story)
 
@@ -171,7 +171,7 @@ def test_another_spec_is_read_anew() -> None:
     async def story(world: World) -> None:
         world.tables["shop.items"] = Head("1")
         await world.begin()
-        assert world.follow(spec=spec_of(ORDERS, "shop.items")) == Known(None)
+        assert world.follow(spec=spec_of(ORDERS, "shop.items")) == KnownHeads(None)
 
     run(story)
 
@@ -179,7 +179,7 @@ def test_another_spec_is_read_anew() -> None:
 def test_a_pipeline_of_which_nothing_can_be_read_is_read_less_often() -> None:
     async def story(world: World) -> None:
         world.tables[ORDERS] = AWAY
-        assert await world.begin() == Known({})
+        assert await world.begin() == KnownHeads({})
         for _ in range(6):
             await world.turn()
         assert world.pauses[:5] == [20.0, 40.0, 80.0, 160.0, FAILING_SECONDS]
@@ -228,7 +228,7 @@ def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(
         await until(lambda: world.metrics.registry.get_sample_value(broken) == 1, "it breaks")
         await until(lambda: world.woken == [SHOP], "a look is asked for")
         world.error = None
-        assert await world.begin() == Known({ORDERS: "7"})
+        assert await world.begin() == KnownHeads({ORDERS: "7"})
 
     run(story)
     assert "please report it" in caplog.text

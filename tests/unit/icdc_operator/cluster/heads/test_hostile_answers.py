@@ -10,7 +10,7 @@ import pytest
 from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import interpreter_audit, rest_catalog
 from icdc_testing.catalogs.readers import opened
 from icdc_testing.catalogs.rest_catalog import RestCatalog
@@ -221,5 +221,5 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> No
 )
 def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
     with interpreter_audit.audited() as events, pytest.raises(OutOfSight):
-        read({"warehouse": "file:///"}, location, Settings())
+        read({"warehouse": "file:///"}, location, ReaderSettings())
     assert not {name for name, _ in events} & {"import", "open", "socket.connect"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from icdc_api.errors import SourceUnavailable
-from icdc_operator.cluster.heads.lanes import PLACES, Lane, Places
+from icdc_operator.cluster.heads.lanes import MAX_CALLS, CallLimits, Lane
 from icdc_testing.waiting.async_wait import until
 
 pytestmark = pytest.mark.unit
@@ -34,7 +34,7 @@ def test_a_call_answers_or_raises_what_it_raised() -> None:
         return 1 // 0
 
     async def story() -> None:
-        lane = Lane(Places(), "one")
+        lane = Lane(CallLimits(), "one")
         assert await lane.call(seven, LONG) == 7
         with pytest.raises(ZeroDivisionError):
             await lane.call(fails, LONG)
@@ -53,7 +53,7 @@ def test_calls_of_one_lane_come_one_after_the_other() -> None:
         under_way -= 1
 
     async def story() -> None:
-        lane = Lane(Places(), "one")
+        lane = Lane(CallLimits(), "one")
         await asyncio.gather(*(lane.call(work, LONG) for _ in range(20)))
 
     asyncio.run(story())
@@ -62,7 +62,7 @@ def test_calls_of_one_lane_come_one_after_the_other() -> None:
 
 def test_a_late_call_is_ended_and_all_who_wait_behind_it_are_refused_with_it() -> None:
     async def story() -> None:
-        lane = Lane(Places(), "one")
+        lane = Lane(CallLimits(), "one")
         found = await asyncio.gather(*(refused(lane.call(hang, SHORT)) for _ in range(10)))
         assert sum("within 0.05 s" in each for each in found) == 1
         assert sum("earlier request" in each for each in found) == 9
@@ -75,7 +75,7 @@ def test_a_late_call_is_ended_and_all_who_wait_behind_it_are_refused_with_it() -
 
 def test_a_call_that_nobody_waits_for_any_more_is_ended() -> None:
     async def story() -> None:
-        lane = Lane(Places(), "one")
+        lane = Lane(CallLimits(), "one")
         call = asyncio.create_task(lane.call(hang, LONG))
         await until(lambda: lane.busy, "the call is under way")
         call.cancel()
@@ -88,13 +88,13 @@ def test_a_call_that_nobody_waits_for_any_more_is_ended() -> None:
 
 def test_a_namespace_whose_catalogs_hang_leaves_places_to_the_others() -> None:
     async def story() -> None:
-        places = Places()
+        places = CallLimits()
         hanging = [
             asyncio.create_task(Lane(places, "hostile").call(hang, LONG)) for _ in range(128)
         ]
         await asyncio.sleep(0)
         # No time passes: none of them has to end first.
-        for _ in range(3 * PLACES):
+        for _ in range(3 * MAX_CALLS):
             assert await Lane(places, "healthy").call(seven, SHORT) == 7
         for each in hanging:
             each.cancel()

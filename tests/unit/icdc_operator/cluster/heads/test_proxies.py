@@ -8,9 +8,9 @@ from requests.adapters import HTTPAdapter
 
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader import proxies
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard, Refused
+from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
 from icdc_operator.cluster.heads.reader.metadata_files import read
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.readers import opened
 from icdc_testing.catalogs.rest_catalog import RestCatalog
@@ -43,7 +43,7 @@ def test_a_proxy_is_not_asked_for_what_is_not_connected_to(
     with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
         opened({"type": "rest", "uri": f"http://{host}/"})
     assert catalog.requests == []
-    allowing = Settings(allow_hosts=("127.0.0.1", "*.invalid", "169.254.169.254"))
+    allowing = ReaderSettings(allow_hosts=("127.0.0.1", "*.invalid", "169.254.169.254"))
     catalog.answers = {f"http://{host}/v1/config": catalog.answers["/v1/config"]}
     opened({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
     assert len(catalog.requests) == 1
@@ -62,9 +62,9 @@ def test_a_proxy_is_not_asked_for_files_where_nothing_is_connected_to(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", catalog.properties["uri"])
     monkeypatch.delenv("NO_PROXY", raising=False)
-    proxies.install(Guard(Addresses(Settings())))
-    with pytest.raises(Refused):
-        read({**properties, "s3.region": "r"}, location, Settings())
+    proxies.install(Guard(Addresses(ReaderSettings())))
+    with pytest.raises(AccessRefused):
+        read({**properties, "s3.region": "r"}, location, ReaderSettings())
     assert catalog.requests == []
 
 
@@ -92,7 +92,9 @@ def test_a_proxy_of_the_environment_is_asked_for_no_catalog_at_a_refused_address
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", METADATA_HOST)
     with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
-        opened({**KEYS, "warehouse": "s3://w", **properties}, settings=Settings()).heads(ORDERS)
+        opened({**KEYS, "warehouse": "s3://w", **properties}, settings=ReaderSettings()).heads(
+            ORDERS
+        )
     assert catalog.requests == []
 
 
@@ -102,9 +104,9 @@ def test_a_proxy_of_the_environment_is_asked_for_no_role_at_a_refused_address(
     monkeypatch.setenv("HTTP_PROXY", catalog.properties["uri"])
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", METADATA_HOST)
-    proxies.install(Guard(Addresses(Settings())))
-    with pytest.raises(Refused):
-        read({**KEYS, "client.role-arn": "arn:aws:iam::1:role/x"}, "s3://b/m", Settings())
+    proxies.install(Guard(Addresses(ReaderSettings())))
+    with pytest.raises(AccessRefused):
+        read({**KEYS, "client.role-arn": "arn:aws:iam::1:role/x"}, "s3://b/m", ReaderSettings())
     assert catalog.requests == []
 
 

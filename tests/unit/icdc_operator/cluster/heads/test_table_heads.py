@@ -13,7 +13,7 @@ from icdc_operator.cluster.heads import table_heads as heads
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import OfOwnProcess, OpenConnection, Readers
-from icdc_operator.cluster.heads.lanes import Places
+from icdc_operator.cluster.heads.lanes import CallLimits
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader, Unseen
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.metrics import Metrics
@@ -75,7 +75,7 @@ class World:
             CatalogSecrets(FakeServer().api(), allowed=False),
             self.metrics,
             self._readers or OfOwnProcess(ON_LOOPBACK),
-            places=Places(2, of_namespace=2),
+            places=CallLimits(2, of_namespace=2),
             table_seconds=self._seconds,
             max_catalogs=self._max,
         )
@@ -86,7 +86,7 @@ class World:
         async def story() -> dict[str, Head | Unseen]:
             reader = self.reader()
             for spec in specs:
-                found = await reader.read("default", heads.wanted(spec))
+                found = await reader.read("default", heads.list_branches(spec))
             reader.close()
             return found
 
@@ -151,7 +151,7 @@ def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
 
     async def story() -> None:
         reader = World().reader()
-        tables = heads.wanted(spec)
+        tables = heads.list_branches(spec)
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         lake.database.rename(away)
         reader.close()  # a database that is open stays open, wherever it goes
@@ -179,7 +179,7 @@ def test_namespaces_share_no_reader() -> None:
     async def story() -> None:
         reader = World(readers).reader()
         for namespace in ("one", "two", "one"):
-            await reader.read(namespace, heads.wanted(spec_of("a.b")))
+            await reader.read(namespace, heads.list_branches(spec_of("a.b")))
         reader.close()
 
     asyncio.run(story())
@@ -200,10 +200,10 @@ def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int)
 
     async def story() -> None:
         reader = World(readers, max_catalogs=most).reader()
-        await reader.read("small", heads.wanted(spec_of("a.b", warehouse="small")))
+        await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
         for name in "abcdefghij":
-            await reader.read("large", heads.wanted(spec_of("a.b", warehouse=name)))
-        await reader.read("small", heads.wanted(spec_of("a.b", warehouse="small")))
+            await reader.read("large", heads.list_branches(spec_of("a.b", warehouse=name)))
+        await reader.read("small", heads.list_branches(spec_of("a.b", warehouse="small")))
         assert len(readers.connections) - readers.closed == 1 + kept
         reader.close()
 
@@ -233,15 +233,15 @@ def test_a_catalog_that_hangs_holds_up_nobody_else() -> None:
         reader = World(readers, seconds=0.2).reader()
         hanging, healthy = spec_of("hangs.x", "fine.x"), spec_of("fine.y", warehouse="w")
         first, second = await asyncio.gather(
-            reader.read("default", heads.wanted(hanging)),
-            reader.read("default", heads.wanted(healthy)),
+            reader.read("default", heads.list_branches(hanging)),
+            reader.read("default", heads.list_branches(healthy)),
         )
         assert "within 0.2 s" in reason(first["hangs.x"])
         # For it, too, as long again would be spent.
         assert "earlier request" in reason(first["fine.x"])
         assert second == {"fine.y": Head("7")}
         assert (reader.overdue, readers.closed) == (1, 1)
-        again = await reader.read("default", heads.wanted(spec_of("fine.x")))
+        again = await reader.read("default", heads.list_branches(spec_of("fine.x")))
         assert again == {"fine.x": Head("7")}
         assert reader.overdue == 0
         reader.close()
@@ -272,7 +272,7 @@ def test_refused_credentials_have_the_secret_read_anew() -> None:
         secrets = CatalogSecrets(server.api(), allowed=True)
         reader = HeadReader(secrets, Metrics(), readers)
         for _ in range(2):
-            found = await reader.read("default", heads.wanted(spec))
+            found = await reader.read("default", heads.list_branches(spec))
             assert reason(found["shop.orders"]) == "the catalog refuses"
 
     put("first")

@@ -82,14 +82,14 @@ def test_every_foreign_error_is_mapped_and_kept(
     foreign: Callable[[], BaseException], kind: type[IcdcError]
 ) -> None:
     error = foreign()
-    with pytest.raises(kind, match="get pods") as caught, errors.mapped("get pods"):
+    with pytest.raises(kind, match="get pods") as caught, errors.map_errors("get pods"):
         raise error
     assert caught.value.__cause__ is error
 
 
 def test_our_own_errors_pass_as_they_are() -> None:
     own = errors.Gone("old")
-    with pytest.raises(errors.Gone) as caught, errors.mapped("get pods"):
+    with pytest.raises(errors.Gone) as caught, errors.map_errors("get pods"):
         raise own
     assert caught.value is own
 

@@ -10,13 +10,13 @@ from icdc_operator.cluster.loop.admission import (
     PLACES_A_MINUTE,
 )
 from icdc_operator.cluster.loop.slots import Limits
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.adapter.site import HOST, Site
 
 pytestmark = pytest.mark.unit
 
-A1, A2, A3, A4 = (Key("a", f"a{number}") for number in range(1, 5))
-B1, B2 = Key("b", "b1"), Key("b", "b2")
+A1, A2, A3, A4 = (PipelineKey("a", f"a{number}") for number in range(1, 5))
+B1, B2 = PipelineKey("b", "b1"), PipelineKey("b", "b2")
 
 
 def test_without_limits_nobody_waits_and_nobody_is_woken() -> None:
@@ -52,7 +52,7 @@ def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
     ],
 )
 def test_the_narrowest_limit_that_is_reached_is_named(
-    limits: Limits, other: Key, host: str, text: str | None
+    limits: Limits, other: PipelineKey, host: str, text: str | None
 ) -> None:
     site = Site(limits)
     assert site.want(A1) == [None]
@@ -91,7 +91,7 @@ def test_the_namespace_with_the_fewest_runs_goes_first_then_who_waits_longest() 
 
 def test_a_release_wakes_only_who_is_next() -> None:
     site = Site(Limits(total=1))
-    waiting = [Key(f"namespace-{number % 7}", f"shop-{number}") for number in range(300)]
+    waiting = [PipelineKey(f"namespace-{number % 7}", f"shop-{number}") for number in range(300)]
     site.want(A1, *waiting)
     site.end(A1)
     assert site.woken == [waiting[0]]
@@ -100,7 +100,7 @@ def test_a_release_wakes_only_who_is_next() -> None:
 def test_in_a_long_line_each_place_is_looked_up_less_often() -> None:
     site = Site(Limits(total=1))
     count = 3 * PLACES_A_MINUTE
-    *_, last = site.want(A1, *(Key("b", f"b{number}") for number in range(count)))
+    *_, last = site.want(A1, *(PipelineKey("b", f"b{number}") for number in range(count)))
     assert last is not None
     assert last.look_after == 3 * PLACE_SECONDS
     site = Site(Limits(total=1))
@@ -143,7 +143,7 @@ def test_a_turn_that_is_not_used_is_given_to_the_next(how: str) -> None:
         site.admission.forget(A2)
     else:
         site.look(A2, saved=False)
-        site.admission.refused(A2)
+        site.admission.note_refused(A2)
     assert site.wake() == {A3}
 
 
@@ -152,7 +152,7 @@ def test_who_was_refused_keeps_its_place() -> None:
     site.want(A1, A2, A3, A4)
     site.end(A1)
     site.look(A2, saved=False)
-    site.admission.refused(A2)
+    site.admission.note_refused(A2)
     assert site.wake() == {A3}
     site.look(A2)
     site.end(A3)
@@ -175,17 +175,17 @@ def test_after_a_restart_nothing_starts_before_every_pipeline_was_looked_at_once
     site.want(A1, A2, A3, B1)
     site.restarted()
     assert site.place(B1) is None
-    site.admission.listed(site.pipelines)
+    site.admission.note_listed(site.pipelines)
     for key in (B1, A3, A1):
         site.look(key)
-    site.admission.tried(A2)  # it cannot be looked at
+    site.admission.note_reconciled(A2)  # it cannot be looked at
     assert site.wake() == {B1}
     assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (2) is reached"
 
 
 def test_a_pipeline_that_is_never_looked_at_stops_nobody_for_long() -> None:
     site = Site(Limits(total=1), counted=False)
-    site.admission.listed((A1, A2))
+    site.admission.note_listed((A1, A2))
     site.want(A1)
     assert site.running == set()
     site.seconds += COUNT_SECONDS
@@ -196,7 +196,7 @@ def test_after_a_restart_those_go_first_that_waited_longest_before() -> None:
     site = Site(Limits(total=1))
     site.want(A1, A2, A3, B1)
     site.restarted()
-    site.admission.listed(site.pipelines)
+    site.admission.note_listed(site.pipelines)
     for key in (A3, B1, A2, A1):
         site.look(key)
     site.end(A1)
@@ -216,7 +216,7 @@ def test_more_runs_than_allowed_are_let_be_and_none_starts_meanwhile() -> None:
     site.want(A1, A2, B1)
     site.limits = Limits(total=2)
     site.restarted()
-    site.admission.listed(site.pipelines)
+    site.admission.note_listed(site.pipelines)
     for key in (A1, A2, B1):
         site.look(key)
     site.want(B2)

@@ -7,11 +7,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from icdc_operator.cluster.loop.admission import EVERY_ELDEST
 from icdc_operator.cluster.loop.slots import Limits
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_testing.adapter.site import Pipeline, Site
 
 LIMITS = Limits(total=3, per_namespace=2, per_target=2)
-KEYS = [Key(namespace, f"shop-{number}") for namespace in "abc" for number in range(3)]
+KEYS = [PipelineKey(namespace, f"shop-{number}") for namespace in "abc" for number in range(3)]
 HOSTS = ("https://one", "https://two", "https://three")
 
 
@@ -25,19 +25,19 @@ class Machine(RuleBasedStateMachine):
             self.site.pipelines[key] = Pipeline(HOSTS[number % len(HOSTS)])
 
     @rule(key=st.sampled_from(KEYS), wants=st.sampled_from([True, True, True, False]))
-    def a_run_is_due_or_not(self, key: Key, wants: bool) -> None:
+    def a_run_is_due_or_not(self, key: PipelineKey, wants: bool) -> None:
         self.site.pipelines[key].wants = wants
         self.site.look(key)
 
     @rule(key=st.sampled_from(KEYS))
-    def somebody_looks(self, key: Key) -> None:
+    def somebody_looks(self, key: PipelineKey) -> None:
         self.site.look(key)
 
     @rule(key=st.sampled_from(KEYS), refused=st.booleans())
-    def a_plan_is_not_written(self, key: Key, refused: bool) -> None:
+    def a_plan_is_not_written(self, key: PipelineKey, refused: bool) -> None:
         self.site.look(key, saved=False)
         if refused:
-            self.site.admission.refused(key)
+            self.site.admission.note_refused(key)
 
     @precondition(lambda self: self.site.woken)
     @rule(looks=st.booleans())
@@ -58,12 +58,12 @@ class Machine(RuleBasedStateMachine):
         self.site.seconds += seconds
 
     @rule(lost=st.sets(st.sampled_from(KEYS), max_size=3))
-    def the_operator_starts_anew(self, lost: set[Key]) -> None:
+    def the_operator_starts_anew(self, lost: set[PipelineKey]) -> None:
         self.site.restarted()
-        self.site.admission.listed(KEYS)
+        self.site.admission.note_listed(KEYS)
         for key in KEYS:
             if key in lost and key not in self.site.running:
-                self.site.admission.tried(key)
+                self.site.admission.note_reconciled(key)
             else:
                 self.site.look(key)
 
@@ -110,9 +110,9 @@ TestMachine = pytest.mark.unit(Machine.TestCase)
 @pytest.mark.parametrize("others", [1, 5, 20])
 def test_nobody_waits_for_ever_beside_runs_that_never_end(others: int) -> None:
     site = Site(Limits(total=2))
-    endless, waits = Key("a", "endless"), Key("a", "waits")
-    site.want(endless, *(Key("b", f"b{number}") for number in range(2)), waits)
-    site.want(*(Key("b", f"c{number}") for number in range(others)))
+    endless, waits = PipelineKey("a", "endless"), PipelineKey("a", "waits")
+    site.want(endless, *(PipelineKey("b", f"b{number}") for number in range(2)), waits)
+    site.want(*(PipelineKey("b", f"c{number}") for number in range(others)))
     turns = 0
     while waits not in site.running:
         (short,) = site.running - {endless}

@@ -11,7 +11,7 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, Unavailable
 from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
@@ -27,7 +27,7 @@ from icdc_testing.deciding.pipelines import (
 
 pytestmark = pytest.mark.unit
 
-FIRST, NEXT = Key("default", "first"), Key("default", "next")
+FIRST, NEXT = PipelineKey("default", "first"), PipelineKey("default", "next")
 
 
 class Line:
@@ -35,21 +35,21 @@ class Line:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
-        self.woken: list[Key] = []
+        self.woken: list[PipelineKey] = []
         self.admission = Admission(Limits(total=1), self.woken.append, lambda: 0.0)
-        self.admission.listed(())
+        self.admission.note_listed(())
         self.take(FIRST)
         self.reconciler = cluster.reconciler(admission=self.admission)
 
-    def take(self, key: Key) -> None:
+    def take(self, key: PipelineKey) -> None:
         """A look finds a run of that pipeline."""
         world = replace(at_work(make_spec(), seen(RunPhase.RUNNING)), name=key.name)
-        self.admission.looked(key, world, decide(world, NOW), NOW)
+        self.admission.admit(key, world, decide(world, NOW), NOW)
 
-    def want(self, key: Key) -> str | None:
+    def want(self, key: PipelineKey) -> str | None:
         """A look finds that a run is due: its place."""
         world = replace(observed(make_spec()), name=key.name)
-        queued = self.admission.looked(key, world, decide(world, self.cluster.now), NOW)
+        queued = self.admission.admit(key, world, decide(world, self.cluster.now), NOW)
         return None if queued is None else queued.text
 
     def look(self) -> float | None:
@@ -139,9 +139,9 @@ def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Lin
     line.cluster.taken_steps()
     line.look()
     assert line.cluster.taken_steps() == []
-    line.admission.listed((SHOP, FIRST))
+    line.admission.note_listed((SHOP, FIRST))
     line.take(FIRST)
-    line.admission.tried(FIRST)
+    line.admission.note_reconciled(FIRST)
     line.look()
     assert line.cluster.taken_steps() == []
 
@@ -151,7 +151,7 @@ def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
         raise Unavailable(what)
 
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
-    line.admission.listed((SHOP,))
+    line.admission.note_listed((SHOP,))
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.cluster.before = broken
     with pytest.raises(Unavailable):

@@ -11,7 +11,7 @@ from icdc_operator.cluster.kube.transport import JSON
 from icdc_operator.cluster.loop.informer import Scope
 from icdc_operator.cluster.loop.relist import ROUNDS, Relist
 from icdc_operator.cluster.loop.watch_age import WatchAge
-from icdc_operator.cluster.queue import Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 pytestmark = pytest.mark.unit
 
@@ -21,10 +21,10 @@ class Cluster:
 
     def __init__(self, *namespaces: str) -> None:
         self.now = 0.0
-        self.versions: dict[Key, str] = {}
-        self.looked_at: dict[Key, str] = {}
+        self.versions: dict[PipelineKey, str] = {}
+        self.looked_at: dict[PipelineKey, str] = {}
         self.faults: list[Exception] = []
-        self.told: list[tuple[set[Key], int]] = []
+        self.told: list[tuple[set[PipelineKey], int]] = []
         self.queue = WorkQueue(lambda: self.now)
         self.watch_age = WatchAge(lambda: self.now)
         self.relist = Relist(
@@ -49,16 +49,16 @@ class Cluster:
             if namespace in (None, key.namespace)
         ]
 
-    def due(self) -> set[Key]:
-        keys: set[Key] = set()
+    def due(self) -> set[PipelineKey]:
+        keys: set[PipelineKey] = set()
         while (key := self.queue.take()) is not None:
             keys.add(key)
-            self.queue.done(key)
+            self.queue.finish(key)
         return keys
 
 
-def keys(count: int, namespace: str = "default") -> list[Key]:
-    return [Key(namespace, f"pipeline-{number}") for number in range(count)]
+def keys(count: int, namespace: str = "default") -> list[PipelineKey]:
+    return [PipelineKey(namespace, f"pipeline-{number}") for number in range(count)]
 
 
 def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
@@ -73,9 +73,9 @@ def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
 def test_only_the_namespaces_of_the_scope_are_listed() -> None:
     cluster = Cluster("a", "b")
     for namespace in "abc":
-        cluster.versions[Key(namespace, "shop")] = "1"
+        cluster.versions[PipelineKey(namespace, "shop")] = "1"
     asyncio.run(cluster.relist.once())
-    assert cluster.due() == {Key("a", "shop"), Key("b", "shop")}
+    assert cluster.due() == {PipelineKey("a", "shop"), PipelineKey("b", "shop")}
 
 
 def test_what_changed_or_went_unseen_is_due_at_once() -> None:
@@ -91,7 +91,7 @@ def test_within_a_number_of_lists_each_unchanged_pipeline_is_looked_at_once() ->
     cluster = Cluster()
     cluster.versions = dict.fromkeys(keys(200), "1")
     cluster.looked_at = dict(cluster.versions)
-    rounds: list[set[Key]] = []
+    rounds: list[set[PipelineKey]] = []
     for _ in range(ROUNDS):
         asyncio.run(cluster.relist.once())
         cluster.now += 1e6
@@ -112,7 +112,7 @@ def test_a_list_that_fails_changes_nothing_and_is_no_end() -> None:
 def test_a_dead_watch_is_found_by_a_list() -> None:
     cluster = Cluster()
     (shop,) = keys(1)
-    cluster.watch_age.told(shop, "1", deleted=False)
+    cluster.watch_age.note_event(shop, "1", deleted=False)
     cluster.versions = {shop: "2"}
     asyncio.run(cluster.relist.once())
     cluster.now = 400.0

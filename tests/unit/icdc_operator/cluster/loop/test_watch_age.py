@@ -3,11 +3,11 @@
 import pytest
 
 from icdc_operator.cluster.loop.watch_age import WatchAge
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 
 pytestmark = pytest.mark.unit
 
-SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+SHOP, TAXI = PipelineKey("default", "shop"), PipelineKey("default", "taxi")
 
 
 class Watch:
@@ -17,8 +17,8 @@ class Watch:
         self.now = 0.0
         self.age = WatchAge(lambda: self.now)
 
-    def compare(self, versions: dict[Key, str]) -> None:
-        self.age.listed(versions, began=self.age.versions())
+    def compare(self, versions: dict[PipelineKey, str]) -> None:
+        self.age.note_list(versions, began=self.age.versions())
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def watch() -> Watch:
 
 
 def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
-    watch.age.told(SHOP, "10", deleted=False)
+    watch.age.note_event(SHOP, "10", deleted=False)
     watch.now = 9999.0
     watch.compare({SHOP: "10"})
     assert (watch.age.missed_seconds, watch.age.last_event_seconds) == (0.0, 9999.0)
@@ -45,7 +45,7 @@ def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
 def test_what_is_missed_is_what_is_newer(
     watch: Watch, told: str, listed: str, missed: bool
 ) -> None:
-    watch.age.told(SHOP, told, deleted=False)
+    watch.age.note_event(SHOP, told, deleted=False)
     watch.compare({SHOP: listed})
     watch.now = 5.0
     assert watch.age.missed_seconds == (5.0 if missed else 0.0)
@@ -57,13 +57,13 @@ def test_what_was_never_told_is_missed_until_it_is_told(watch: Watch) -> None:
     watch.compare({SHOP: "10", TAXI: "11"})
     watch.now = 7.0
     assert watch.age.missed_seconds == 7.0
-    watch.age.told(SHOP, "10", deleted=False)
-    watch.age.told(TAXI, "12", deleted=False)
+    watch.age.note_event(SHOP, "10", deleted=False)
+    watch.age.note_event(TAXI, "12", deleted=False)
     assert watch.age.missed_seconds == 0.0
 
 
 def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: Watch) -> None:
-    watch.age.told(SHOP, "10", deleted=False)
+    watch.age.note_event(SHOP, "10", deleted=False)
     watch.compare({})
     watch.now = 5.0
     assert (watch.age.missed_seconds, watch.age.versions()) == (0.0, {})
@@ -71,19 +71,19 @@ def test_a_pipeline_that_went_while_the_watch_listed_anew_is_no_loss(watch: Watc
 
 def test_a_pipeline_that_was_told_of_while_the_list_was_read_stays(watch: Watch) -> None:
     began = watch.age.versions()
-    watch.age.told(SHOP, "10", deleted=False)
-    watch.age.listed({}, began=began)
+    watch.age.note_event(SHOP, "10", deleted=False)
+    watch.age.note_list({}, began=began)
     assert watch.age.versions() == {SHOP: "10"}
 
 
 def test_a_deleted_pipeline_is_forgotten(watch: Watch) -> None:
-    watch.age.told(SHOP, "10", deleted=False)
-    watch.age.told(SHOP, "11", deleted=True)
+    watch.age.note_event(SHOP, "10", deleted=False)
+    watch.age.note_event(SHOP, "11", deleted=True)
     assert watch.age.versions() == {}
 
 
 def test_a_new_watch_owes_nothing_yet(watch: Watch) -> None:
     watch.compare({SHOP: "10"})
     watch.now = 5.0
-    watch.age.restarted()
+    watch.age.note_restart()
     assert watch.age.missed_seconds == 0.0

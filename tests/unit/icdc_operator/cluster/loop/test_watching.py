@@ -11,12 +11,12 @@ from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON
 from icdc_operator.cluster.loop.informer import Scope, WatchError
 from icdc_operator.cluster.loop.watch_age import WatchAge
-from icdc_operator.cluster.loop.watching import Pace, Watching
+from icdc_operator.cluster.loop.watching import WatchBackoff, Watching
 from icdc_operator.cluster.metrics import Metrics
 
 pytestmark = pytest.mark.unit
 
-PACE = Pace(first=0.001, cap=0.002, unknown=0.001)
+PACE = WatchBackoff(first=0.001, cap=0.002, unknown=0.001)
 
 
 class Cluster:

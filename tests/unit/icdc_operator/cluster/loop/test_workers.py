@@ -10,29 +10,29 @@ import pytest
 from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
 from icdc_operator.cluster.loop.workers import Workers
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Backoff, Key, WorkQueue
+from icdc_operator.cluster.queue import PipelineKey, RetryBackoff, WorkQueue
 
 pytestmark = pytest.mark.unit
 
-SHOP, TAXI = Key("default", "shop"), Key("default", "taxi")
+SHOP, TAXI = PipelineKey("default", "shop"), PipelineKey("default", "taxi")
 
 
 class Bench:
     """Workers on a queue of the test, until a look closes it."""
 
     def __init__(self) -> None:
-        self.queue = WorkQueue(time.monotonic, Backoff(first_seconds=0.001))
+        self.queue = WorkQueue(time.monotonic, RetryBackoff(first_seconds=0.001))
         self.metrics = Metrics()
         self.moments: list[float] = []
 
     def work(
         self,
-        look: Callable[[Key], Awaitable[float | None]],
-        *keys: Key,
+        look: Callable[[PipelineKey], Awaitable[float | None]],
+        *keys: PipelineKey,
         count: int = 2,
         look_seconds: float = 5.0,
     ) -> None:
-        async def noted(key: Key) -> float | None:
+        async def noted(key: PipelineKey) -> float | None:
             self.moments.append(time.monotonic())
             return await look(key)
 
@@ -46,10 +46,10 @@ class Bench:
 
         asyncio.run(story())
 
-    def fails_once(self, error: Exception) -> Callable[[Key], Awaitable[float | None]]:
+    def fails_once(self, error: Exception) -> Callable[[PipelineKey], Awaitable[float | None]]:
         faults = [error]
 
-        async def look(_: Key) -> float | None:
+        async def look(_: PipelineKey) -> float | None:
             if faults:
                 raise faults.pop()
             self.queue.close()
@@ -94,7 +94,7 @@ def test_an_error_that_nobody_foresaw_is_counted_apart(bench: Bench) -> None:
 
 
 def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
-    async def look(_: Key) -> float | None:
+    async def look(_: PipelineKey) -> float | None:
         if len(bench.moments) == 1:
             await asyncio.Event().wait()
         bench.queue.close()
@@ -105,7 +105,7 @@ def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
 
 
 def test_the_next_look_comes_when_the_last_one_asked_for_it(bench: Bench) -> None:
-    async def look(_: Key) -> float | None:
+    async def look(_: PipelineKey) -> float | None:
         if len(bench.moments) == 3:
             bench.queue.close()
         return 0.03
@@ -120,10 +120,10 @@ def test_the_time_a_server_asks_for_is_waited(bench: Bench) -> None:
 
 
 def test_pipelines_are_looked_at_side_by_side_but_each_by_one_worker(bench: Bench) -> None:
-    active: set[Key] = set()
+    active: set[PipelineKey] = set()
     met = asyncio.Event()
 
-    async def look(key: Key) -> float | None:
+    async def look(key: PipelineKey) -> float | None:
         assert key not in active
         active.add(key)
         bench.queue.add(key)

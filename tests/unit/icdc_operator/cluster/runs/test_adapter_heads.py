@@ -9,10 +9,10 @@ import pytest
 from icdc_api.runs import RunKind, RunState
 from icdc_api.status import PipelineStatus, TableStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
-from icdc_operator.cluster.heads.table_heads import Head, Unseen, Wanted
+from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.queue import Key
+from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed
@@ -35,14 +35,14 @@ class World:
         self.server = FakeServer()
         self.head: Head | Unseen = Head("7")
         self.reads = 0
-        self.woken: list[Key] = []
+        self.woken: list[PipelineKey] = []
         self.watch = HeadWatch(self, self.woken.append, Metrics())
         self.adapter = ClusterAdapter(
             self.server.api(), InstallSettings(image="spark"), heads=self.watch, now=lambda: NOW
         )
         self.put()
 
-    async def read(self, namespace: str, tables: Sequence[Wanted]) -> dict[str, Head | Unseen]:
+    async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
         self.reads += 1
         return {table.name: self.head for table in tables}
 

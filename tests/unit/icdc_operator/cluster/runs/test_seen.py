@@ -131,7 +131,7 @@ def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: Fai
 
 def test_attempts_of_one_name_are_told_apart_by_their_epoch() -> None:
     old = driver_pod("Running", state=running(), epoch=999)
-    runs = seen.runs_seen(seen.found("shop", [spark_application()], [old]), now=NOW)
+    runs = seen.build_runs(seen.group_by_attempt("shop", [spark_application()], [old]), now=NOW)
     assert {(run.epoch, run.writer_alive) for run in runs} == {(EPOCH, False), (999, True)}
 
 
@@ -158,4 +158,4 @@ def test_a_pod_without_an_epoch_is_of_the_run_whose_name_it_has() -> None:
 )
 def test_an_application_of_a_stranger_is_no_run(owners: list[Resource]) -> None:
     stranger = spark_application("RUNNING", ownerReferences=owners)
-    assert not seen.found("shop", [stranger], [])
+    assert not seen.group_by_attempt("shop", [stranger], [])

@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import make_url
 
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard, Refused
-from icdc_operator.cluster.heads.reader.jdbc import pinned
+from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.jdbc import pin_addresses
 from icdc_operator.cluster.heads.reader.process import addresses_of_the_api_server
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +48,7 @@ API_SERVER = "10.96.0.1"
     ],
 )
 def test_this_host_cloud_metadata_and_the_api_server_are_refused(address: str) -> None:
-    assert not Addresses(Settings(), [API_SERVER]).allows("catalog.example.com", address)
+    assert not Addresses(ReaderSettings(), [API_SERVER]).allows("catalog.example.com", address)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_this_host_cloud_metadata_and_the_api_server_are_refused(address: str) -
     ["10.96.0.2", "10.0.0.1", "192.168.1.1", "8.8.8.8", "fd12::1", "64:ff9b::8.8.8.8"],
 )
 def test_catalogs_inside_the_cluster_and_outside_are_allowed(address: str) -> None:
-    assert Addresses(Settings(), [API_SERVER]).allows("rest.lake.svc.cluster.local", address)
+    assert Addresses(ReaderSettings(), [API_SERVER]).allows("rest.lake.svc.cluster.local", address)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_catalogs_inside_the_cluster_and_outside_are_allowed(address: str) -> No
 def test_what_is_allowed_goes_before_what_is_denied_and_both_before_the_rule(
     allow: tuple[str, ...], deny: tuple[str, ...], host: str, address: str, expected: bool
 ) -> None:
-    addresses = Addresses(Settings(allow_hosts=allow, deny_hosts=deny), [API_SERVER])
+    addresses = Addresses(ReaderSettings(allow_hosts=allow, deny_hosts=deny), [API_SERVER])
     assert addresses.allows(host, address) is expected
 
 
@@ -98,8 +98,8 @@ def test_the_api_server_is_known_by_its_address_where_its_host_is_a_name() -> No
 
 
 def test_libpq_gets_the_addresses_that_were_checked() -> None:
-    guard = Guard(Addresses(Settings(allow_hosts=("127.0.0.1",))))
-    url = pinned(make_url("postgresql+psycopg2://u@127.0.0.1:5433/x?sslmode=require"), guard)
+    guard = Guard(Addresses(ReaderSettings(allow_hosts=("127.0.0.1",))))
+    url = pin_addresses(make_url("postgresql+psycopg2://u@127.0.0.1:5433/x?sslmode=require"), guard)
     assert (url.host, url.port) == (None, None)
     assert dict(url.query) == {
         "sslmode": "require",
@@ -108,6 +108,8 @@ def test_libpq_gets_the_addresses_that_were_checked() -> None:
         "port": "5433",
     }
     several = "postgresql+psycopg2:///x?host=127.0.0.1%2C127.0.0.1&port=1%2C2"
-    assert pinned(make_url(several), guard).query["hostaddr"] == "127.0.0.1,127.0.0.1"
-    with pytest.raises(Refused):
-        pinned(make_url("postgresql+psycopg2://localhost/x"), Guard(Addresses(Settings())))
+    assert pin_addresses(make_url(several), guard).query["hostaddr"] == "127.0.0.1,127.0.0.1"
+    with pytest.raises(AccessRefused):
+        pin_addresses(
+            make_url("postgresql+psycopg2://localhost/x"), Guard(Addresses(ReaderSettings()))
+        )

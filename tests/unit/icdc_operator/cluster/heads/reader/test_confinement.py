@@ -42,7 +42,7 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
     (tmp_path / "token").write_text("swordfish", encoding="utf-8")
     found = confined.tried(tmp_path, *ALWAYS, "see variables", *FILES)
     assert found.pop("see variables") == "KeyError"
-    assert {found[name] for name in ALWAYS} == {"Refused"}
+    assert {found[name] for name in ALWAYS} == {"AccessRefused"}
     if landlock.version() > 0:
         assert {found[name] for name in FILES} == {"PermissionError"}
     assert not (tmp_path / "written").exists()

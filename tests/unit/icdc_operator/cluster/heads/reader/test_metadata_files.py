@@ -11,9 +11,9 @@ import pytest
 from icdc_api.errors import SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader import metadata_files
-from icdc_operator.cluster.heads.reader.foreign_errors import mapped
+from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import MAX_BYTES, read
-from icdc_operator.cluster.heads.settings import Settings
+from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.readers import ON_LOOPBACK
 from icdc_testing.catalogs.rest_catalog import RestCatalog
@@ -50,7 +50,7 @@ def test_what_has_no_end_is_read_to_no_end(tmp_path: Path) -> None:
     cut = tmp_path / "y.gz.metadata.json"
     cut.write_bytes(gzip.compress(b" " * 1000)[:-4])
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "long", bomb, broken, cut, tmp_path):
-        with pytest.raises(SourceUnavailable), mapped("shop.orders"):
+        with pytest.raises(SourceUnavailable), map_errors("shop.orders"):
             read({}, f"file://{path}", ON_LOOPBACK)
 
 
@@ -83,7 +83,7 @@ def test_what_takes_files_or_a_role_of_the_operator_is_left_to_runs(
     location: str, given: dict[str, str], words: str
 ) -> None:
     with pytest.raises(OutOfSight, match=words):
-        read(given, location, Settings())
+        read(given, location, ReaderSettings())
 
 
 def test_a_file_in_s3_is_read_with_the_keys_of_the_pipeline(store: RestCatalog) -> None:
@@ -91,13 +91,13 @@ def test_a_file_in_s3_is_read_with_the_keys_of_the_pipeline(store: RestCatalog) 
     endpoint = {"s3.endpoint": f"http://127.0.0.1:{store.port}"}
     style = {"s3.force-virtual-addressing": "false"}
     location = "s3a://lake/a b/m.metadata.json"
-    found = read({**KEYS, **endpoint, **style}, location, Settings())
+    found = read({**KEYS, **endpoint, **style}, location, ReaderSettings())
     assert json.loads(found) == METADATA
     asked, headers = store.requests[-1]
     assert asked == "/lake/a%20b/m.metadata.json"
     assert "Credential=a/" in headers["Authorization"]
     anonymous = {"s3.anonymous": "true", "s3.region": "r", **endpoint, **style}
-    assert json.loads(read(anonymous, location, Settings())) == METADATA
+    assert json.loads(read(anonymous, location, ReaderSettings())) == METADATA
     assert "Authorization" not in store.requests[-1][1]
 
 
@@ -105,10 +105,10 @@ def test_a_file_in_the_store_of_google_is_read_with_the_token(store: RestCatalog
     path = "/storage/v1/b/lake/o/a%2Fm.metadata.json"
     store.answers[path] = (200, METADATA)
     given = {"gcs.oauth2.token": "t", "gcs.service.host": f"http://127.0.0.1:{store.port}"}
-    assert json.loads(read(given, "gs://lake/a/m.metadata.json", Settings())) == METADATA
+    assert json.loads(read(given, "gs://lake/a/m.metadata.json", ReaderSettings())) == METADATA
     asked, headers = store.requests[-1]
     assert asked == f"{path}?alt=media"
     assert headers["Authorization"] == "Bearer t"
     store.redirects[path] = "/elsewhere"
     with pytest.raises(ValueError, match="307"):
-        read(given, "gs://lake/a/m.metadata.json", Settings())
+        read(given, "gs://lake/a/m.metadata.json", ReaderSettings())

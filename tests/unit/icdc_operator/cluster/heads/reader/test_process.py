@@ -13,7 +13,7 @@ import pytest
 
 from icdc_api.errors import SourceUnavailable, TableNotFound
 from icdc_api.spec import PipelineSpec
-from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translated
+from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import (
     OfAnotherContainer,
@@ -21,8 +21,8 @@ from icdc_operator.cluster.heads.connections import (
     Readers,
 )
 from icdc_operator.cluster.heads.reader import confinement
-from icdc_operator.cluster.heads.settings import Settings
-from icdc_operator.cluster.heads.table_heads import Head, HeadReader, wanted
+from icdc_operator.cluster.heads.settings import ReaderSettings
+from icdc_operator.cluster.heads.table_heads import Head, HeadReader, list_branches
 from icdc_operator.cluster.metrics import Metrics
 from icdc_testing.adapter.fake_api import FakeServer
 from icdc_testing.catalogs import rest_catalog
@@ -57,7 +57,7 @@ def readers() -> Iterator[OfOwnProcess]:
 
 async def head(readers: Readers, properties: dict[str, str], seconds: float = LONG) -> int | None:
     """What one connection of its own answers."""
-    connection = await readers.connect(translated("lake", properties))
+    connection = await readers.connect(translate("lake", properties))
     try:
         return await connection.head(ORDERS, "main", seconds)
     finally:
@@ -105,7 +105,7 @@ def test_an_answer_without_measure_ends_as_unreadable_in_bounded_memory(
     kind: str, healthy: dict[str, str], readers: OfOwnProcess
 ) -> None:
     async def story(uri: str) -> None:
-        other = await readers.connect(translated("lake", healthy))
+        other = await readers.connect(translate("lake", healthy))
         assert await other.head(ORDERS, "main", LONG) == 7
         shared, most = peak_bytes(pid_of(readers)), 0
         asked = asyncio.create_task(head(readers, {"type": "rest", "uri": uri}))
@@ -128,7 +128,7 @@ def test_a_reader_whose_catalog_takes_its_time_is_ended_in_time(
     kind: str, readers: OfOwnProcess
 ) -> None:
     async def story(uri: str) -> None:
-        connection = await readers.connect(translated("lake", {"type": "rest", "uri": uri}))
+        connection = await readers.connect(translate("lake", {"type": "rest", "uri": uri}))
         # Nobody closes the connection here: the reader ends by itself.
         with pytest.raises(SourceUnavailable, match="ended amid its answer"):
             await connection.head(ORDERS, "main", 0.1)
@@ -157,13 +157,15 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
         secrets = CatalogSecrets(FakeServer().api(), allowed=False)
         readers = OfOwnProcess(ON_LOOPBACK)
         reader = HeadReader(secrets, Metrics(), readers)
-        assert await reader.read("healthy", wanted(one(healthy))) == {"shop.orders": Head("7")}
-        hostile = asyncio.create_task(reader.read("hostile", wanted(many(uri))))
+        assert await reader.read("healthy", list_branches(one(healthy))) == {
+            "shop.orders": Head("7")
+        }
+        hostile = asyncio.create_task(reader.read("hostile", list_branches(many(uri))))
         await until(lambda: len(children(pid_of(readers))) > 2, "two of its catalogs are asked")
         # Its pace is kept, although each of the other's forty tables takes its whole time.
         async with asyncio.timeout(10):
             for _ in range(20):
-                found = await reader.read("healthy", wanted(one(healthy)))
+                found = await reader.read("healthy", list_branches(one(healthy)))
                 assert found == {"shop.orders": Head("7")}
         assert not hostile.done()
         hostile.cancel()
@@ -198,7 +200,7 @@ def test_a_process_of_another_container_may_come_late_and_come_again(
             with listening(path, *ON_LOOPBACK.flags) as process:
                 assert await waiting == 7
                 assert path.stat().st_mode & 0o777 == 0o600
-                left = await readers.connect(translated("lake", healthy))
+                left = await readers.connect(translate("lake", healthy))
                 assert await left.head(ORDERS, "main", LONG) == 7
                 process.kill()
                 process.wait()
@@ -226,7 +228,7 @@ def test_readers_end_with_the_operator_however_that_ends(healthy: dict[str, str]
     async def story() -> None:
         readers = OfOwnProcess(ON_LOOPBACK)
         await head(readers, healthy)
-        open_one = await readers.connect(translated("lake", healthy))
+        open_one = await readers.connect(translate("lake", healthy))
         assert await open_one.head(ORDERS, "main", LONG) == 7
         pid = pid_of(readers)
         (child,) = children(pid)
@@ -257,7 +259,7 @@ def test_failures_keep_their_class_and_their_words(
     healthy: dict[str, str], readers: OfOwnProcess
 ) -> None:
     async def story() -> None:
-        connection = await readers.connect(translated("lake", healthy))
+        connection = await readers.connect(translate("lake", healthy))
         with pytest.raises(TableNotFound, match=r"shop\.missing"):
             await connection.head(("shop", "missing"), "main", LONG)
         # The same reader goes on.
@@ -282,7 +284,7 @@ def test_by_default_no_catalog_is_on_this_host(tmp_path: Path, healthy: dict[str
     ]
 
     async def story() -> None:
-        readers = OfOwnProcess(Settings())
+        readers = OfOwnProcess(ReaderSettings())
         for properties, value in refused:
             with pytest.raises(OutOfSight, match=value):
                 await head(readers, properties)
