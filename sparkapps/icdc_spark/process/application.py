@@ -167,7 +167,7 @@ class Application:
     def _open_session(self, table: Table) -> SparkSession:
         catalog = self._pipeline.spec.catalog_of(table)
         properties = load_catalog_properties(catalog, self._secrets)
-        opened = session.table_session(self._spark, catalog.name, properties)
+        opened = session.create_table_session(self._spark, catalog.name, properties)
         session.use_pool(opened, table.name)
         return opened
 

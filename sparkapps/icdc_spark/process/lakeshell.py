@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         builder = builder.config(key, value)
     application = builder.getOrCreate()
     application.sparkContext.setLogLevel("ERROR")
-    spark = sessions.table_session(application, options.catalog, pairs(options.property))
+    spark = sessions.create_table_session(application, options.catalog, pairs(options.property))
     serve(spark, sys.stdin, sys.stdout)
     stop(application)
     return 0

@@ -56,7 +56,7 @@ def run(request: RunRequest) -> None:
     """Does what the request asks; the report says how it ended."""
     stop = threading.Event()
     stop_on_signal(stop)
-    spark = session.application_session(f"icdc {request.owner}")
+    spark = session.create_application_session(f"icdc {request.owner}")
     with ThreadPoolExecutor(1, "application") as pool:
         answer = pool.submit(Application(request, spark, stop).run)
         while not answer.done():

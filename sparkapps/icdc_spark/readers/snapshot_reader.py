@@ -12,7 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import Bug, FileUnreadable, IcdcError, SourceUnavailable
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
+from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.damaged_files import find_damage, name_suspects
 from icdc_spark.iceberg.scan.planning import FileGroup, list_files
@@ -110,7 +110,9 @@ class BaseReader:
 
     def _explain(self, error: BaseException | None) -> IcdcError | None:
         """Return an error that names the damaged file, if one of those read here is the cause."""
-        known = translated(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
+        known = (
+            translate_error(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
+        )
         if not isinstance(known, Bug | FileUnreadable | SourceUnavailable):
             return None
         found = find_damage(self._table, self._tasks_read)

@@ -12,7 +12,7 @@ from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
-from icdc_spark.iceberg.jvm.session import tell_names_by_case
+from icdc_spark.iceberg.jvm.session import make_case_sensitive
 from icdc_spark.iceberg.table.cached_table import HeldTable
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import aliases, indices
@@ -162,7 +162,7 @@ class TableRun:
     def _documents(self, schema: Schema) -> DocumentSpec:
         if not self._by_case and has_names_differing_by_case(schema.fields):
             self._by_case = True
-            tell_names_by_case(self.session)
+            make_case_sensitive(self.session)
         return resolve_spec(self.context.table.name, schema, self.context.wishes())
 
     def check_filter(self, look: Look, documents: DocumentSpec) -> None:

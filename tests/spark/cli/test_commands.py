@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.main import main
-from icdc_spark.iceberg.jvm.session import table_session
+from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 
@@ -25,7 +25,7 @@ def warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = tmp_path / "warehouse"
     monkeypatch.setenv("WAREHOUSE", str(folder))
     monkeypatch.chdir(tmp_path)
-    session = table_session(spark, "readme", {"type": "hadoop", "warehouse": str(folder)})
+    session = create_table_session(spark, "readme", {"type": "hadoop", "warehouse": str(folder)})
     session.sql("CREATE NAMESPACE readme.shop")
     return session
 

@@ -18,8 +18,8 @@ NEEDED = "spark.sql.constraintPropagation.enabled"
 """What the application sets, whatever a pipeline says."""
 ASK = f"""
 import json
-from icdc_spark.iceberg.jvm.session import application_session
-session = application_session("properties")
+from icdc_spark.iceberg.jvm.session import create_application_session
+session = create_application_session("properties")
 beans = session._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 collectors = [str(each.getName()) for each in beans]
 print(json.dumps([session.conf.get("{ENTRIES}"), session.conf.get("{NEEDED}"), collectors]))

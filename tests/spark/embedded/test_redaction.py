@@ -32,15 +32,15 @@ OF_THE_APPLICATION = {
 # Prints the pages, the answers of the API and the event log, one JSON string for each.
 ASK = """
 import json, pathlib, sys, urllib.request
-from icdc_spark.iceberg.jvm.session import application_session, table_session
+from icdc_spark.iceberg.jvm.session import create_application_session, create_table_session
 warehouse, events, properties = sys.argv[1], pathlib.Path(sys.argv[2]), json.loads(sys.argv[3])
-application = application_session("redaction")
+application = create_application_session("redaction")
 properties = {**properties, "type": "hadoop", "warehouse": warehouse}
-session = table_session(application, "lake", properties)
+session = create_table_session(application, "lake", properties)
 session.sql("CREATE TABLE lake.shop.orders (id BIGINT) USING iceberg")
 session.sql("INSERT INTO lake.shop.orders VALUES (1), (2)")
 assert session.table("lake.shop.orders").groupBy("id").count().count() == 2
-other = table_session(application, "lake", {"type": "hadoop"}).conf.getAll
+other = create_table_session(application, "lake", {"type": "hadoop"}).conf.getAll
 assert sorted(key for key in other if key.startswith("spark.sql.catalog.")) == [
     "spark.sql.catalog.lake", "spark.sql.catalog.lake.cache-enabled", "spark.sql.catalog.lake.type"]
 url, name = application.sparkContext.uiWebUrl, application.sparkContext.applicationId

@@ -87,7 +87,7 @@ MISSING_NAMES = [
     refused(
         "no_catalog",
         "CatalogInvalid",
-        "{n}: Iceberg makes no catalog of catalog.properties (java.lang."
+        "{n}: Iceberg cannot create a catalog from catalog.properties (java.lang."
         "UnsupportedOperationException: Unknown catalog type: gluee)",
         create=False,
         entry={"catalog": {"name": "nowhere", "properties": {"type": "gluee"}}},

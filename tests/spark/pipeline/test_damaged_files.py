@@ -56,7 +56,7 @@ DELETE = "delete from {t} where id = 2", gone("2")
 PLAIN = "alter table {t} set tblproperties ('write.parquet.compression-codec'='uncompressed')"
 
 MISSING = (
-    "{n}: a file that the snapshot refers to is gone (java.io.FileNotFoundException: File {file} "
+    "{n}: a file of the snapshot is missing (java.io.FileNotFoundException: File {file} "
     "does not exist)"
 )
 SHORT = "{n}: the file {file} is damaged: it has {left} bytes, and by its manifest {whole}"
@@ -68,7 +68,7 @@ PAGE = (
     "it is {file}"
 )
 NO_METADATA = (
-    "{n}: the table's metadata file is gone (org.apache.iceberg.exceptions.ValidationException: "
+    "{n}: the table's metadata file is missing (org.apache.iceberg.exceptions.ValidationException: "
     "Metadata file for version {number} is missing under {folder})"
 )
 HALF_METADATA = (

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport
-from icdc_spark.iceberg.jvm.session import table_session
+from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
 from icdc_testing.lake.lake import Lake
@@ -129,10 +129,10 @@ def test_the_time_outs_that_a_catalog_gets_by_default_are_those_that_iceberg_kno
 ) -> None:
     address = silent.url.removeprefix("http://")
     plain = {key: text.format(address=address) for key, text in properties.items()}
-    given = table_session(spark, "later", plain).conf.get(f"spark.sql.catalog.later.{name}")
+    given = create_table_session(spark, "later", plain).conf.get(f"spark.sql.catalog.later.{name}")
     assert given is not None
     shorter = "1s" if given.endswith("s") else "1000"
-    session = table_session(spark, "soon", {**plain, name: shorter})
+    session = create_table_session(spark, "soon", {**plain, name: shorter})
     started = time.monotonic()
     with pytest.raises(SourceUnavailable, match="cannot be reached"):
         IcebergTable.load(session, "soon", "db.any")

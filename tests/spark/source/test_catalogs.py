@@ -37,11 +37,11 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a catalog that is not in the image": (
         {"catalog-impl": "software.amazon.s3tables.iceberg.S3TablesCatalog"},
-        "lacks the class software.amazon.s3tables.iceberg.S3TablesCatalog,.*spec.spark.image",
+        "is missing the class software.amazon.s3tables.iceberg.S3TablesCatalog,.*spec.spark.image",
     ),
     "files that are not in the image": (
         {"type": "hive", "uri": "thrift://127.0.0.1:1", "io-impl": "org.example.FileIO"},
-        "lacks the class org.example.FileIO,.*io-impl",
+        "is missing the class org.example.FileIO,.*io-impl",
     ),
     "a bundle that is not in the image": (
         {
@@ -49,15 +49,15 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
             "uri": "thrift://127.0.0.1:1",
             "io-impl": "org.apache.iceberg.gcp.gcs.GCSFileIO",
         },
-        "lacks the class com.google.api.client.util.Lists,.*docs/catalogs.md",
+        "is missing the class com.google.api.client.util.Lists,.*docs/catalogs.md",
     ),
     "a file system that is not in the image": (
         {"type": "hadoop", "warehouse": "s3a://lake/warehouse"},
-        "lacks the class org.apache.hadoop.fs.s3a.S3AFileSystem,.*warehouse",
+        "is missing the class org.apache.hadoop.fs.s3a.S3AFileSystem,.*warehouse",
     ),
     "a database without a driver": (
         {"type": "jdbc", "uri": "jdbc:mysql://db/x?password=swordfish", "warehouse": "/w"},
-        "lacks a JDBC driver for the uri",
+        "is missing a JDBC driver for the uri",
     ),
 }
 """What people get wrong, and what the status says of it: reason CatalogInvalid."""

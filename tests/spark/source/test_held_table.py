@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import TableNotFound
-from icdc_spark.iceberg.jvm.session import table_session
+from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table import tags
 from icdc_spark.iceberg.table.cached_table import HeldTable
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -56,7 +56,7 @@ def world(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     if request.param == "jdbc":
         sqlite3.connect(tmp_path / "catalog.db").close()
         properties["uri"] = f"jdbc:sqlite:{tmp_path}/catalog.db"
-    writer, follower = (table_session(spark, CATALOG, properties) for _ in range(2))
+    writer, follower = (create_table_session(spark, CATALOG, properties) for _ in range(2))
     made = World(writer, follower, LOOKS[request.param])
     made.sql("create namespace {c}.db")
     created(made)
@@ -180,7 +180,7 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
     with rest_catalog.running() as rest:
         rest.etags = etags
         rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-        follower = table_session(spark, CATALOG, rest.properties)
+        follower = create_table_session(spark, CATALOG, rest.properties)
         table = HeldTable(follower, CATALOG, "shop.orders")
         before = bytes_read(spark)
         assert head_id(table) == head

@@ -195,7 +195,7 @@ class TestTables:
         table = lake.table(name)
         (path,) = [row[0] for row in lake.sql(f"select file_path from lake.{name}.files")]
         table.java.io().deleteFile(path)
-        with pytest.raises(DataFileMissing, match="is gone"):
+        with pytest.raises(DataFileMissing, match="is missing"):
             lake.export(name)
 
     def test_export_chunks_follow_the_locations_of_files(self, lake: Lake) -> None:

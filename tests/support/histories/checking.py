@@ -190,7 +190,7 @@ def _read(
     generics = bridge.statics("org.apache.iceberg.data.IcebergGenerics")
     records = bridge.drain(generics.read(history.java).useSnapshot(snapshot_id).build())
     parser = bridge.statics("org.apache.iceberg.SingleValueParser")
-    for record in bridge.each(records):
+    for record in bridge.elements(records):
         variants = {
             each.name: _taken_out(bridge, record, each) for each in columns if each.has_variants
         }

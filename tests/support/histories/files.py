@@ -117,7 +117,7 @@ class Files:
             for position in positions:
                 writer.delete(stored.location, position, spec, partition)
         writer.close()
-        made = self._bridge.each(writer.result().deleteFiles())
+        made = self._bridge.elements(writer.result().deleteFiles())
         return {str(each.referencedDataFile()): each for each in made}
 
     def equality_deletes(self, like: Stored, by: Sequence[Column], values: Sequence[Cells]) -> Any:

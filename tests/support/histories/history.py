@@ -251,7 +251,7 @@ class History:
         found = {stored.location: stored for stored in written}
         for stored in without:
             task = tasks[stored.location]
-            listed = {_place(each): each for each in bridge.each(task.deletes())}
+            listed = {_place(each): each for each in bridge.elements(task.deletes())}
             own = tuple(listed.get(_place(each), each) for each in stored.own_deletes)
             found[stored.location] = replace(stored, java=task.file(), own_deletes=own)
         return list(found.values())
@@ -263,7 +263,7 @@ class History:
     def _tasks(self) -> dict[str, Any]:
         """The Java scan tasks of the branch being written, by the location of the data file."""
         scan = self.java.newScan().useSnapshot(self.head)
-        tasks = self.table.bridge.each(self.table.bridge.drain(scan.planFiles()))
+        tasks = self.table.bridge.elements(self.table.bridge.drain(scan.planFiles()))
         return {str(task.file().location()): task for task in tasks}
 
     def _schema_text(self, schema: Any) -> str:

@@ -87,7 +87,7 @@ def _found(history: History, rows: list[Cells]) -> dict[str, Stored]:
         file, position, line = places[_at(history, row, KEY)]
         by_file.setdefault(file, {})[position] = row, line
     tasks = history.table.bridge.drain(history.java.newScan().planFiles())
-    found = [_stored(history, task, by_file) for task in history.table.bridge.each(tasks)]
+    found = [_stored(history, task, by_file) for task in history.table.bridge.elements(tasks)]
     return {each.location: each for each in found}
 
 
@@ -100,7 +100,7 @@ def _stored(
     mine = by_file.get(location, {})
     rows = [mine.get(at, ({}, (None, None))) for at in range(int(file.recordCount()))]
     dead = frozenset(at for at in range(len(rows)) if at not in mine)
-    deletes = history.table.bridge.each(task.deletes())
+    deletes = history.table.bridge.elements(task.deletes())
     own = [each for each in deletes if each.referencedDataFile() is not None]
     old = history.live.get(location)
     return Stored(

@@ -14,7 +14,7 @@ from icdc_api.errors import (
     SourceUnavailable,
 )
 from icdc_spark.iceberg.jvm import engine_errors
-from icdc_spark.iceberg.jvm.errors import translated
+from icdc_spark.iceberg.jvm.errors import translate_error
 
 pytestmark = pytest.mark.unit
 
@@ -128,7 +128,7 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), LOSSES)
 def test_what_spark_lost_is_told_as_such(text: str, expected: type[IcdcError]) -> None:
-    found = translated("shop.orders", PySparkException(text))
+    found = translate_error("shop.orders", PySparkException(text))
     assert type(found) is expected
     assert found.retryable is (expected not in (DataFileMissing, Bug))
     assert str(found).startswith("shop.orders: ")
@@ -140,7 +140,7 @@ def test_a_cause_below_others_counts() -> None:
         "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
         "java.io.IOException: No space left on device",
     )
-    found = engine_errors.meaning({"SparkException", "IOException"}, "\n".join(chain))
+    found = engine_errors.find_meaning({"SparkException", "IOException"}, "\n".join(chain))
     assert found is not None
     assert found[0] is DiskFull
 
@@ -177,7 +177,7 @@ OF_ROWS: list[tuple[str, type[IcdcError], str]] = [
 def test_a_row_that_an_expression_fails_on_is_not_shown(
     text: str, expected: type[IcdcError], code: str
 ) -> None:
-    found = translated("shop.orders", PySparkException(f"{LOST}{text}"))
+    found = translate_error("shop.orders", PySparkException(f"{LOST}{text}"))
     assert type(found) is expected
     assert code in str(found)
     assert "4711" not in str(found)

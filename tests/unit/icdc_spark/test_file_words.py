@@ -4,8 +4,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
-from icdc_spark.iceberg.jvm.errors import translated
-from icdc_spark.iceberg.jvm.file_errors import meaning, told
+from icdc_spark.iceberg.jvm.errors import translate_error
+from icdc_spark.iceberg.jvm.file_errors import find_meaning, name_file
 from icdc_spark.process.following import crashed
 
 LIST = "s3://lake/t/metadata/snap-1.avro"
@@ -50,7 +50,7 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
 def test_a_broken_file_is_told_from_a_broken_connection(
     classes: set[str], text: str, expected: type[TableError] | None
 ) -> None:
-    found = meaning(classes, text)
+    found = find_meaning(classes, text)
     assert (found[0] if found else None) is expected
 
 
@@ -71,11 +71,11 @@ def test_a_broken_file_is_told_from_a_broken_connection(
 def test_the_file_is_named_where_only_another_cause_names_it(
     detail: str, text: str, expected: str
 ) -> None:
-    assert told(detail, text) == expected
+    assert name_file(detail, text) == expected
 
 
 def test_the_values_that_an_unforeseen_error_quotes_are_left_to_the_log() -> None:
-    assert translated("shop.orders", PySparkException("no sense in 'ann@example.org'")).message == (
-        "shop.orders: PySparkException: no sense in '…'"
-    )
+    assert translate_error(
+        "shop.orders", PySparkException("no sense in 'ann@example.org'")
+    ).message == ("shop.orders: PySparkException: no sense in '…'")
     assert crashed(KeyError("ann@example.org")).message == "KeyError: '…'"

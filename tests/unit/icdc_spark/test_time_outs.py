@@ -1,6 +1,6 @@
 import pytest
 
-from icdc_spark.iceberg.jvm.time_outs import with_time_outs
+from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 
 pytestmark = pytest.mark.unit
 
@@ -35,9 +35,9 @@ HIVE = {"hadoop.hive.metastore.client.socket.timeout": "60s"}
 def test_a_catalog_that_would_wait_for_ever_does_not(
     properties: dict[str, str], added: dict[str, str]
 ) -> None:
-    assert with_time_outs(properties) == {**added, **properties}
+    assert add_time_outs(properties) == {**added, **properties}
 
 
 def test_what_the_pipeline_says_counts() -> None:
     mine = {"type": "rest", "rest.client.socket-timeout-ms": "5"}
-    assert with_time_outs(mine) == {**REST, **mine}
+    assert add_time_outs(mine) == {**REST, **mine}

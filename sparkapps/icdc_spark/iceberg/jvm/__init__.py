@@ -1,1 +1,1 @@
-"""The border to Spark's JVM: calls by py4j, sessions, and foreign errors mapped to ours."""
+"""The border to Spark's JVM: py4j calls, sessions, and foreign errors mapped to ours."""

@@ -1,9 +1,11 @@
-"""What Spark says when it loses executors, memory, disk or shuffle data: mostly words alone.
+"""Recognise the loss of executors, memory, disk or shuffle data by the text of an error.
 
 A task's failure reaches the driver as text, and only the last of four attempts. None of these is
-the fault of a table or a file of it, so they are looked for before anything else is.
+the fault of a table or of its files, so they are looked for before anything else. Part of the
+border in `errors`: it knows texts and class names, no exceptions.
 
-Part of the border in `errors`; it knows texts and names of classes, no exceptions.
+Example: the text "ExecutorLostFailure (executor 5 exited ...) exit code 137" matches the patterns
+of both OutOfMemory and NodeLost. OutOfMemory comes first: its message says which setting to raise.
 """
 
 import re
@@ -14,20 +16,24 @@ from icdc_api.errors import DiskFull, DriverLost, IcdcError, NodeLost, OutOfMemo
 
 
 class _Sign(NamedTuple):
-    """One kind of failure: what its text holds, and what a person reads."""
+    """One kind of loss."""
 
     pattern: re.Pattern[str]
+    """Found in the text of the error."""
     error: type[IcdcError]
-    words: str
+    """The error of the project that stands for it."""
+    message: str
+    """What a person reads: what happened, what happens next, and what to change."""
 
 
 _SCRATCH = r"/(?:blockmgr|spark|executor)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}"
-"""A folder below `spark.local.dir`: Spark names them by UUIDs, tables do not."""
+"""A folder below `spark.local.dir`: Spark names these by UUIDs, and no table does."""
 
-_OF_A_SERVER = frozenset({"RESTException", "SQLException", "UncheckedSQLException"})
-"""Who speaks of a full disk may be the catalog, and means its own."""
+_CATALOG_ERRORS = frozenset({"RESTException", "SQLException", "UncheckedSQLException"})
+"""Errors of a catalog: a full disk in their text is the disk of the catalog, not of Spark."""
 
-# The first that matches wins. A context that was shut down may tell of what came before it.
+# The first that matches wins. A full disk stands first: Spark may shut its context down because of
+# it, and the text then holds both.
 _SIGNS = (
     _Sign(
         re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]"),
@@ -38,7 +44,7 @@ _SIGNS = (
     _Sign(
         re.compile(r"SparkContext was shut ?down|SparkContext shutdown|stopped SparkContext"),
         DriverLost,
-        "Spark has given up the run, such as for losing too many executors; the run is retried",
+        "Spark ended the run, for example after too many lost executors; the run is retried",
     ),
     _Sign(
         re.compile(r"exit(?:ed with)? (?:code|status) (?:137|52)\b|container OOM|OOMKilled"),
@@ -76,7 +82,7 @@ _SIGNS = (
             r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed|BlockFetchException"
             r"|has failed the maximum allowable number of times|Failed to get broadcast_"
             r"|Max number of executor failures|Could not execute broadcast in"
-            # An executor that is ending refuses the task, and all of its attempts within moments.
+            # An executor that is ending refuses the task, and all four attempts within moments.
             r"|RejectedExecutionException"
         ),
         NodeLost,
@@ -90,11 +96,14 @@ _SIGNS = (
 )
 
 
-def meaning(classes: Set[str], text: str) -> tuple[type[IcdcError], str] | None:
-    """The error that stands for what Spark lost, and its words; None where it lost nothing."""
+def find_meaning(classes: Set[str], text: str) -> tuple[type[IcdcError], str] | None:
+    """Return the error that stands for what Spark lost, and its message; None for other errors.
+
+    `classes` are the simple names of the classes of the error, `text` all of its texts.
+    """
     for sign in _SIGNS:
         if sign.pattern.search(text):
-            if sign.error is DiskFull and classes & _OF_A_SERVER:
+            if sign.error is DiskFull and classes & _CATALOG_ERRORS:
                 return None
-            return sign.error, sign.words
+            return sign.error, sign.message
     return None

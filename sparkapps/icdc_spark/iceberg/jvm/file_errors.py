@@ -1,9 +1,15 @@
-"""What Iceberg and the file formats say of a broken file, mostly in words only.
+"""Recognise a damaged or unreadable file by the text of an error of Iceberg or of a file format.
 
-A connection that breaks while a file is read says much the same, and may be in order the next time:
-where in doubt it is not the file.
+A connection that breaks while a file is read gives much the same text, and may work the next time.
+A damaged file stops its table until a person acts, so in doubt it is not the file. Part of the
+border in `errors`: it knows texts and class names, no exceptions.
 
-Part of the border in `errors`; it knows texts and names of classes, no exceptions.
+Example: what `EOFException` means depends on the rest of the text.
+
+    text                                                          meaning
+    Failed to open file: s3://lake/t/a.avro / EOFException        FileUnreadable: ends too early
+    the same / EOFException: End of File Exception between ...    none: a connection of Hadoop ended
+    EOFException                                                  none: no file is named
 """
 
 import re
@@ -13,7 +19,7 @@ from icdc_api import redaction
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
 
 _NAMED_FILE = re.compile(r"Failed to [^:\n]*\bfile\b[^:\n]*: (?P<file>\S*/.*)$", re.MULTILINE)
-"""The file at hand, which stands around a cause that does not name it."""
+"""An outer message of Iceberg, which names the file where its cause does not."""
 _DAMAGED = frozenset(
     {
         "ChecksumException",
@@ -40,20 +46,25 @@ _NOT_THE_CONTENT = frozenset(
         "SocketTimeoutException",
     }
 )
-"""What a read also fails with, whatever the file holds."""
+"""Errors of access, of the network or of a missing file: they say nothing of the content."""
 _BROKEN_OFF = "End of File Exception between"
-"""How Hadoop tells of a connection, not a file, that ended."""
+"""How Hadoop's RPC client reports that a connection, not a file, ended."""
 
 
-def told(detail: str, text: str) -> str:
-    """The cause in words, and before it the file that only another cause names."""
-    named = _NAMED_FILE.search(text)
-    file = "" if named is None else redaction.hide_partition_values(named["file"])
+def name_file(detail: str, text: str) -> str:
+    """Return the cause, preceded by the file if only another message names it."""
+    match = _NAMED_FILE.search(text)
+    # As in `detail`, whose partition values are hidden already.
+    file = "" if match is None else redaction.hide_partition_values(match["file"])
     return detail if file in detail else f"{file}: {detail}"
 
 
-def meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None:
-    """The error that stands for what is wrong with a file, and its words."""
+def find_meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None:
+    """Return the error that stands for what is wrong with a file, and its message.
+
+    None if nothing shows that it is the file. `classes` are the simple names of the classes of the
+    error, `text` all of its texts.
+    """
     if "Cannot read unsupported version" in text:
         return FileUnreadable, (
             "the table's metadata is of a format version that is newer than this Iceberg reads; "
@@ -70,15 +81,15 @@ def meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None
             "rewrite the file"
         )
     if "Metadata file for version" in text and "is missing under" in text:
-        return DataFileMissing, "the table's metadata file is gone"
+        return DataFileMissing, "the table's metadata file is missing"
     if classes & _NOT_THE_CONTENT:
         return None
-    # Avro wraps what reading fails with, too: then the block itself was in order.
+    # Avro also wraps the error of a failed read: then the block itself may be in order.
     malformed = "AvroRuntimeException" in classes and "IOException" not in classes
     if classes & _DAMAGED or malformed or "Invalid sync!" in text:
         return FileUnreadable, "a file of the table is damaged"
     if not _NAMED_FILE.search(text):
-        # An answer of a REST catalog, or a connection: either may be in order the next time.
+        # An answer of a REST catalog, or a connection: either may work the next time.
         return None
     if "JsonProcessingException" in classes:
         return FileUnreadable, "the table's metadata file is damaged"

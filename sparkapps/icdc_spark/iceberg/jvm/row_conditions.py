@@ -1,12 +1,22 @@
-"""Refuses conditions on rows that need more than the row: the time, the user, chance, other tables.
+"""Refuse row filters that depend on more than the row: the time, the user, chance, other tables.
 
-A row whose verdict can change without a commit is in no changed file. It would stay in the index
-after it left the filter, or never come into it. So a filter may depend on the row alone.
+Suppose that a filter accepts a row today and refuses it tomorrow, without a commit. The row is in
+no changed file, so it would stay in the index for ever. So a filter may depend on the row alone.
 
-What Spark made of the filter is checked, not its text: functions have many names. Two steps:
-1. Spark's own rules replace each function by what it stands for (`curdate()` by `current_date()`).
-2. Every class of the resulting expressions has to be one that is computed from the row. A leaf that
-   is not listed here is refused, so that functions of later versions of Spark are too.
+Checked is Spark's analysed plan of the filter, not its text: functions have many names. Two steps:
+
+1. Spark's own rules replace each function by what it stands for.
+2. Every class of the resulting expressions has to be one that is computed from the row. A leaf
+   expression that is not listed here is refused, so functions of later Spark versions are as well.
+
+Example:
+
+    filter                       analysed                        result
+    day > date '2024-01-01'      AttributeReference, Literal     accepted
+    day > curdate()              CurrentDate, after step 1       refused: an unlisted leaf
+    rand() < 0.5                 Rand                            refused: not deterministic
+    id in (select id from t)     a PlanExpression                refused: another table
+    day > 'yesterday'            a text cast to a date           refused: depends on the time
 """
 
 import re
@@ -32,17 +42,19 @@ _LEAVES = frozenset(
         "ResolvedCollation",
     }
 )
-"""Expressions without a part that are the row's, or the same always."""
+"""Leaf expressions that are values of the row, or constants."""
 
 _REWRITTEN = frozenset({"CommonExpressionDef", "With"})
-"""Of the expressions that Spark replaces before it computes anything those that keep to the row.
-The others stand for what is known when the query starts, such as the time."""
+"""Expressions that Spark replaces before execution, by others that depend on the row alone.
+
+All other expressions that cannot be evaluated stand for what is set when the query starts, such as
+the time."""
 
 _TYPED_NOW = re.compile(
     r"\b(date|time|timestamp(_ltz|_ntz)?)\s*r?['\"]\s*(now|today|tomorrow|yesterday)\b",
     re.IGNORECASE,
 )
-"""Literals such as `date 'today'`, which the parser makes a plain day of."""
+"""Literals such as `date 'today'`: the parser turns them into plain days."""
 
 _VERSION_OF_ICEBERG = "IcebergVersionFunction"
 
@@ -53,32 +65,33 @@ _INSTEAD = (
 
 
 def check_condition(frame: DataFrame, table: str, row_filter: str) -> None:
-    """Raise FilterInvalid unless the condition of `frame`, a filtered one, needs the row alone.
+    """Raise FilterInvalid if the condition of a filtered frame depends on more than the row.
 
     `row_filter` is the condition as the user wrote it. Reads no row.
     """
     with source_errors(table):
-        found = _dependency(Bridge(frame.sparkSession), frame, row_filter)
-    if found:
-        raise FilterInvalid(f"{table}: rowFilter `{row_filter}` {found}. {_INSTEAD}.")
+        problem = _find_dependency(Bridge(frame.sparkSession), frame, row_filter)
+    if problem:
+        raise FilterInvalid(f"{table}: rowFilter `{row_filter}` {problem}. {_INSTEAD}.")
 
 
-def _dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
-    """What the condition depends on besides the row, in words; empty for nothing."""
+def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
+    """Return a clause that says what the condition depends on; empty if on the row alone."""
     if _TYPED_NOW.search(row_filter):
         return "depends on the time of the run"
     analysed = frame._jdf.queryExecution().analyzed()
     plan = bridge.statics(_RULES + "ReplaceExpressions").apply(analysed)
     condition = plan.expressions().head()
-    # Before and after: `version()` is replaced by a call that shows no more what it is.
-    classes = _classes(bridge, analysed.expressions().head()) | _classes(bridge, condition)
-    foreign = sorted(name for name in classes if not _is_of_row(bridge, name))
+    # Before and after the replacement: `version()` is replaced by a call of any static method.
+    before = _list_classes(bridge, analysed.expressions().head())
+    classes = before | _list_classes(bridge, condition)
+    foreign = sorted(name for name in classes if not _is_row_expression(bridge, name))
     if foreign:
         names = ", ".join(name.rpartition(".")[2] for name in foreign)
         return f"depends on more than the row ({names})"
     if not condition.deterministic():
         return "is not deterministic: it need not give the same answer twice for one row"
-    # Text that is compared with a time, such as `day > 'yesterday'`.
+    # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"
     if _VERSION_OF_ICEBERG in str(condition.toString()):
@@ -86,16 +99,17 @@ def _dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     return ""
 
 
-def _classes(bridge: Bridge, expression: Any) -> set[str]:
-    """The names of the classes of an expression and of all its parts."""
-    seen = expression.map(bridge.scala_function("java.lang.Object", "getClass")).distinct()
-    return {text.removeprefix("class ") for text in str(seen.mkString("\n")).split("\n")}
+def _list_classes(bridge: Bridge, expression: Any) -> set[str]:
+    """Return the names of the classes of an expression and of all expressions inside it."""
+    distinct = expression.map(bridge.scala_function("java.lang.Object", "getClass")).distinct()
+    return {text.removeprefix("class ") for text in str(distinct.mkString("\n")).split("\n")}
 
 
-def _is_of_row(bridge: Bridge, class_name: str) -> bool:
+def _is_row_expression(bridge: Bridge, class_name: str) -> bool:
+    """Return whether expressions of a class are computed from the row alone."""
     simple = class_name.rpartition(".")[2]
-    if bridge.is_kind(class_name, _EXPRESSIONS + "PlanExpression"):
+    if bridge.is_subclass(class_name, _EXPRESSIONS + "PlanExpression"):
         return False
-    if bridge.is_kind(class_name, _EXPRESSIONS + "LeafExpression"):
+    if bridge.is_subclass(class_name, _EXPRESSIONS + "LeafExpression"):
         return simple in _LEAVES
-    return simple in _REWRITTEN or not bridge.is_kind(class_name, _EXPRESSIONS + "Unevaluable")
+    return simple in _REWRITTEN or not bridge.is_subclass(class_name, _EXPRESSIONS + "Unevaluable")

@@ -1,14 +1,14 @@
-"""Words for errors that a row causes, without its values: they end in statuses and logs.
+"""Recognise errors that a row causes; messages do not repeat the values of the row.
 
-Spark and Python quote the value on which they fail. Of such an error only its code or class is
-repeated, and the line of Python that raised it:
+Spark and Python quote the value on which they fail, and messages reach statuses, Events and logs.
+So only the code or class of such an error is repeated, and the line of Python that raised it:
 
     [CAST_INVALID_INPUT] The value 'secret' of the type "STRING" cannot be cast to "INT"
         "rowFilter fails on a row of the table ([CAST_INVALID_INPUT]): …"
     ValueError: invalid literal for int() with base 10: 'secret'
         "ValueError at digests.py:41 in a task; …"
 
-Part of the border in `errors`; it knows texts, no exceptions.
+Part of the border in `errors`: it knows texts, no exceptions.
 """
 
 import re
@@ -16,8 +16,8 @@ import re
 from icdc_api import redaction
 from icdc_api.errors import FileUnreadable, FilterInvalid, TableError
 
-_OF_DATA = re.compile(r"SQLSTATE: (?:22|23|P0)[0-9A-Z]{3}")
-"""Of SQL: data exceptions, violated constraints, and what `raise_error` raises."""
+_DATA_STATE = re.compile(r"SQLSTATE: (?:22|23|P0)[0-9A-Z]{3}")
+"""SQL states of data exceptions, of violated constraints, and of `raise_error`."""
 _OF_A_TASK = re.compile(
     r"Job aborted due to stage failure|Lost task \d|Traceback \(most recent call last\)"
 )
@@ -27,18 +27,19 @@ _LINE_OF_PYTHON = re.compile(r'^\s*File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', 
 _CODE = re.compile(r"\[([A-Z][A-Z0-9]*(?:[_.][A-Z0-9]+)+)\]")
 
 
-def meaning(text: str) -> tuple[type[TableError], str] | None:
-    """The error that stands for a row that cannot be worked out, and words without its values.
+def find_meaning(text: str) -> tuple[type[TableError], str] | None:
+    """Return the error for a row on which an expression fails, and a message without its values.
 
-    Expressions of our own fail on no value, but for the keys of a map: the others are the user's.
+    None for other errors.
     """
+    # Expressions of our own fail on no value, but for maps: all others are of the row filter.
     if "[DUPLICATED_MAP_KEY]" in text:
         return FileUnreadable, (
             "a map in a row holds the same key more than once ([DUPLICATED_MAP_KEY]), so it has "
             "no document: rewrite that row, or leave its column out by naming the other columns "
             "in `columns`"
         )
-    if not _OF_DATA.search(text):
+    if not _DATA_STATE.search(text):
         return None
     code = _CODE.search(text)
     return FilterInvalid, (
@@ -56,8 +57,8 @@ def withhold_values(detail: str, text: str) -> str:
         return redaction.hide_quoted(detail)
     classes = _CLASS.findall(detail)
     lines = _LINE_OF_PYTHON.findall(text)
-    place = f" at {lines[-1][0]}:{lines[-1][1]}" if lines else ""
+    line = f" at {lines[-1][0]}:{lines[-1][1]}" if lines else ""
     return (
-        f"{classes[-1] if classes else 'an error'}{place} in a task; its message may quote a row "
+        f"{classes[-1] if classes else 'an error'}{line} in a task; its message may quote a row "
         "and is not repeated here, see the logs of driver and executors"
     )

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from icdc_spark.iceberg.jvm.time_outs import with_time_outs
+from icdc_spark.iceberg.jvm.time_outs import add_time_outs
 
 REDACTED = (
     r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
     r"|api[.-]?key|private[.-]?key|encryption[.-]?key|[.]sas[.]|connection[.-]string"
     r"|authorization|credential"
 )
-"""Spark's own expression, and what it misses."""
+"""Names of properties whose values are redacted: Spark's own expression, and what it misses."""
 
 APPLICATION_CONF: Mapping[str, str] = {
     # MERGE, CALL and branches in SQL; also what the row-lineage columns need on older writers.
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    # Documents write timestamps as UTC and decimals in plain notation: both hang on these two.
+    # Documents hold timestamps in UTC and decimals in plain notation: both depend on these two.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     # Or `${env:NAME}` in a row filter would be the driver's environment, Secrets included.
@@ -40,23 +40,23 @@ APPLICATION_CONF: Mapping[str, str] = {
     # Spark's note of which line of Python made an expression: it costs a third of all calls to the
     # JVM, and no message of ours shows it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Python workers that start with their modules loaded: see there.
+    # Python workers that start with their modules loaded: see `worker_daemon`.
     "spark.python.daemon.module": "icdc_spark.process.worker_daemon",
     # Pages, event log and logs show neither the properties of catalogs, whatever they are called
     # (header.Authorization, s3.access-key-id, …), nor what further names of credentials are for.
     "spark.redaction.regex": REDACTED,
     "spark.sql.redaction.options.regex": f"(?i)url|{REDACTED}",
-    # A speculative twin of a sink task could still write after its batch was advanced.
+    # A speculative copy of a sink task could still write after its batch was advanced.
     "spark.speculation": "false",
 }
 """What the application needs whatever the pipeline says; `spec.spark.conf` may not change it."""
 
-_LOGS_OF_ROWS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where pyspark writes each failure of an expression, with the value of the row in it."""
+_ROW_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""pyspark's loggers of failed expressions: they log values of the row."""
 
 
-def application_session(name: str) -> SparkSession:
-    """The first session of the application; all else comes from spark-submit."""
+def create_application_session(name: str) -> SparkSession:
+    """Create the first session of the application; all other settings come from spark-submit."""
     builder = SparkSession.builder.appName(name)
     for key, value in APPLICATION_CONF.items():
         builder = builder.config(key, value)
@@ -65,44 +65,49 @@ def application_session(name: str) -> SparkSession:
     return session
 
 
-def table_session(
+def create_table_session(
     application: SparkSession, catalog: str, properties: Mapping[str, str]
 ) -> SparkSession:
-    """A session that knows one catalog, under its own name, with time-outs and caching off.
+    """Create a session with one catalog, under its own name.
 
-    With Iceberg's default caching Spark would not see the commits of other writers.
+    The catalog has time-outs. Its cache is off: by default Spark would not see the commits of other
+    writers.
     """
-    for name in _LOGS_OF_ROWS:
+    for name in _ROW_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     session = application.newSession()
     prefix = f"spark.sql.catalog.{catalog}"
-    # Names without values, of earlier sessions: see _redact_in_event_log.
+    # Names without values, left by earlier sessions: see `_redact_in_event_log`.
     for key in session.conf.getAll:
         if key.startswith(f"{prefix}."):
             session.conf.unset(key)
     session.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in {**with_time_outs(properties), "cache-enabled": "false"}.items():
+    for key, value in {**add_time_outs(properties), "cache-enabled": "false"}.items():
         _redact_in_event_log(application, f"{prefix}.{key}")
         session.conf.set(f"{prefix}.{key}", value)
     return session
 
 
 def _redact_in_event_log(application: SparkSession, key: str) -> None:
-    """Let the event log know the name of a property, with a value that stands for nothing.
+    """Have Spark redact a property of a session in the event log.
 
-    Each job is logged with all settings of its session, of which Spark redacts only those whose
-    names its application knows. Later sessions begin with the name, and lose it at once.
+    Each job is logged with all settings of its session, and Spark redacts only those whose names
+    are in the application's own configuration. So the name is put there, with an empty value.
     """
+    # Later sessions inherit the empty value; `create_table_session` unsets it at once.
     application.sparkContext._jsc.sc().conf().set(key, "")
 
 
-def tell_names_by_case(session: SparkSession) -> None:
-    """Makes `a` and `A` two names in the session. Only for a table that has both: elsewhere a
-    filter may name a column in any case, as everywhere in Spark."""
+def make_case_sensitive(session: SparkSession) -> None:
+    """Make `a` and `A` two columns in the session.
+
+    Only for a table that has both: for others a filter may name a column in any case, as everywhere
+    in Spark.
+    """
     session.conf.set("spark.sql.caseSensitive", "true")
 
 
 def use_pool(session: SparkSession, table: str) -> None:
-    """Puts the calling thread's jobs into the table's own fair-scheduler pool."""
+    """Run the jobs of the calling thread in the fair-scheduler pool of the table."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", table)
     session.sparkContext.setJobDescription(table)

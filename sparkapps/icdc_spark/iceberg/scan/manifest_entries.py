@@ -110,7 +110,7 @@ def load_files_with_bounds(
 ) -> list[Any]:
     """Return the live data files at these locations as Java objects with their column bounds."""
     predicate = table.bridge.is_any_of(only, [table.bridge.function(FILE, "location")])
-    return table.bridge.each(_read(table, manifests, "read", _BOUNDS, predicate))
+    return table.bridge.elements(_read(table, manifests, "read", _BOUNDS, predicate))
 
 
 def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:
@@ -158,7 +158,7 @@ def load_delete_files(
     bridge = table.bridge
     files = _read(table, manifests, "readDeleteManifest", None, None)
     positions = sorted((name, at) for at, name in enumerate(list_delete_names(bridge, files)))
-    return bridge.each(bridge.pick(files, [at for name, at in positions if name in names]))
+    return bridge.elements(bridge.pick(files, [at for name, at in positions if name in names]))
 
 
 def _list_partitions(table: IcebergTable, files: Any) -> list[str | None]:

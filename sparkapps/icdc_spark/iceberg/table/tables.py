@@ -199,7 +199,7 @@ class IcebergTable:
         return parser.fromJson(widest(str(parser.toJson(schema)), texts))
 
     def _schemas(self) -> list[Any]:
-        return self.bridge.each(self.bridge.items(self.java.schemas())[1])
+        return self.bridge.elements(self.bridge.items(self.java.schemas())[1])
 
     def _metadata(self) -> Any:
         return self.java.operations().current()

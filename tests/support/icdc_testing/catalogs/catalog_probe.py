@@ -70,7 +70,7 @@ def _libraries() -> list[Path]:
 
 def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
     """What loading the table, and reading the list of its files, ends with."""
-    session = sessions.table_session(spark, catalog["name"], catalog["properties"])
+    session = sessions.create_table_session(spark, catalog["name"], catalog["properties"])
     try:
         loaded = IcebergTable.load(session, catalog["name"], table)
         with source_errors(table):

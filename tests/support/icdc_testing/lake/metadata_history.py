@@ -214,5 +214,5 @@ class MetadataHistory:
         head = table.head()
         listing = list_files(table, head.id if head else None)
         ordered = sorted(listing.files, key=lambda file: file.location)
-        tasks = table.bridge.each(listing.group(ordered).tasks)
-        return [(task.file(), table.bridge.each(task.deletes())) for task in tasks]
+        tasks = table.bridge.elements(listing.group(ordered).tasks)
+        return [(task.file(), table.bridge.elements(task.deletes())) for task in tasks]

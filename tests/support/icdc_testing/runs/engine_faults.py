@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
-from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translated
+from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
 from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED
 
@@ -137,7 +137,7 @@ def main(folder: str, names: Sequence[str]) -> None:
         try:
             LOSSES[name](spark).collect()
         except FOREIGN_ERRORS as error:
-            found = translated("shop.orders", error)
+            found = translate_error("shop.orders", error)
             told = Told(name, type(found).__name__, found.retryable, found.message)
             sys.stdout.write(json.dumps(told) + "\n")
         _await_executor(spark)
