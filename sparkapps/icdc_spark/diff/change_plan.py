@@ -25,7 +25,7 @@ from icdc_spark.iceberg.changes.changed_files import SnapshotFiles, list_changed
 from icdc_spark.iceberg.changes.compactions import take_out_compactions
 from icdc_spark.iceberg.changes.value_deletes import ValueDeletes, plan_value_deletes
 from icdc_spark.iceberg.scan.planning import FileGroup, PlannedFile, list_appended, list_files
-from icdc_spark.iceberg.table.row_lineage import row_lineage_since
+from icdc_spark.iceberg.table.row_lineage import find_lineage_start
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _APPENDING = frozenset({"append", "replace"})
@@ -144,7 +144,7 @@ def plan_changes(
     listed = list_changed(table, from_id, to_id, keys=keys)
     files = take_out_compactions(table, from_id, to_id, listed)
     plan = compare_files(table, from_id, to_id, files)
-    return replace(plan, lineage_since=row_lineage_since(table, from_id, to_id))
+    return replace(plan, lineage_since=find_lineage_start(table, from_id, to_id))
 
 
 def compare_files(
@@ -204,15 +204,15 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
 
 def _is_append_chain(table: IcebergTable, from_id: int, to_id: int) -> bool:
     """Return whether no snapshot that is still retained deleted or replaced rows."""
-    chain = table.lineage(from_id, to_id)
+    chain = table.snapshots_between(from_id, to_id)
     return chain is None or all(info.operation in _APPENDING for info in chain)
 
 
 def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
     table.require(from_id)
-    chain = table.lineage(from_id, to_id)
+    chain = table.snapshots_between(from_id, to_id)
     if chain is None:
-        if table.lineage(None, to_id) is not None:
+        if table.snapshots_between(None, to_id) is not None:
             raise NotAppendOnly(
                 f"{table.name}: snapshot {to_id} does not descend from snapshot {from_id}: "
                 "the table was rolled back or replaced, and is declared appendOnly"

@@ -18,7 +18,7 @@ from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.file_tasks import FileTask, list_file_tasks
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.iceberg.table.snapshot_schema import shape_of
+from icdc_spark.iceberg.table.snapshot_schema import read_snapshot_schema
 from icdc_spark.iceberg.table.staging import METADATA_TYPES
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.deletions import FORMATS as DELETE_FORMATS
@@ -37,7 +37,7 @@ class ArrowReader(BaseReader):
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
-        self._shape = shape_of(table, snapshot_id, without=NOT_BY_ARROW)
+        self._shape = read_snapshot_schema(table, snapshot_id, without=NOT_BY_ARROW)
         self._schema = parse_schema(self._shape.iceberg_schema)
 
     @property

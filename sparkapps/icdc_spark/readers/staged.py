@@ -29,8 +29,8 @@ class StagedReader(BaseReader):
                 or not table.has_had(_NOT_BY_COLUMNS)
                 or table.has_had(NOT_BY_ROWS)
             )
-            pinned = table.pinned(snapshot_id)
-            self._staging = Staging(table.bridge, pinned, by_columns=by_columns)
+            snapshot_table = table.build_table_at(snapshot_id)
+            self._staging = Staging(table.bridge, snapshot_table, by_columns=by_columns)
 
     @property
     def can_read_lineage(self) -> bool:

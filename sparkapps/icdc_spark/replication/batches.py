@@ -31,7 +31,7 @@ def end_of_batch(
     way where not even that fits. A batch never ends at a snapshot whose documents would look
     otherwise than those of `to_id`.
     """
-    chain = table.lineage(from_id, to_id)
+    chain = table.snapshots_between(from_id, to_id)
     if chain is None or len(chain) < 2:
         return to_id
 

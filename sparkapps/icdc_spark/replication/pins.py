@@ -47,10 +47,10 @@ def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None
 
 def unpin(context: TableContext, table: IcebergTable) -> None:
     """Takes all tags of the pipeline away; fine when there are none."""
-    ours = list(_of_pipeline(context, tags.names(table)))
+    ours = list(_of_pipeline(context, tags.list_names(table)))
     if not ours:
         # A pipeline that was never upgraded; otherwise those without a key are somebody else's.
-        ours = list(_without_key(context, tags.names(table)))
+        ours = list(_without_key(context, tags.list_names(table)))
     tags.change(table, remove=ours)
 
 
@@ -81,7 +81,7 @@ def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: int,
     if found is None and done:
         # The first time under this name: after an upgrade, or with another `index`. Not at each
         # look, because a pipeline that was not upgraded would set its tag again each time.
-        known = tags.names(table)
+        known = tags.list_names(table)
         older = {*_of_pipeline(context, known), *_without_key(context, known)} - {tag}
         remove = sorted(older)
     put = {} if found and _lasts(found, snapshot_id, age) else {tag: _fresh(snapshot_id, age)}

@@ -13,7 +13,7 @@ from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
 from icdc_spark.iceberg.jvm.session import make_case_sensitive
-from icdc_spark.iceberg.table.cached_table import HeldTable
+from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -51,7 +51,7 @@ class TableRun:
         self.session = context.open_session()
         self._stored: Stored | None = None
         self._by_case = False
-        self._table = HeldTable(self.session, context.catalog, context.table.name)
+        self._table = CachedTable(self.session, context.catalog, context.table.name)
 
     def advance(self) -> StepKind:
         """Does the next step and says which it was; raises TableError, PassingError or Fenced."""
@@ -111,8 +111,8 @@ class TableRun:
         """What there is to do, without doing anything."""
         context = self.context
         with context.catalog_call():
-            table = self._table.now()
-        head = table.head(context.table.branch)
+            table = self._table.load()
+        head = table.current_snapshot(context.table.branch)
         documents = self._documents(table.schema(head.id if head else None))
         state = stored.document if stored else None
         check = index_check.compare_with_index(context.client, stored)
@@ -271,7 +271,7 @@ def _lag(look: Look, applied: str | None, *, exported: bool) -> dict[str, int | 
         return {"snapshots_behind": None, "lag_seconds": None}
     if applied == str(look.head.id):
         return {"snapshots_behind": 0, "lag_seconds": 0}
-    chain = look.table.lineage(int(applied) if applied else None, look.head.id)
+    chain = look.table.snapshots_between(int(applied) if applied else None, look.head.id)
     if not chain:
         # Rolled back, or the way is no longer retained: behind by one difference.
         chain = [look.head]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import TableNotFound
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table import tags
-from icdc_spark.iceberg.table.cached_table import HeldTable
+from icdc_spark.iceberg.table.cached_table import CachedTable
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.iceberg.table.tags import Tag
 from icdc_testing.catalogs import rest_catalog
@@ -25,7 +25,7 @@ CATALOG = "held"
 NAME = "db.orders"
 TABLE = f"{CATALOG}.{NAME}"
 LOOKS = {"jdbc": 1, "hadoop": 2}
-"""Looks that read the file of a table that nobody has changed since: see `held_table`."""
+"""Looks that read the file of a table that nobody has changed since: see `cached_table`."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class World:
     def sql(self, statement: str) -> None:
         self.writer.sql(statement.format(t=TABLE, c=CATALOG, n=NAME)).collect()
 
-    def held(self) -> HeldTable:
+    def held(self) -> CachedTable:
         """The table, looked at so often that its file is known."""
-        table = HeldTable(self.follower, CATALOG, NAME)
+        table = CachedTable(self.follower, CATALOG, NAME)
         for _ in range(self.settled):
-            table.now()
+            table.load()
         return table
 
     def loaded(self) -> IcebergTable:
@@ -80,7 +80,7 @@ def rolled_back(world: World) -> None:
 
 
 def head_of(world: World) -> int:
-    head = world.loaded().head()
+    head = world.loaded().current_snapshot()
     assert head is not None
     return head.id
 
@@ -129,8 +129,8 @@ SITUATIONS: list[Callable[[World], None]] = [
 def test_no_metadata_file_is_read_again_while_the_table_stands(world: World) -> None:
     table = world.held()
     before = bytes_read(world.follower)
-    first = table.now()
-    assert table.now() is first
+    first = table.load()
+    assert table.load() is first
     assert bytes_read(world.follower) == before
     assert_same(first, world.loaded())
     assert bytes_read(world.follower) > before, "loading it anew reads its file"
@@ -141,12 +141,12 @@ def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
     world: World, happens: Callable[[World], None]
 ) -> None:
     table = world.held()
-    before = table.now().metadata_location, table.now().uuid
+    before = table.load().metadata_location, table.load().uuid
     happens(world)
-    now = table.now()
+    now = table.load()
     assert (now.metadata_location, now.uuid) != before
     assert_same(now, world.loaded())
-    assert_same(table.now(), world.loaded())
+    assert_same(table.load(), world.loaded())
 
 
 def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: World) -> None:
@@ -154,19 +154,19 @@ def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: Wo
     world.sql("drop table {t} purge")
     for _ in range(2):
         with pytest.raises(TableNotFound):
-            table.now()
+            table.load()
     created(world)
-    assert_same(table.now(), world.loaded())
+    assert_same(table.load(), world.loaded())
 
 
 def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: World) -> None:
     table = world.held()
-    now = table.now()
+    now = table.load()
     assert len(now.snapshots) == 1
     inserted(world)
     # The commit loads what others have committed, and says nothing of it.
     tags.change(now, put={"icdc": Tag(snapshot_id=head_of(world), max_age_ms=None)})
-    assert_same(table.now(), world.loaded())
+    assert_same(table.load(), world.loaded())
     assert_same(now, world.loaded())
 
 
@@ -181,7 +181,7 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
         rest.etags = etags
         rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
         follower = create_table_session(spark, CATALOG, rest.properties)
-        table = HeldTable(follower, CATALOG, "shop.orders")
+        table = CachedTable(follower, CATALOG, "shop.orders")
         before = bytes_read(spark)
         assert head_id(table) == head
         assert head_id(table) == head
@@ -195,8 +195,8 @@ def test_a_rest_catalog_is_asked_for_the_table_each_time_and_no_file_is_read(
     lake.close()
 
 
-def head_id(table: HeldTable) -> str:
-    head = table.now().head()
+def head_id(table: CachedTable) -> str:
+    head = table.load().current_snapshot()
     assert head is not None
     return str(head.id)
 
@@ -204,7 +204,7 @@ def head_id(table: HeldTable) -> str:
 def assert_same(held: IcebergTable, loaded: IcebergTable) -> None:
     assert held.metadata_location == loaded.metadata_location
     assert held.uuid == loaded.uuid
-    assert held.head() == loaded.head()
+    assert held.current_snapshot() == loaded.current_snapshot()
     assert held.snapshots == loaded.snapshots
     assert held.schema() == loaded.schema()
     assert held.java.refs().toString() == loaded.java.refs().toString()

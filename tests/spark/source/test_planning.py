@@ -226,7 +226,7 @@ def commit_deletes(table: MetadataTable, file: Any) -> None:
 
 
 def head(table: MetadataTable) -> int:
-    found = table.loaded().head()
+    found = table.loaded().current_snapshot()
     assert found is not None
     return found.id
 

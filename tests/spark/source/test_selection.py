@@ -157,10 +157,10 @@ class TestTables:
         with pytest.raises(BadSpec, match="is not a table name"):
             lake.table("db.")
         with pytest.raises(BranchNotFound, match="has no branch `dev`"):
-            lake.table(name).head("dev")
+            lake.table(name).current_snapshot("dev")
         with pytest.raises(ColumnNotFound, match="`nope`"):
             lake.spec(name, columns=("nope",))
-        assert lake.table(name).head() is None
+        assert lake.table(name).current_snapshot() is None
 
     def test_an_expired_snapshot_is_a_gap(self, lake: Lake) -> None:
         name = lake.create("id int")
@@ -186,7 +186,7 @@ class TestTables:
         tags.change(table, put={"icdc-x": moved, "icdc-y": moved})
         assert tags.find(table, "icdc-x") == moved
         tags.change(table, remove=["icdc-x"])
-        assert tags.names(table) == ["icdc-y"]
+        assert tags.list_names(table) == ["icdc-y"]
         assert tags.find(table, "icdc-x") is None
 
     def test_a_missing_data_file_is_named_as_such(self, lake: Lake) -> None:

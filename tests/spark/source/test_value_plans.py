@@ -286,6 +286,6 @@ def rows_of(table: MetadataTable, snapshot_id: int) -> int:
 
 
 def head(table: MetadataTable) -> int:
-    found = table.loaded().head()
+    found = table.loaded().current_snapshot()
     assert found is not None
     return found.id

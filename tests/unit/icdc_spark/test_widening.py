@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from icdc_spark.iceberg.table.type_promotion import widest
+from icdc_spark.iceberg.table.type_promotion import widen_types
 from icdc_testing.lake.schemas import fields_json
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 def test_a_column_has_the_widest_type_that_gives_the_same_documents(
     own: str, other: str, expected: str
 ) -> None:
-    found = json.loads(widest(fields_json({"a": own}), [fields_json({"a": other})]))
+    found = json.loads(widen_types(fields_json({"a": own}), [fields_json({"a": other})]))
 
     assert found["fields"][0]["type"] == expected
 
@@ -39,10 +39,10 @@ def test_types_inside_of_others_are_widened_by_their_field_ids() -> None:
         struct = {"type": "struct", "fields": [field]}
         return fields_json({"a": inner, "b": {**pairs, "value-required": False}, "c": struct})
 
-    assert json.loads(widest(nested("int"), [nested("long")])) == json.loads(nested("long"))
+    assert json.loads(widen_types(nested("int"), [nested("long")])) == json.loads(nested("long"))
 
 
 def test_another_column_of_the_same_name_changes_nothing() -> None:
     own, other = fields_json({"a": "int"}), fields_json({"z": "string", "a": "long"})
 
-    assert json.loads(widest(own, [other])) == json.loads(own)
+    assert json.loads(widen_types(own, [other])) == json.loads(own)

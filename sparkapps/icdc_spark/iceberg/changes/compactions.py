@@ -45,7 +45,7 @@ def take_out_compactions(
     """Return `files`, a result of `list_changed`, with replaced files restored where possible."""
     if from_id is None or not files.earlier.files or not files.later.files:
         return files
-    snapshots = table.lineage(from_id, to_id)
+    snapshots = table.snapshots_between(from_id, to_id)
     if snapshots is None:
         return files
     with source_errors(table.name):

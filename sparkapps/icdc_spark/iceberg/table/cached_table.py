@@ -1,12 +1,20 @@
-"""One table from one look at it to the next: a metadata file is read again only when it is another.
+"""One table from one poll to the next: its metadata file is read again only when it is another.
 
-A catalog is asked each time where the newest metadata is; Iceberg itself reads no file whose name
-it knows already. Names say nothing where they repeat: in a catalog of type `hadoop` a table that
-was dropped and created again begins at `v1.metadata.json` again, so there the file must also be the
-very one that was read. A REST catalog is asked for the table, which brings the metadata and fresh
-credentials for the files (and nothing but a 304 where both sides know ETags).
+A catalog is asked at each poll for the newest metadata file; Iceberg itself does not read a file
+again whose name it has. Names say nothing where they repeat: in a catalog of type `hadoop` a table
+that was dropped and created again begins at `v1.metadata.json` again. There the file must also have
+the time and size of the file that was read. A REST catalog is asked for the whole table, which
+brings the metadata and fresh credentials for the files (or only a 304 where both sides know ETags).
 
-It must not know what a look is for. For one thread at a time.
+This module must not know what a poll is for. A table is for one thread at a time.
+
+Example: four polls of a table of a `hadoop` catalog.
+
+    event before the poll        newest file, time        done
+    -                            v2, 10:00                loads the table
+    -                            v2, 10:00                keeps it: same name, time and size
+    a commit                     v3, 10:05                stamp differs from the stored one: loads
+    dropped, created, committed  v3, 10:09                same name, other time: loads
 """
 
 from typing import NamedTuple
@@ -19,20 +27,23 @@ from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _UNIQUE_NAMES = "org.apache.iceberg.BaseMetastoreTableOperations"
-"""Of every catalog that keeps a pointer to a file: no two files ever have the same name."""
+"""Base class for catalogs that store a pointer to the file: no two files have the same name."""
 _NUMBERED = "org.apache.iceberg.hadoop.HadoopTableOperations"
 _FILE_WITH_STATUS = "org.apache.iceberg.hadoop.HadoopInputFile"
 
 
 class _Stamp(NamedTuple):
-    """A metadata file as the file system knew it before the table was loaded from it."""
+    """A metadata file as the file system had it before the table was loaded from it."""
 
     location: str
+    """Its path."""
     modified: int
+    """Time of its last change, in milliseconds since 1970."""
     size: int
+    """Its length in bytes."""
 
 
-class HeldTable:
+class CachedTable:
     """The table `name` of a session's catalog. It is the same object until it must be loaded."""
 
     def __init__(self, session: SparkSession, catalog: str, name: str) -> None:
@@ -42,44 +53,48 @@ class HeldTable:
         self._table: IcebergTable | None = None
         self._stamp: _Stamp | None = None
 
-    def now(self) -> IcebergTable:
-        """The table as it is now; raises what `IcebergTable.load` raises."""
-        # Whatever goes wrong on the way, the next look begins with nothing.
+    def load(self) -> IcebergTable:
+        """Return the table in its newest state. Raises what `IcebergTable.load` raises."""
+        # Whatever goes wrong on the way, the next poll begins with nothing.
         table, self._table = self._table, None
         stamp, self._stamp = self._stamp, None
         if table is not None:
-            # The thread may have looked at a table of another session meanwhile.
+            # The thread may have read a table of another session since: this makes ours active.
             Bridge(self._session)
-            table, stamp = self._followed(table, stamp)
+            table, stamp = self._refresh(table, stamp)
         if table is None:
             table = IcebergTable.load(self._session, self._catalog, self._name)
-        # Taken before the load, it is a stamp of what was loaded or of something older.
+        # The stamp was read before the load. So the file was either loaded in this state or has
+        # changed since, which the next poll notices. After the load it could hide a change.
         self._stamp = stamp if stamp and stamp.location == table.metadata_location else None
         self._table = table
         return table
 
-    def _followed(
-        self, table: IcebergTable, known: _Stamp | None
+    def _refresh(
+        self, table: IcebergTable, stored: _Stamp | None
     ) -> tuple[IcebergTable | None, _Stamp | None]:
-        """The table, or None where it must be loaded; and the stamp of the file it was at."""
+        """Return the refreshed table, and the stamp of the metadata file that it had before.
+
+        None in place of the table if it must be loaded. `stored` is the stamp of the last poll.
+        """
         stamp = None
         try:
             operations = table.java.operations()
             if not table.bridge.is_a(operations, _UNIQUE_NAMES):
                 if not table.bridge.is_a(operations, _NUMBERED):
                     return None, None
-                stamp = _stamped(table)
-                if stamp is None or stamp != known:
+                stamp = _read_stamp(table)
+                if stamp is None or stamp != stored:
                     return None, stamp
             table.refresh()
         except IcdcError:
-            # Gone, or another table under the same name: loading it says which.
+            # It was dropped, or another table has its name now: loading it says which.
             return None, None
         return table, stamp
 
 
-def _stamped(table: IcebergTable) -> _Stamp | None:
-    """None where files have no status to be compared by."""
+def _read_stamp(table: IcebergTable) -> _Stamp | None:
+    """Return the stamp of the table's metadata file; None if its file system has no status."""
     with source_errors(table.name):
         location = table.metadata_location
         file = table.java.io().newInputFile(location)

@@ -1,19 +1,25 @@
-"""Whether rows of a table can be asked when they were last written.
+"""Judge whether row lineage says which rows were written between two snapshots.
 
-Since format 3 each row has a sequence number of its own, which rewriting it unchanged keeps. What
-is compared by it, and how it is read, is not known here.
+Since format 3 each row has a last-updated sequence number, which a rewrite of the unchanged row
+keeps. This module must not know how the number is read or what is compared by it.
+
+Example: the earlier snapshot has sequence number 5. In a data file of the later one:
+
+    row   last updated   meaning
+    a     3              older: a compaction carried it over
+    b     5              older: in the earlier snapshot
+    c     6              written after the earlier snapshot
 """
 
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 
-def row_lineage_since(table: IcebergTable, from_id: int | None, to_id: int) -> int | None:
-    """The sequence number above which a row of the later snapshot was written after the earlier.
+def find_lineage_start(table: IcebergTable, from_id: int | None, to_id: int) -> int | None:
+    """Return the number above which a row's last-updated number is after the earlier snapshot.
 
-    None where that cannot be said: the earlier one is of before the table had row lineage, or the
-    later one is not known to descend from it, so that numbers of another history would count.
-    Raises Gap when the earlier one is no longer retained.
+    None where row lineage cannot say: the earlier snapshot is older than the table's row lineage,
+    or the later one is not known to descend from it. Gap if the earlier snapshot has expired.
     """
     if from_id is None:
         return None
@@ -21,4 +27,5 @@ def row_lineage_since(table: IcebergTable, from_id: int | None, to_id: int) -> i
     with source_errors(table.name):
         if table.java.snapshot(from_id).firstRowId() is None:
             return None
+    # Of snapshots of two branches the numbers are not comparable: both may have written a number 6.
     return info.sequence_number if table.is_ancestor(from_id, to_id) else None

@@ -1,4 +1,11 @@
-"""What a reader outside the JVM has to know of a table, as plain data."""
+"""The schema of a snapshot as plain data, for readers that run outside the JVM.
+
+Example: a table with `id long, t time`. Spark has no type for `time`, so a reader shows it as text:
+
+    iceberg_schema   {..., {"id": 1, "name": "id", "type": "long"}, {..., "type": "time"}}
+    spark_schema     id bigint, t string
+    text_columns     ("t",)
+"""
 
 import json
 from collections.abc import Set
@@ -17,54 +24,61 @@ _NAME_MAPPING = "schema.name-mapping.default"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
-    """The columns of one snapshot, and what it takes to open its files.
-
-    `iceberg_schema` is JSON; `spark_schema` shows the same columns, those of `text_columns` (which
-    hold a type that Spark has no word for) as text. `io_properties` may hold credentials.
-    """
+class SnapshotSchema:
+    """The columns of one snapshot, and what is needed to open its files."""
 
     iceberg_schema: str
+    """Iceberg's schema in JSON."""
     spark_schema: T.StructType
+    """The same columns with Spark's types; types that Spark does not have are strings."""
     text_columns: tuple[str, ...]
+    """The top-level columns that hold a type shown as text, at any depth."""
     name_mapping: str | None
+    """The table's name mapping in JSON, for files without field ids."""
     io_properties: dict[str, str] = field(repr=False)
+    """Properties of the table's FileIO. May hold credentials."""
 
 
-def shape_of(table: IcebergTable, snapshot_id: int, *, without: Set[str]) -> Shape:
-    """The shape of a snapshot without the columns that hold a type of these names."""
+def read_snapshot_schema(
+    table: IcebergTable, snapshot_id: int, *, without: Set[str]
+) -> SnapshotSchema:
+    """Return the schema of a snapshot without the columns that hold a type of these names."""
     with source_errors(table.name):
         schema = table.columns(snapshot_id, without=WITHOUT_FORM | without)
         text = str(table.bridge.statics(SCHEMA_PARSER).toJson(schema))
         columns = parse_schema(text).fields
-        return Shape(
+        return SnapshotSchema(
             iceberg_schema=text,
-            spark_schema=shown(table.bridge, text),
-            text_columns=tuple(each.name for each in columns if has_type(each, READ_AS_TEXT)),
+            spark_schema=build_spark_schema(table.bridge, text),
+            text_columns=tuple(column.name for column in columns if has_type(column, READ_AS_TEXT)),
             name_mapping=table.properties.get(_NAME_MAPPING),
             io_properties={str(k): str(v) for k, v in table.java.io().properties().items()},
         )
 
 
-def shown(bridge: Bridge, schema: str) -> T.StructType:
-    """The Spark schema of an Iceberg schema in JSON, types without a word in Spark as text."""
-    known = bridge.statics(SCHEMA_PARSER).fromJson(json.dumps(_with_texts(json.loads(schema))))
-    converted = bridge.statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(known)
+def build_spark_schema(bridge: Bridge, schema: str) -> T.StructType:
+    """Return the Spark schema of an Iceberg schema in JSON; types that Spark does not have are strings."""
+    parser = bridge.statics(SCHEMA_PARSER)
+    convertible = parser.fromJson(json.dumps(_replace_by_strings(json.loads(schema))))
+    converted = bridge.statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(convertible)
     return T.StructType.fromJson(json.loads(converted.json()))
 
 
-def _with_texts(raw: Any) -> Any:
-    """The JSON of a type, or of anything in it, with `string` for the types read as text."""
-    if isinstance(raw, list):
-        return [_with_texts(each) for each in raw]
-    if not isinstance(raw, dict):
-        return raw
-    roles = {"type", "element", "key", "value"}
+def _replace_by_strings(json_value: Any) -> Any:
+    """Return the JSON of a type, or of a part of it, with `string` for types read as text."""
+    if isinstance(json_value, list):
+        return [_replace_by_strings(item) for item in json_value]
+    if not isinstance(json_value, dict):
+        return json_value
+    # Elsewhere the name of a type may be the name of a column.
+    type_keys = {"type", "element", "key", "value"}
     return {
-        name: "string" if name in roles and _is_text(value) else _with_texts(value)
-        for name, value in raw.items()
+        key: "string"
+        if key in type_keys and _is_read_as_text(value)
+        else _replace_by_strings(value)
+        for key, value in json_value.items()
     }
 
 
-def _is_text(value: Any) -> bool:
+def _is_read_as_text(value: Any) -> bool:
     return isinstance(value, str) and value in READ_AS_TEXT

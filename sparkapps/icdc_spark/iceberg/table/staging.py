@@ -1,7 +1,8 @@
-"""Reads a chosen list of files through Spark's own Iceberg reader, by Iceberg's staging registries.
+"""Read a chosen list of files through Spark's own Iceberg reader, by Iceberg's staging registries.
 
 These registries serve Iceberg's compaction: public classes, but an internal contract of the
-release. Whatever is staged is found by a random name, and stays in the JVM until it is removed.
+release. Staged tasks have a random name, and stay in the JVM until they are removed. This module
+must not know why the files are read.
 """
 
 import json
@@ -20,15 +21,18 @@ METADATA_TYPES: Mapping[str, T.DataType] = {
     "_deleted": T.BooleanType(),
     "_last_updated_sequence_number": T.LongType(),
 }
-"""The metadata columns a read may ask for, with their Spark types; the last in format 3 only."""
+"""Metadata columns that a read may ask for, with their Spark types; the last in format 3 only."""
 
 _CACHE = "org.apache.iceberg.spark.SparkTableCache"
 _SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
 
 
 class Staging:
-    """The staged groups of one reader. `table` is the Java table whose schema the reads show;
-    `by_columns` lets Iceberg read many values of a column at once where it can."""
+    """The staged groups of one reader.
+
+    `table` is the Java table whose schema the rows have. `by_columns` allows Iceberg's vectorized
+    reader, which reads many values of a column at once.
+    """
 
     def __init__(self, bridge: Bridge, table: Any, *, by_columns: bool = True) -> None:
         self._bridge = bridge
@@ -37,7 +41,10 @@ class Staging:
         self._names: list[str] = []
 
     def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
-        """The rows of these tasks; with `_deleted` also the rows that are deleted."""
+        """Return the rows of a Java list of tasks, with these metadata columns.
+
+        With `_deleted` among them the deleted rows are returned as well.
+        """
         if tasks.isEmpty():
             return self._empty(metadata)
         name = str(uuid.uuid4())
@@ -51,13 +58,14 @@ class Staging:
         return self._with_metadata(frame, metadata) if metadata else frame
 
     def close(self) -> None:
-        """Takes everything staged out of both registries."""
+        """Remove everything staged from both registries."""
         while self._names:
             name = self._names.pop()
             self._cache().remove(name)
             self._manager().removeTasks(self._table, name)
 
     def _empty(self, metadata: Sequence[str]) -> DataFrame:
+        """Return no rows with the same columns: the registry refuses an empty list."""
         converted = self._bridge.statics(_SCHEMAS).convert(self._table.schema())
         schema = T.StructType.fromJson(json.loads(converted.json()))
         for column in metadata:
@@ -65,8 +73,9 @@ class Staging:
         return self._bridge.session.createDataFrame([], schema)
 
     def _with_metadata(self, frame: DataFrame, metadata: Sequence[str]) -> DataFrame:
-        # Of a staged v3 table Spark is told a schema in which metadata columns do not resolve, so
-        # the relation is built anew with an output that names them.
+        """Return the frame with metadata columns in its output."""
+        # For a staged table of format 3 Iceberg gives Spark a schema in which metadata columns do
+        # not resolve. So the relation is built anew with an output that names them.
         java: Any = frame._jdf
         relation = java.queryExecution().analyzed()
         schema = relation.table().schema()
@@ -74,6 +83,7 @@ class Staging:
             if schema.getFieldIndex(column).isEmpty():
                 schema = schema.add(column, METADATA_TYPES[column].simpleString(), True)
         types = self._bridge.statics("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+        # A case class: its first two parts are the table and the output, the rest is kept.
         output = types.toAttributes(schema)
         rest = [relation.productElement(index) for index in range(2, relation.productArity())]
         rebuilt = relation.copy(relation.table(), output, *rest)

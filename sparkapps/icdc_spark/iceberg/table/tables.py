@@ -1,7 +1,8 @@
-"""One Iceberg table as the application sees it: schema, snapshots, refs.
+"""One Iceberg table as the application sees it: schema, snapshots, branches.
 
-Loaded through the Iceberg catalog and not through Spark's SQL layer, which cannot load a table with
-a column of a type that Spark does not know, even when that column is not wanted.
+It is loaded through the Iceberg catalog. Spark's SQL layer cannot load a table with a column of a
+type that Spark does not have, even when that column is not wanted. This module must not know what
+a table is replicated to.
 """
 
 from collections.abc import Set
@@ -17,29 +18,35 @@ from icdc_spark.documents.forms import READ_AS_TEXT, WITHOUT_FORM, has_type
 from icdc_spark.documents.schema import Schema, parse_schema, walk_fields
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import catalog_errors, source_errors
-from icdc_spark.iceberg.table.type_promotion import widest
+from icdc_spark.iceberg.table.type_promotion import widen_types
 
 MAIN = "main"
 _SNAPSHOT = "org.apache.iceberg.Snapshot"
 _LAST_MILLIS = 253_402_300_799_000
-"""The last second of the year 9999."""
+"""The last second of the year 9999, the last year of Python's calendar."""
 SCHEMA_PARSER = "org.apache.iceberg.SchemaParser"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotInfo:
-    """One retained snapshot. `operation` is append, overwrite, replace or delete."""
+    """One retained snapshot."""
 
     id: int
+    """Its id, a random number."""
     parent_id: int | None
+    """The snapshot that it was committed on, which may have expired; None for the first."""
     sequence_number: int
+    """Its number in the order of commits to the table; 0 in a table of format 1."""
     committed_at: datetime
+    """The time of the commit by the clock of its writer. Orders nothing: clocks differ."""
     operation: str
+    """`append`, `overwrite`, `replace` or `delete`."""
     schema_id: int | None
+    """The schema that it was written with; None if the writer did not state it."""
 
 
 class IcebergTable:
-    """A loaded table; what it says is of the moment of `load` or of the last `refresh`."""
+    """A loaded table, in its state at `load` or at the last `refresh`."""
 
     def __init__(self, bridge: Bridge, name: str, java: Any) -> None:
         self.bridge = bridge
@@ -50,18 +57,18 @@ class IcebergTable:
 
     @classmethod
     def load(cls, session: SparkSession, catalog: str, identifier: str) -> "IcebergTable":
-        """Loads `namespace.table` (parts with a dot or space in backticks) from a catalog."""
+        """Load `namespace.table` (parts with a dot or space in backticks) from a catalog."""
         bridge = Bridge(session)
         with catalog_errors(identifier):
             spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
-            found = spark3.loadIcebergCatalog(bridge.java_session, catalog)
+            java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
         with source_errors(identifier):
             identifiers = bridge.statics("org.apache.iceberg.catalog.TableIdentifier")
             table_id = identifiers.of(bridge.strings(naming.parse_table_name(identifier)))
-            return cls(bridge, identifier, found.loadTable(table_id))
+            return cls(bridge, identifier, java_catalog.loadTable(table_id))
 
     def refresh(self) -> None:
-        """Reads the table's newest metadata, if that is in another file than before."""
+        """Read the table's newest metadata, if it is in another file than before."""
         with source_errors(self.name):
             self.java.refresh()
             if self.metadata_location != self._snapshots_from:
@@ -69,17 +76,17 @@ class IcebergTable:
 
     @property
     def metadata_location(self) -> str:
-        """The metadata file that holds what this table says."""
+        """The path of the metadata file that this table was read from."""
         return str(self._metadata().metadataFileLocation())
 
     @property
     def uuid(self) -> str:
-        """The table's own UUID; another one means that the table was re-created."""
+        """The table's own UUID; another one under the same name is a table created anew."""
         return str(self.java.uuid())
 
     @property
     def format_version(self) -> int:
-        """1, 2 or 3."""
+        """The version of the table format: 1, 2 or 3."""
         return int(self._metadata().formatVersion())
 
     @property
@@ -87,9 +94,13 @@ class IcebergTable:
         """The table properties."""
         return dict(self.java.properties())
 
-    def head(self, branch: str = MAIN) -> SnapshotInfo | None:
-        """The current snapshot of a branch; None while `main` has none."""
+    def current_snapshot(self, branch: str = MAIN) -> SnapshotInfo | None:
+        """Return the current snapshot of a branch; None while `main` is empty.
+
+        BranchNotFound if the table has no such branch.
+        """
         reference = self.java.refs().get(branch)
+        # A table without a snapshot has no reference at all, not even `main`.
         if reference is None and branch == MAIN:
             return None
         if reference is None or not reference.isBranch():
@@ -109,49 +120,50 @@ class IcebergTable:
         return self._snapshots
 
     def snapshot(self, snapshot_id: int) -> SnapshotInfo | None:
-        """The snapshot, or None when it is no longer retained."""
+        """Return the snapshot, or None if it has expired."""
         return self.snapshots.get(snapshot_id)
 
-    def lineage(self, from_id: int | None, to_id: int) -> list[SnapshotInfo] | None:
-        """The snapshots after `from_id` up to `to_id`, oldest first; from the beginning for None.
+    def snapshots_between(self, from_id: int | None, to_id: int) -> list[SnapshotInfo] | None:
+        """Return the snapshots after `from_id` up to `to_id`, oldest first; all of them for None.
 
-        None when `from_id` is no ancestor of `to_id`, or the way to it is no longer retained.
+        None if `from_id` is no ancestor of `to_id`, or if a snapshot between has expired.
         """
         chain: list[SnapshotInfo] = []
-        number: int | None = to_id
-        while number is not None and number != from_id:
-            info = self.snapshots.get(number)
+        ancestor_id: int | None = to_id
+        while ancestor_id is not None and ancestor_id != from_id:
+            info = self.snapshots.get(ancestor_id)
+            # Expired; or damaged metadata, in which a snapshot descends from itself.
             if info is None or len(chain) >= len(self.snapshots):
-                # Not retained; or damaged metadata, in which a snapshot descends from itself.
                 return None
             chain.append(info)
-            number = info.parent_id
-        return chain[::-1] if number == from_id else None
+            ancestor_id = info.parent_id
+        return chain[::-1] if ancestor_id == from_id else None
 
     def is_ancestor(self, ancestor_id: int, snapshot_id: int) -> bool:
-        """Whether a snapshot descends from another one, or is it."""
-        return self.lineage(ancestor_id, snapshot_id) is not None
+        """Return whether a snapshot is another one or is known to descend from it."""
+        return self.snapshots_between(ancestor_id, snapshot_id) is not None
 
     def schema(self, snapshot_id: int | None = None) -> Schema:
-        """The schema that a snapshot was written with; the table's present one for None."""
+        """Return the schema that a snapshot was written with; the table's current one for None."""
         return parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(self._schema(snapshot_id)))
 
     def require(self, snapshot_id: int) -> SnapshotInfo:
-        """The snapshot; raises Gap when it is no longer retained."""
+        """Return the snapshot; Gap if it has expired."""
         info = self.snapshot(snapshot_id)
         if info is None:
             raise Gap(f"{self.name}: snapshot {snapshot_id} is no longer in the table")
         return info
 
-    def pinned(self, snapshot_id: int) -> Any:
-        """A Java table whose schema is the snapshot's, without the columns Spark cannot load.
+    def build_table_at(self, snapshot_id: int) -> Any:
+        """Return a Java table whose current schema is that of a snapshot.
 
-        A staged read takes the columns of its table's current schema, which may be newer.
+        It has no columns that Spark cannot load. A staged read takes its columns from the current
+        schema of its table, and the schema of the real table may be newer than the snapshot.
         """
         metadata = self._metadata()
         schema = self.columns(snapshot_id, without=WITHOUT_FORM | READ_AS_TEXT)
         builder = self.bridge.statics("org.apache.iceberg.TableMetadata").buildFrom(metadata)
-        # The location lets executors find what the serialised table leaves out.
+        # Executors get the table serialised without its metadata, and read it from this file.
         static = (
             builder.setCurrentSchema(schema, metadata.lastColumnId())
             .discardChanges()
@@ -164,11 +176,11 @@ class IcebergTable:
         return self.bridge.new("org.apache.iceberg.BaseTable", operations, self.java.name())
 
     def columns(self, snapshot_id: int, *, without: Set[str]) -> Any:
-        """The Java schema of a snapshot without the columns that hold a type of these names.
+        """Return the Java schema of a snapshot without columns that hold a type of these names.
 
-        Under it the files of all snapshots can be read: see `widening`.
+        Files of all snapshots can be read under it (`type_promotion`).
         """
-        schema = self._widened(self._schema(snapshot_id))
+        schema = self._widen_types(self._schema(snapshot_id))
         parsed = parse_schema(self.bridge.statics(SCHEMA_PARSER).toJson(schema))
         unwanted = self.bridge.new("java.util.HashSet")
         for column in parsed.fields:
@@ -180,8 +192,9 @@ class IcebergTable:
         return self.bridge.statics("org.apache.iceberg.types.TypeUtil").selectNot(schema, unwanted)
 
     def has_had(self, types: Set[str]) -> bool:
-        """Whether a column, now or in a schema that is still known, holds a type of these names."""
-        texts = (self.bridge.statics(SCHEMA_PARSER).toJson(each) for each in self._schemas())
+        """Return whether a column of any schema of the table holds a type of these names."""
+        parser = self.bridge.statics(SCHEMA_PARSER)
+        texts = (parser.toJson(schema) for schema in self._schemas())
         return any(has_type(field, types) for text in texts for field in parse_schema(text).fields)
 
     def _schema(self, snapshot_id: int | None) -> Any:
@@ -190,13 +203,14 @@ class IcebergTable:
             return self.java.schema()
         return self.java.schemas().get(info.schema_id)
 
-    def _widened(self, schema: Any) -> Any:
-        all_schemas = self._schemas()
-        if len(all_schemas) == 1:
+    def _widen_types(self, schema: Any) -> Any:
+        schemas = self._schemas()
+        # Most tables have one schema: then there is nothing to parse.
+        if len(schemas) == 1:
             return schema
         parser = self.bridge.statics(SCHEMA_PARSER)
-        texts = [parser.toJson(each) for each in all_schemas]
-        return parser.fromJson(widest(str(parser.toJson(schema)), texts))
+        texts = [parser.toJson(other) for other in schemas]
+        return parser.fromJson(widen_types(str(parser.toJson(schema)), texts))
 
     def _schemas(self) -> list[Any]:
         return self.bridge.elements(self.bridge.items(self.java.schemas())[1])
@@ -205,9 +219,10 @@ class IcebergTable:
         return self.java.operations().current()
 
     def _read_snapshots(self) -> list[SnapshotInfo]:
-        found = self.bridge.lists.newArrayList(self.java.snapshots())
+        java_snapshots = self.bridge.lists.newArrayList(self.java.snapshots())
+        # By columns: tables have thousands of snapshots, and each call costs.
         columns = [
-            self.bridge.texts(self.bridge.map(found, _SNAPSHOT, method))
+            self.bridge.texts(self.bridge.map(java_snapshots, _SNAPSHOT, method))
             for method in (
                 "snapshotId",
                 "parentId",
@@ -220,22 +235,22 @@ class IcebergTable:
         return [
             SnapshotInfo(
                 id=int(number),
-                parent_id=_optional(parent),
+                parent_id=_parse_optional(parent),
                 sequence_number=int(sequence),
-                committed_at=_moment(int(millis)),
+                committed_at=_to_time(int(millis)),
                 operation=operation,
-                schema_id=_optional(schema_id),
+                schema_id=_parse_optional(schema_id),
             )
             for number, parent, sequence, millis, operation, schema_id in zip(*columns, strict=True)
         ]
 
 
-def _moment(millis: int) -> datetime:
-    """The time of a commit. Some writers write nanoseconds: what no calendar holds becomes the
-    first or last time that one does, since times order nothing and decide nothing here."""
+def _to_time(millis: int) -> datetime:
+    """Return the time of a commit, limited to the years 1970 to 9999."""
+    # Some writers write nanoseconds here. Times decide nothing, so a wrong one must not fail.
     bounded = min(max(millis, 0), _LAST_MILLIS)
     return datetime.fromtimestamp(bounded / 1000, UTC)
 
 
-def _optional(text: str) -> int | None:
+def _parse_optional(text: str) -> int | None:
     return None if text == "null" else int(text)

@@ -1,6 +1,7 @@
-"""The tags of an Iceberg table. Each change of several tags is one commit of the table's metadata.
+"""Read and change the tags of an Iceberg table.
 
-It must not know what a tag is for.
+A change of several tags is one commit of the table's metadata. This module must not know what a tag
+is for.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,15 +15,17 @@ _REF = "org.apache.iceberg.SnapshotRef"
 
 @dataclass(frozen=True, kw_only=True)
 class Tag:
-    """What a tag says."""
+    """A tag of a table."""
 
     snapshot_id: int
+    """The snapshot that it names, and protects from expiration."""
     max_age_ms: int | None
     """Age of the snapshot, not of the tag, at which an expiration removes both; None: never."""
 
 
 def find(table: IcebergTable, name: str) -> Tag | None:
-    """The tag of that name. One call or two, because it is asked at every look at every table."""
+    """Return the tag of that name, or None."""
+    # Two calls at most: it is asked at every poll of every table.
     reference = table.java.refs().get(name)
     if reference is None or not reference.isTag():
         return None
@@ -32,18 +35,18 @@ def find(table: IcebergTable, name: str) -> Tag | None:
     )
 
 
-def names(table: IcebergTable) -> list[str]:
-    """The names of all tags."""
+def list_names(table: IcebergTable) -> list[str]:
+    """Return the names of all tags."""
     bridge = table.bridge
-    found, references = bridge.items(table.java.refs())
+    names, references = bridge.items(table.java.refs())
     is_tag = bridge.texts(bridge.map(references, _REF, "isTag"))
-    return [name for name, tag in zip(bridge.texts(found), is_tag, strict=True) if tag == "true"]
+    return [name for name, tag in zip(bridge.texts(names), is_tag, strict=True) if tag == "true"]
 
 
 def change(
     table: IcebergTable, *, put: Mapping[str, Tag] | None = None, remove: Collection[str] = ()
 ) -> None:
-    """Creates or moves the tags of `put`, and removes those of `remove`, which have to exist."""
+    """Create or move the tags of `put`, and remove those of `remove`, which have to exist."""
     if not put and not remove:
         return
     with source_errors(table.name):
@@ -56,4 +59,5 @@ def change(
         for name in remove:
             changes.removeTag(name)
         changes.commit()
+    # The commit changed the metadata: without this the table would not show its own tags.
     table.refresh()

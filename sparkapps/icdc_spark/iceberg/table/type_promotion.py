@@ -1,8 +1,17 @@
-"""The types under which files of any snapshot of a table can be read.
+"""Find the types under which files of any snapshot of a table can be read.
 
-A column may grow from int to long, or in decimal digits. After a rollback the later snapshot has
-the narrow type, and files of the earlier one hold the wide one, which no reader reads as narrow.
-Both give the same documents, so the wide type serves for both. Pure; schemas are Iceberg's JSON.
+A column may be promoted from int to long, or to more decimal digits. After a rollback the later
+snapshot has the narrow type, and files of the earlier one hold the wide type, which no reader reads
+as narrow. Both types give the same documents, so the wide type serves for both. Pure functions;
+schemas are Iceberg's JSON.
+
+Example: the schema of the snapshot, all schemas of the table, and the result.
+
+    field   this schema     other schemas      result
+    1       int             long               long
+    2       decimal(9, 2)   decimal(18, 2)     decimal(18, 2)
+    3       float           double             float: the promotion changes the document
+    4       string          -                  string
 """
 
 import json
@@ -10,40 +19,48 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_ROLES = (("id", "type"), ("element-id", "element"), ("key-id", "key"), ("value-id", "value"))
-"""Where a type stands in the JSON of a field, a list or a map, and where its field id."""
+_TYPE_KEYS = (("id", "type"), ("element-id", "element"), ("key-id", "key"), ("value-id", "value"))
+"""Keys of the field id and of the type in the JSON of a field, a list or a map."""
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 
-def widest(schema: str, schemas: Iterable[str]) -> str:
-    """The schema with the widest type of one document form that each of its fields has had."""
-    others: dict[int, list[str]] = {}
+def widen_types(schema: str, schemas: Iterable[str]) -> str:
+    """Return `schema` with the widest type that each of its fields has in `schemas`.
+
+    Only promotions after which values give the same documents count.
+    """
+    other_types: dict[int, list[str]] = {}
     for text in schemas:
-        for holder, number, role in _typed(json.loads(text)):
-            others.setdefault(holder[number], []).append(holder[role])
-    raw = json.loads(schema)
-    for holder, number, role in _typed(raw):
-        for other in others.get(holder[number], ()):
-            if _is_wider(other, holder[role]):
-                holder[role] = other
-    return json.dumps(raw)
+        for holder, id_key, type_key in _find_primitives(json.loads(text)):
+            other_types.setdefault(holder[id_key], []).append(holder[type_key])
+    widened = json.loads(schema)
+    for holder, id_key, type_key in _find_primitives(widened):
+        # By field id: a column that was renamed is the same, one of the same name may be another.
+        for other in other_types.get(holder[id_key], ()):
+            if _is_wider(other, holder[type_key]):
+                holder[type_key] = other
+    return json.dumps(widened)
 
 
-def _typed(raw: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Whatever holds a primitive type with a field id, at any depth, with the names of both."""
-    if isinstance(raw, list):
-        for each in raw:
-            yield from _typed(each)
-    if isinstance(raw, dict):
-        for number, role in _ROLES:
-            if number in raw and isinstance(raw[role], str):
-                yield raw, number, role
-        for each in raw.values():
-            yield from _typed(each)
+def _find_primitives(json_value: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield each JSON object with a primitive type, at any depth.
+
+    With it come its keys of the field id and of the type.
+    """
+    if isinstance(json_value, list):
+        for item in json_value:
+            yield from _find_primitives(item)
+    if isinstance(json_value, dict):
+        for id_key, type_key in _TYPE_KEYS:
+            if id_key in json_value and isinstance(json_value[type_key], str):
+                yield json_value, id_key, type_key
+        for item in json_value.values():
+            yield from _find_primitives(item)
 
 
 def _is_wider(other: str, than: str) -> bool:
+    """Return whether `other` is a promotion of the type `than`."""
     if (than, other) == ("int", "long"):
         return True
     narrow, wide = _DECIMAL.fullmatch(than), _DECIMAL.fullmatch(other)

@@ -97,7 +97,7 @@ class Lake:
 
     def head(self, name: str) -> int:
         """The id of the current snapshot."""
-        found = self.table(name).head()
+        found = self.table(name).current_snapshot()
         assert found is not None
         return found.id
 

@@ -211,7 +211,7 @@ class MetadataHistory:
 
     def _live(self) -> list[tuple[Any, list[Any]]]:
         table = self.table.loaded()
-        head = table.head()
+        head = table.current_snapshot()
         listing = list_files(table, head.id if head else None)
         ordered = sorted(listing.files, key=lambda file: file.location)
         tasks = table.bridge.elements(listing.group(ordered).tasks)
