@@ -57,6 +57,7 @@ def list_changed(
     """
     if from_id is None:
         return SnapshotFiles(list_files(table, None), list_files(table, to_id))
+    # Before anything is read: an expired snapshot must be a Gap, not a missing file.
     for snapshot_id in (from_id, to_id):
         table.require(snapshot_id)
     with source_errors(table.name):
@@ -71,6 +72,8 @@ def list_changed(
                 return SnapshotFiles(list_files(table, from_id), list_files(table, to_id))
             return SnapshotFiles(*candidates)
 
+        # Deletes by key may apply to every older file: with them both snapshots would be listed
+        # whole, which is what they are set apart for.
         files = list_candidates(deletes - by_key)
         if not by_key:
             return files
@@ -78,6 +81,7 @@ def list_changed(
             # A file that was removed and added again is younger than deletes of before. They may
             # name keys that the table still has, so they have to be applied file by file.
             return list_candidates(deletes)
+        # Deletes by key are younger than the earlier snapshot, so they are in new manifests.
         added = later.deletes.without(set(earlier.deletes.keys))
         return files._replace(key_deletes=build_key_deletes(table, added, by_key))
 

@@ -43,6 +43,7 @@ def take_out_compactions(
     table: IcebergTable, from_id: int | None, to_id: int, files: SnapshotFiles
 ) -> SnapshotFiles:
     """Return `files`, a result of `list_changed`, with replaced files restored where possible."""
+    # A compaction removes files and adds others: without both there is none to take out.
     if from_id is None or not files.earlier.files or not files.later.files:
         return files
     snapshots = table.snapshots_between(from_id, to_id)
@@ -125,6 +126,7 @@ class _Compactions:
             for file in rewrite.removed:
                 if not self._follow_removal(file, rewrite.parent_id, open_files, chain):
                     return None
+            # Files have unique names. A path that is written twice was added again by hand.
             if any(file.location in open_files for file in rewrite.added):
                 return None
             for file in rewrite.added:
@@ -150,10 +152,13 @@ class _Compactions:
         """
         location = file.location
         if location in open_files:
-            # Written and replaced by compactions of the chain: its rows are in other files of it.
+            # Written and replaced by compactions of the chain: its rows are in other files of it,
+            # unless a delete was added in between, which the next compaction then applied.
             snapshot_id, written = open_files.pop(location)
             return written == file and not self._has_changed_delete(file, snapshot_id, parent_id)
         if location in self._removed:
+            # A file of the earlier snapshot. If deletes were added to it before it was compacted,
+            # its rows differ by these, so it is compared in the state just before.
             chain.replaced.add(location)
             if self._has_changed_delete(file, self._from_id, parent_id):
                 chain.restored[parent_id].add(location)
@@ -197,6 +202,7 @@ def _group_by_shared_files(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite
     for number, rewrite in enumerate(rewrites):
         for file in (*rewrite.removed, *rewrite.added):
             numbers[file.location].append(number)
+    # Connected components: rewrites are nodes, shared files are edges.
     remaining = set(range(len(rewrites)))
     while remaining:
         queue, group = [min(remaining)], set[int]()

@@ -67,11 +67,13 @@ def find_key_deletes(
     The result holds for data files that keep their sequence number: deletes from before a file was
     added again do not apply to it.
     """
+    # A delete of the same or a lower number would not apply to all rows of the earlier snapshot.
     since = table.require(from_id).sequence_number
     compared = tuple(sorted(key_ids))
     by_key = {delete for delete in deletes if delete.fields == compared and delete.sequence > since}
     if not by_key or find_comparable_fields(table.schema(to_id), key_ids) is None:
         return frozenset()
+    # By the manifest list alone, and before deletes: no manifest is read for this choice.
     if earlier.data.live_rows <= LOOK_UP_ROWS:
         return frozenset()
     spec_ids = {

@@ -89,6 +89,7 @@ class ManifestComparison:
         """Return the delete files that only one of the snapshots has."""
         before = read_delete_entries(self._table, earlier.deletes.without(set(later.deletes.keys)))
         after = read_delete_entries(self._table, later.deletes.without(set(earlier.deletes.keys)))
+        # Without the manifest's path: an entry that moved to another manifest has to cancel.
         return {entry for _, entry in before} ^ {entry for _, entry in after}
 
     def list_candidates(
@@ -101,6 +102,7 @@ class ManifestComparison:
         named_files = {entry.data_file for entry in deletes if entry.data_file is not None}
         unnamed = {entry.partition for entry in deletes if entry.data_file is None}
         partitions = {partition for partition in unnamed if partition is not None}
+        # None among them: a global equality delete, or a partition that can no longer be read.
         if len(partitions) < len(unnamed):
             return None
         shared = earlier.data.within(set(later.data.keys))
@@ -113,6 +115,8 @@ class ManifestComparison:
         # A file that was removed and added again is younger than deletes that applied to it.
         differing = {file for file in in_both if before[file].sequence != after[file].sequence}
         differing |= {file for file in in_both if before[file].partition in partitions}
+        # Files of the changed manifests are known already. The others are in shared manifests, or
+        # in no snapshot any more: a delete file may outlive its data file.
         affected = self._look_up(shared, named_files - before.keys() - after.keys())
         for location, entry in self._read_entries(in_partitions, partitions).items():
             if entry.partition in partitions:

@@ -60,6 +60,7 @@ def list_rewrites(table: IcebergTable, chain: Iterable[SnapshotInfo]) -> Iterato
     """Yield all rewrites of these snapshots. They and their parents must be retained."""
     for info in chain:
         if info.operation == "replace" and info.parent_id is not None:
+            # `replace` is also the operation of a rewrite of manifests: that changes no file.
             snapshot = table.java.snapshot(info.id)
             summary = snapshot.summary()
             if all(summary.containsKey(name) for name in _COUNTS):
@@ -77,6 +78,7 @@ def _split_by_partition(
     rewrites: dict[str, Rewrite] = defaultdict(
         lambda: Rewrite(parent_id=parent_id, snapshot_id=snapshot_id)
     )
+    # `partitions` goes on over both lists: first those of the removed files, then of the added.
     for file in _describe_files(table, removed):
         rewrites[next(partitions)].removed.append(file)
     for file in _describe_files(table, added):

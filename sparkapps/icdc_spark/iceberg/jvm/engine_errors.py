@@ -36,6 +36,7 @@ _CATALOG_ERRORS = frozenset({"RESTException", "SQLException", "UncheckedSQLExcep
 # it, and the text then holds both.
 _SIGNS = (
     _Sign(
+        # Errors 28 and 122 of Linux: Python workers show the number.
         re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]"),
         DiskFull,
         "a disk of driver or executors is full; it is retried. Give Spark room for shuffle and "
@@ -47,6 +48,7 @@ _SIGNS = (
         "Spark ended the run, for example after too many lost executors; the run is retried",
     ),
     _Sign(
+        # 137 is SIGKILL, mostly by the kernel; 52 is Spark's own code for an OutOfMemoryError.
         re.compile(r"exit(?:ed with)? (?:code|status) (?:137|52)\b|container OOM|OOMKilled"),
         OutOfMemory,
         "executors were killed for memory; it is retried. Raise spec.spark.executor.memory, or "

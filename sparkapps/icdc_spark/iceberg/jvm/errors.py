@@ -178,6 +178,7 @@ def filter_errors(table: str, row_filter: str) -> Iterator[None]:
 def translate_error(table: str, error: Exception) -> IcdcError:
     """Return the error of the project that stands for a foreign one."""
     classes, detail, text = read_signs(error)
+    # First of all: a lost executor fails reads, which then look like a damaged file.
     loss = engine_errors.find_meaning(classes, text)
     if loss:
         error_class, message = loss
@@ -185,6 +186,7 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     missing = _find_missing(text)
     if missing:
         return CatalogInvalid(f"{table}: {missing}")
+    # S3Exception stands for all answers of S3; the status is in its text.
     if _STATUS_DENIED.search(text):
         classes = classes | {"AccessDeniedException"}
     row = row_errors.find_meaning(text)
@@ -200,6 +202,7 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     for names, kind, message in _MEANINGS:
         if names & classes:
             return kind(f"{table}: {message} ({cause})")
+    # After the texts: the last answer of a JVM may say why it ended.
     if _has_jvm_ended(error):
         return DriverLost(f"{table}: the JVM of the driver has ended ({detail})")
     # The text of an error that nobody foresaw may quote a row.
@@ -219,6 +222,7 @@ def _find_missing(text: str) -> str:
 
     Empty if nothing is missing.
     """
+    # NoClassDefFoundError names a class by a path with slashes.
     missing = _MISSING_CLASS.search(text)
     if missing:
         name = missing["name"] or missing["path"].replace("/", ".")

@@ -84,6 +84,7 @@ def read_data_entries(
 
     `partitions` says whether to read their partitions as well.
     """
+    # Without this Iceberg would open all manifests to find nothing.
     if not manifests or (only is not None and not only):
         return {}
     bridge = table.bridge
@@ -156,6 +157,7 @@ def load_delete_files(
     They are in the order of their names.
     """
     bridge = table.bridge
+    # All columns: readers need sizes, counts, partitions and keys of encryption.
     files = _read(table, manifests, "readDeleteManifest", None, None)
     positions = sorted((name, at) for at, name in enumerate(list_delete_names(bridge, files)))
     return bridge.elements(bridge.pick(files, [at for name, at in positions if name in names]))

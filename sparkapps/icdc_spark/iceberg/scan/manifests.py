@@ -83,9 +83,11 @@ class Manifests:
     def _sum(self, *methods: str) -> int:
         bridge = self._table.bridge
         columns = (bridge.texts(bridge.map(self.java, MANIFEST, method)) for method in methods)
+        # Counts are optional in format 1.
         return sum(int(text) for column in columns for text in column if text != "null")
 
     def _pick(self, positions: Iterable[int]) -> "Manifests":
+        # The Java list and the keys must stay in the same order.
         chosen = list(positions)
         java = self._table.bridge.pick(self.java, chosen)
         return Manifests(self._table, java, [self.keys[at] for at in chosen])

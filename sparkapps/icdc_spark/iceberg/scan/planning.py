@@ -105,6 +105,7 @@ def list_files(table: IcebergTable, snapshot_id: int | None, *, within: Any = No
         if within is not None:
             scan = scan.filter(within)
         snapshot = table.java.snapshot(snapshot_id)
+        # Where there is no delete file at all, the tasks need not be asked for theirs.
         has_deletes = not snapshot.deleteManifests(table.java.io()).isEmpty()
         return collect_files(table, scan.planFiles(), has_deletes=has_deletes)
 
@@ -131,6 +132,7 @@ def list_appended(table: IcebergTable, from_id: int, to_id: int) -> Listing:
     Snapshots of other operations are passed over.
     """
     with source_errors(table.name):
+        # Rows of an append scan are read as they were appended, without later deletes.
         scan = table.java.newIncrementalAppendScan()
         scan = scan.fromSnapshotExclusive(from_id).toSnapshot(to_id)
         tasks = table.bridge.drain(scan.planFiles())

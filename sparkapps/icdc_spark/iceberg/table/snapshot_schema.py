@@ -57,9 +57,10 @@ def read_snapshot_schema(
 
 
 def build_spark_schema(bridge: Bridge, schema: str) -> T.StructType:
-    """Return the Spark schema of an Iceberg schema in JSON; types that Spark does not have are strings."""
+    """Return the Spark schema of an Iceberg schema in JSON, with strings for types read as text."""
     parser = bridge.statics(SCHEMA_PARSER)
     convertible = parser.fromJson(json.dumps(_replace_by_strings(json.loads(schema))))
+    # Iceberg's own conversion, so that both readers give the same types for all other columns.
     converted = bridge.statics("org.apache.iceberg.spark.SparkSchemaUtil").convert(convertible)
     return T.StructType.fromJson(json.loads(converted.json()))
 

@@ -71,6 +71,7 @@ class IcebergTable:
         """Read the table's newest metadata, if it is in another file than before."""
         with source_errors(self.name):
             self.java.refresh()
+            # Most polls find nothing new; thousands of snapshots are then not read again.
             if self.metadata_location != self._snapshots_from:
                 self._snapshots = None
 
@@ -185,6 +186,7 @@ class IcebergTable:
         unwanted = self.bridge.new("java.util.HashSet")
         for column in parsed.fields:
             if has_type(column, without):
+                # The ids inside too: `selectNot` keeps a struct of which a part is not excluded.
                 for _, entry in walk_fields(column):
                     unwanted.add(entry.id)
         if unwanted.isEmpty():
@@ -199,6 +201,7 @@ class IcebergTable:
 
     def _schema(self, snapshot_id: int | None) -> Any:
         info = None if snapshot_id is None else self.require(snapshot_id)
+        # Some writers do not state the schema of a snapshot.
         if info is None or info.schema_id is None:
             return self.java.schema()
         return self.java.schemas().get(info.schema_id)

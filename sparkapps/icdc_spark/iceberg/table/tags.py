@@ -52,6 +52,7 @@ def change(
     with source_errors(table.name):
         changes = table.java.manageSnapshots()
         for name, tag in (put or {}).items():
+            # Iceberg has no "create or replace" for tags.
             exists = find(table, name) is not None
             (changes.replaceTag if exists else changes.createTag)(name, tag.snapshot_id)
             if tag.max_age_ms is not None:
