@@ -199,7 +199,7 @@ IN_PYTHON = (
     ],
 )
 def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> None:
-    found = translated("shop.orders", PySparkException(text))
+    found = translate_error("shop.orders", PySparkException(text))
     assert type(found) is Bug
     assert found.message == (
         f"shop.orders: {shown} in a task; its message may quote a row and is not repeated here, "
@@ -208,5 +208,5 @@ def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> Non
 
 
 def test_what_the_driver_says_is_repeated() -> None:
-    found = translated("shop.orders", PySparkException("no such thing"))
+    found = translate_error("shop.orders", PySparkException("no such thing"))
     assert found.message == "shop.orders: PySparkException: no such thing"
