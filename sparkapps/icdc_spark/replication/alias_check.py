@@ -8,6 +8,7 @@ import logging
 
 from icdc_api.errors import Fenced, TargetInvalid
 from icdc_spark.opensearch.stores import aliases
+from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.reporter import utc_now
@@ -24,6 +25,7 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
         context.ownership,
         state.index,
         require_owner=lambda: require_owner(context, state),
+        recorded=recorded_indices(state),
     )
     if problem is not None:
         LOG.warning("%s: %s; it points to %s again", context.table.name, problem, state.index)
@@ -38,6 +40,14 @@ def check_alias(context: TableContext, state: StateDocument) -> None:
             f"{problem}, so readers do not see index {state.index}. The next run of the pipeline "
             "puts it back, unless it is somebody else's now."
         )
+
+
+def recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
+    """Return the indices whose UUIDs the state document has: the one served, the one written."""
+    named = [(state.index, state.index_uuid)]
+    if state.intent is not None:
+        named.append((state.intent.index, state.intent.index_uuid))
+    return [PhysicalIndex(index, uuid) for index, uuid in named if index and uuid]
 
 
 def require_owner(context: TableContext, state: StateDocument) -> None:

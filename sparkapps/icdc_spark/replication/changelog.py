@@ -66,7 +66,7 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
     replay = step.kind is StepKind.REPLAY
     if not replay:
         pins.pin_next(context, batch.table, step.to_id)
-        stored = context.store.replace(
+        stored = context.store.begin(
             stored, stored.document.with_intent(_intent(stored.document, step), now=instant())
         )
     intent = stored.document.intent

@@ -34,7 +34,7 @@ from icdc_spark.protocol.state_document import (
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import duplicates, pins
-from icdc_spark.replication.alias_check import require_owner
+from icdc_spark.replication.alias_check import recorded_indices, require_owner
 from icdc_spark.replication.changelog import applied_state
 from icdc_spark.replication.context import TableContext, instant
 
@@ -104,7 +104,7 @@ def _record_intent(
     """
     context, state = work.context, stored.document
     client, abandoned = context.client, state.intent
-    serving = aliases.check_free(client, context.ownership)
+    serving = aliases.check_free(client, context.ownership, recorded=recorded_indices(state))
     pins.pin_next(context, work.table, step.to_id)
     mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)
     with context.named_refusals():
@@ -240,6 +240,7 @@ def _swap(work: ExportWork, stored: Stored) -> Stored:
         context.ownership,
         intent.index,
         require_owner=lambda: require_owner(context, stored.document),
+        recorded=recorded_indices(stored.document),
     )
     snapshot = work.table.require(int(intent.to)) if intent.to else None
     # What an older index refused says nothing about this one.

@@ -241,7 +241,7 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
         index=state.index or "",
         index_uuid=state.index_uuid or "",
     )
-    stored = context.store.replace(stored, state.with_intent(intent, now=instant()))
+    stored = context.store.begin(stored, state.with_intent(intent, now=instant()))
     version = base_version(intent.ordinal)
     lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
     result = context.write(lines.frame, intent, version)

@@ -181,3 +181,22 @@ def test_filters_that_differ_are_not_chosen_from(
     with pytest.raises(TargetInvalid, match="different filters or routing"):
         aliases.move_alias(admin, sink.OWNER, third.name)
     assert set(pointing(clean_indices, "orders")) == {"orders-000001", second.name}
+
+
+def test_an_index_without_its_owner_is_known_by_the_uuid_that_was_recorded(
+    admin: Client, clean_indices: str, second: PhysicalIndex
+) -> None:
+    """Somebody put a mapping of their own, which replaces `_meta` as a whole."""
+    serving = PhysicalIndex("orders-000001", indices.uuid(admin, "orders-000001"))
+    emptied = call(clean_indices, "PUT", f"/{serving.name}/_mapping", {"_meta": {}})
+    assert emptied.status == 200
+    another = PhysicalIndex(serving.name, "made by somebody else since")
+    for recorded in ([], [another], [second]):
+        with pytest.raises(AliasTaken, match="was not made by a pipeline"):
+            aliases.check_free(admin, sink.OWNER, recorded=recorded)
+    recorded = [second, serving]
+    assert aliases.check_free(admin, sink.OWNER, recorded=recorded) == [serving.name]
+    assert aliases.move_alias(admin, sink.OWNER, second.name, recorded=recorded) == [serving.name]
+    change(clean_indices, add(serving.name))
+    aliases.keep(admin, sink.OWNER, second.name, require_owner=ours, recorded=recorded)
+    assert list(pointing(clean_indices, "orders")) == [second.name]

@@ -162,3 +162,5 @@ def test_a_closed_index_is_read_only_and_no_dead_letter(clean_indices: str, admi
     result = write(clean_indices, [sink.upsert("a", {"v": 1})])
     assert result.error is not None
     assert (result.error[0], result.dead_letters) == ("TargetReadOnly", 0)
+    assert "is closed (index_closed_exception)" in result.error[1]
+    assert "open it (POST /" in result.error[1]

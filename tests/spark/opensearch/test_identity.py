@@ -136,8 +136,11 @@ def test_a_closed_index_is_no_gap(
     admin: Client, clean_indices: str, written: PhysicalIndex
 ) -> None:
     call(clean_indices, "POST", f"/{INDEX}/_close")
-    with pytest.raises(TargetReadOnly, match="index_closed_exception"):
+    with pytest.raises(TargetReadOnly, match="index_closed_exception") as closed:
         identity.check_identity(admin, written.name, written.uuid)
+    message = closed.value.message
+    assert message.startswith(f"Index '{INDEX}' of OpenSearch at {clean_indices} is closed")
+    assert f"An administrator of OpenSearch has to open it (POST /{INDEX}/_open)" in message
 
 
 def test_an_index_with_a_shard_that_is_not_started_is_no_gap(

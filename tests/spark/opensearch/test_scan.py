@@ -114,3 +114,24 @@ def test_an_index_with_a_shard_that_is_nowhere_is_not_read(admin: Client) -> Non
     admin.patience = 0.1
     with pytest.raises(TargetUnavailable, match="answered 503"):
         scan.open_scan(admin, "orders-000001", 1)
+
+
+def test_a_point_in_time_of_a_part_of_the_shards_is_never_scanned(
+    proxy: FaultProxy, admin: Client
+) -> None:
+    """A shard that is left out of it stays out, also once it has a copy again."""
+    indices.create(admin, sink.OWNER, sink.MAPPING, {"number_of_shards": 3})
+    through = client(Connection(hosts=(proxy.url,)))
+    through.patience = 0.5
+    proxy.add(Rewrite(partly), path="point_in_time", times=None)
+    with pytest.raises(
+        TargetUnavailable,
+        match=f"the point in time of index '{sink.INDEX}' from 2 of 3 shards",
+    ):
+        scan.open_scan(through, sink.INDEX, 1)
+    through.close()
+    opened = proxy.requests("point_in_time")
+    assert len(opened) > 1
+    # Without it OpenSearch answers 200 for what it could open.
+    assert all("allow_partial_pit_creation=false" in seen.target for seen in opened)
+    assert len(proxy.requests("/_search")) == len(opened), "no page was asked for"

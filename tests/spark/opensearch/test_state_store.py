@@ -187,6 +187,19 @@ def test_a_change_that_was_acknowledged_and_lost_is_stored_with_the_next(
     through.close()
 
 
+def test_an_intent_that_was_acknowledged_and_lost_is_stored_before_a_row_is_written(
+    store: StateStore, proxy: FaultProxy
+) -> None:
+    """The driver may die before its next change, which would show that it was lost."""
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    rule = proxy.add(lie(created.seq_no + 1), method="PUT")
+    begun = through.begin(created, created.document.with_intent(export(), now=LATER))
+    assert rule.hits == 1
+    assert store.load("orders") == begun
+    through.close()
+
+
 def test_a_claim_that_was_acknowledged_and_lost_fences(
     store: StateStore, proxy: FaultProxy
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_change_of_the_state_that_was_acknowledged_and_lost_makes_no_differenc
     lie = {
         "_index": STATE_INDEX,
         "_id": ALIAS,
+        "_version": at["_version"] + skipped + 1,
         "_seq_no": at["_seq_no"] + skipped + 1,
         "_primary_term": at["_primary_term"],
     }
@@ -187,5 +188,30 @@ def test_a_change_of_the_state_that_was_acknowledged_and_lost_makes_no_differenc
     pipeline.harness.sync()
     assert rule.hits == 1
     pipeline.sql("update {t} set name = 'a' where id = 1")
+    pipeline.harness.sync()
+    pipeline.check()
+
+
+@pytest.mark.parametrize("then", ["changed once more", "rolled back"])
+def test_a_batch_whose_intent_was_acknowledged_and_lost_leaves_no_trace_when_its_driver_dies(
+    pipeline: Pipeline, proxy: FaultProxy, then: str
+) -> None:
+    """The next run knows of no batch, and its ordinal is used again, for other rows."""
+    lie = {"_index": STATE_INDEX, "_id": ALIAS, "_version": 99, "_seq_no": 99, "_primary_term": 1}
+    begun = '"intent": ?{"kind": ?"Changelog"'
+    answer = Status(200, body=json.dumps(lie).encode())
+    lost = proxy.add(answer, method="PUT", path=STATE_INDEX, body=begun)
+    # It dies before the advance: that is the last request of a run that has no memory after it.
+    advance = '"intent": ?null.*"lastOrdinal": ?2'
+    dead = proxy.add(Status(401), method="PUT", path=STATE_INDEX, body=advance, times=None)
+    before = pipeline.lake.head(pipeline.table)
+    pipeline.sql("update {t} set name = 'b' where id < 100")
+    pipeline.harness.run()
+    assert (lost.hits, dead.hits > 0) == (1, True)
+    proxy.clear()
+    if then == "rolled back":
+        pipeline.sql(f"call lake.system.set_current_snapshot('{pipeline.table}', {before})")
+    else:
+        pipeline.sql("update {t} set name = 'c' where id < 50")
     pipeline.harness.sync()
     pipeline.check()

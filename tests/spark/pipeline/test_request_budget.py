@@ -26,8 +26,8 @@ START = Counter(
 IDLE_LOOK = 2
 """Whether index and shards are those that were written, and whether readers use them."""
 BATCH = 8
-"""The intent and the advance, the bulk request, the dead letters, the shards at the advance, and
-what is asked by the look that follows."""
+"""The intent and that it is stored, the dead letters, the bulk request, the shards at the advance,
+the advance, and what is asked by the poll that follows."""
 
 RECORDING = Counter({f"PUT /icdc-state/_doc/{ALIAS}": 1})
 """Once, after an upgrade from a version that knew no shards."""

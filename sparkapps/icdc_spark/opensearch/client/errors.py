@@ -71,6 +71,9 @@ _PERMISSIONS = re.compile(
 )
 """In a reason of OpenSearch's security plugin. Such names only: what follows may quote a user."""
 
+_CLOSED_INDEX = re.compile(r"""["']index["']: ?["']([^"'/\s]+)["']""")
+"""The name of the index in an error answer, as JSON or as the client's parsed object."""
+
 
 @contextmanager
 def mapped_errors(connection: Connection) -> Iterator[None]:
@@ -128,6 +131,8 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     `reason` is the text in which the server may name the missing permission.
     """
     if refuses_writes(status, kind):
+        if kind == "index_closed_exception":
+            return _closed(connection, reason)
         return TargetReadOnly(
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
@@ -147,6 +152,16 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def _closed(connection: Connection, reason: str) -> TargetReadOnly:
+    named = _CLOSED_INDEX.search(reason)
+    index, path = (f"Index {named[1]!r}", named[1]) if named else ("An index", "<index>")
+    return TargetReadOnly(
+        f"{index} of OpenSearch at {connection.where} is closed (index_closed_exception), so it "
+        "can be neither read nor written. An administrator of OpenSearch has to open it "
+        f"(POST /{path}/_open); then the table goes on by itself."
+    )
 
 
 def _remedy(reason: str) -> str:

@@ -3,7 +3,7 @@
 It moves in one `_aliases` call and nothing is ever written through it. It must not know exports.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from opensearchpy.exceptions import NotFoundError, RequestError
@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, repeats
-from icdc_spark.opensearch.stores.indices import Ownership, ownership
+from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, ownership, uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
 """By the name of the index: how an alias points to it (filter, routing, hidden or not)."""
@@ -33,14 +33,22 @@ def _pointing(client: Client, alias: str) -> Pointing:
 
 
 @repeats
-def check_free(client: Client, owner: Ownership) -> list[str]:
-    """The indices behind the alias, all of them ours; AliasTaken if the name is somebody else's."""
+def check_free(
+    client: Client, owner: Ownership, *, recorded: Collection[PhysicalIndex] = ()
+) -> list[str]:
+    """Return the indices behind the alias; AliasTaken if one, or the name, is somebody else's.
+
+    An index is ours by the owner in its mapping's `_meta`. Where somebody removed that, it is ours
+    if it is one of `recorded`, those that the state document names, with the same UUID.
+    """
     pointing = _pointing(client, owner.alias)
-    _require_ours(client, owner, pointing)
+    _require_ours(client, owner, pointing, recorded)
     return sorted(pointing)
 
 
-def _require_ours(client: Client, owner: Ownership, pointing: Pointing) -> None:
+def _require_ours(
+    client: Client, owner: Ownership, pointing: Pointing, recorded: Collection[PhysicalIndex]
+) -> None:
     alias = owner.alias
     if not pointing and client.indices.exists(index=alias, params={"expand_wildcards": "all"}):
         raise AliasTaken(
@@ -50,6 +58,9 @@ def _require_ours(client: Client, owner: Ownership, pointing: Pointing) -> None:
     for index in sorted(pointing):
         whose = ownership(client.indices.get_mapping(index=index)[index]["mappings"])
         if whose is None:
+            # The UUID, because an index of that name may have been made by somebody else since.
+            if PhysicalIndex(index, uuid(client, index)) in recorded:
+                continue
             raise AliasTaken(
                 f"Alias {alias!r} points to index {index!r}, which was not made by a pipeline: "
                 "choose another `index`, or remove the alias."
@@ -76,17 +87,23 @@ def _misplaced(alias: str, index: str, pointing: Pointing) -> str | None:
 
 @repeats
 def keep(
-    client: Client, owner: Ownership, index: str, *, require_owner: Callable[[], None]
+    client: Client,
+    owner: Ownership,
+    index: str,
+    *,
+    require_owner: Callable[[], None],
+    recorded: Collection[PhysicalIndex] = (),
 ) -> str | None:
-    """Puts the alias back where it does not point to `index` alone; returns what was wrong.
+    """Put the alias back where it does not point to `index` alone; return what was wrong.
 
-    One request where nothing is. AliasTaken where one of the indices is not ours. `require_owner`
-    raises Fenced if another run has taken over, which may have moved the alias by right.
+    Makes one request where nothing is. Raises AliasTaken where one of the indices is not ours
+    (`recorded` as for `check_free`). `require_owner` raises Fenced if another run has taken over,
+    which may have moved the alias by right.
     """
     pointing = _pointing(client, owner.alias)
     problem = _misplaced(owner.alias, index, pointing)
     if problem is not None:
-        _require_ours(client, owner, pointing)
+        _require_ours(client, owner, pointing, recorded)
         require_owner()
         _move(client, owner.alias, pointing, index, [])
         require_owner()
@@ -100,15 +117,16 @@ def move_alias(
     to_index: str,
     *,
     require_owner: Callable[[], None] = lambda: None,
+    recorded: Collection[PhysicalIndex] = (),
 ) -> list[str]:
-    """Points the alias to `to_index` alone, in one step; returns the indices it left.
+    """Point the alias to `to_index` alone, in one step; return the indices that it left.
 
-    Its filter, routing and visibility go with it, and so do other aliases of the indices that it
+    Its filter, routing and visibility move with it, and so do other aliases of the indices that it
     leaves: their readers would stay on a copy that nobody writes any more. Repeating a move that
-    was made changes nothing. `require_owner` as for `keep`.
+    was made changes nothing. `require_owner` as for `keep`, `recorded` as for `check_free`.
     """
     pointing = _pointing(client, owner.alias)
-    _require_ours(client, owner, pointing)
+    _require_ours(client, owner, pointing, recorded)
     left = sorted(set(pointing) - {to_index})
     if set(pointing) == {to_index}:
         return []

@@ -86,11 +86,33 @@ class StateStore:
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
         """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
-        before = stored.version if document.revision is None else document.revision
-        counted = document.model_copy(update={"revision": before + 1})
+        counted = _count(stored, document)
         replaced = self._patiently(lambda: self._write(counted, _unchanged(stored)))
         self._replaced[document.alias] = stored.document
         return replaced
+
+    def begin(self, stored: Stored, document: StateDocument) -> Stored:
+        """Store the intent of a batch like `replace`, and read it back before a row is written.
+
+        An intent that was acknowledged and not stored would be found by the next change, but a
+        driver may die before that. Its rows would then be in the index, and the next run, which
+        knows of no batch, would use the ordinal again and take them for its own.
+        """
+        counted = _count(stored, document)
+
+        def write_and_read() -> Stored:
+            # Repeated as a whole: a write that was stored after all conflicts with itself.
+            written = self._write(counted, _unchanged(stored))
+            if self._load(document.alias) != written:
+                raise TargetUnavailable(
+                    f"OpenSearch acknowledged a change of the state document {document.alias!r} "
+                    "and did not store it. The change is made again."
+                )
+            return written
+
+        begun = self._patiently(write_and_read)
+        self._replaced[document.alias] = stored.document
+        return begun
 
     def delete(self, alias: str) -> None:
         """Removes the document, so that the alias can be exported anew or by somebody else."""
@@ -204,6 +226,12 @@ class StateStore:
                     raise Fenced(
                         f"The state document {alias!r} was changed by another run meanwhile."
                     ) from error
+
+
+def _count(stored: Stored, document: StateDocument) -> StateDocument:
+    """Return `document` with the revision of the next change."""
+    before = stored.version if document.revision is None else document.revision
+    return document.model_copy(update={"revision": before + 1})
 
 
 def _unchanged(stored: Stored) -> dict[str, Any]:

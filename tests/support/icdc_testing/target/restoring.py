@@ -6,6 +6,7 @@ from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.target.node_calls import call
+from icdc_testing.waiting.wait import until
 
 _REPOSITORY = "/_snapshot/tests"
 
@@ -39,7 +40,14 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
     """Loses the files of a shard, and lets an administrator allocate it empty."""
     settings = _do(node.url, "GET", f"/{index}/_settings")[index]["settings"]["index"]
     _do(node.url, "POST", f"/{index}/_close")
-    shutil.rmtree(node.data_dir / "data/nodes/0/indices" / settings["uuid"] / str(shard))
+    files = node.data_dir / "data/nodes/0/indices" / settings["uuid"] / str(shard)
+
+    def removed() -> bool:
+        # The node may still write into it for a moment after it has answered that it is closed.
+        shutil.rmtree(files, ignore_errors=True)
+        return not files.exists()
+
+    until(removed, f"the files of shard {shard} are removed")
     _do(node.url, "POST", f"/{index}/_open?wait_for_active_shards=0")
     command = {"index": index, "shard": shard, "node": "embedded", "accept_data_loss": True}
     _do(node.url, "POST", "/_cluster/reroute", {"commands": [{"allocate_empty_primary": command}]})
