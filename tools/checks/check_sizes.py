@@ -1,4 +1,4 @@
-"""Keeps files under 300 lines and functions under 50, so that each can be read at one go."""
+"""Keep files under 300 lines and functions under 50, so that each can be read at one go."""
 
 import ast
 import subprocess
@@ -10,8 +10,8 @@ FILE_LINES = 300
 FUNCTION_LINES = 50
 
 
-def tracked_python_files(root: Path) -> list[Path]:
-    """Python files that git tracks or would track."""
+def list_python_files(root: Path) -> list[Path]:
+    """Return the Python files that git tracks, and new ones that it does not ignore."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=root,
@@ -19,11 +19,12 @@ def tracked_python_files(root: Path) -> list[Path]:
         capture_output=True,
         text=True,
     ).stdout
+    # git also lists a file that was deleted and not yet committed.
     return [root / name for name in listing.splitlines() if (root / name).exists()]
 
 
-def oversized(path: Path) -> Iterator[str]:
-    """One sentence for each thing in the file that is too long."""
+def find_oversized(path: Path) -> Iterator[str]:
+    """Yield a sentence for the file and each function in it that is too long."""
     text = path.read_text(encoding="utf-8")
     lines = len(text.splitlines())
     if lines > FILE_LINES:
@@ -37,9 +38,9 @@ def oversized(path: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Prints what is too long; 1 if anything is."""
+    """Print what is too long; 1 if anything is."""
     root = Path(__file__).resolve().parents[2]
-    problems = [line for path in tracked_python_files(root) for line in oversized(path)]
+    problems = [line for path in list_python_files(root) for line in find_oversized(path)]
     sys.stdout.write("".join(f"{line}\n" for line in problems))
     return 1 if problems else 0
 

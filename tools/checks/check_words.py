@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_links import PAGES
-from check_sizes import tracked_python_files
+from check_sizes import list_python_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("crds", "operator", "sparkapps", "tools")
@@ -49,7 +49,7 @@ class Name:
     line: int
 
 
-def defined_names(tree: ast.AST) -> Iterator[Name]:
+def list_names(tree: ast.AST) -> Iterator[Name]:
     """Yield the names of all classes, functions, parameters, variables and attributes set here."""
     for node in ast.walk(tree):
         match node:
@@ -66,7 +66,7 @@ def defined_names(tree: ast.AST) -> Iterator[Name]:
 # -- class names ---------------------------------------------------------------------------------
 
 
-def repeated_classes(trees: Mapping[str, ast.AST]) -> Iterator[str]:
+def find_repeated_classes(trees: Mapping[str, ast.AST]) -> Iterator[str]:
     """Yield a sentence for each class name that stands more than once in the files, by path."""
     classes: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
@@ -81,7 +81,7 @@ def repeated_classes(trees: Mapping[str, ast.AST]) -> Iterator[str]:
 # -- old words -----------------------------------------------------------------------------------
 
 
-def old_words(glossary: str) -> dict[str, frozenset[str]]:
+def parse_old_words(glossary: str) -> dict[str, frozenset[str]]:
     """Return the words of the glossary's list, each with the terms in which it is allowed."""
     _, _, section = glossary.partition("## Old words")
     return {
@@ -90,11 +90,12 @@ def old_words(glossary: str) -> dict[str, frozenset[str]]:
     }
 
 
-def old_word_in(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
+def find_old_word(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
     """Return the old word that the name is or holds as a part, None if it holds none."""
     parts = [part.lower() for part in _PART.findall(name)]
     joined = f"_{'_'.join(parts)}_"
     for word, allowed in words.items():
+        # Allowed terms are taken out first: `dead_letters_and_letters` still holds an old word.
         rest = joined
         for term in allowed:
             rest = rest.replace(f"_{term}_", "_")
@@ -103,13 +104,13 @@ def old_word_in(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
     return None
 
 
-def named_by_old_words(
+def find_old_words(
     trees: Mapping[str, ast.AST], words: Mapping[str, frozenset[str]]
 ) -> Iterator[str]:
     """Yield a sentence for each name in the files that holds an old word."""
     for path, tree in trees.items():
-        for name in defined_names(tree):
-            word = old_word_in(name.text, words)
+        for name in list_names(tree):
+            word = find_old_word(name.text, words)
             if word:
                 yield f"{path}:{name.line}: {name.text}: `{word}` is an old word, see {GLOSSARY}"
 
@@ -121,7 +122,7 @@ class Modules:
     """The modules that can be imported, and the names that each of them defines."""
 
     def __init__(self, trees: Mapping[str, ast.AST]) -> None:
-        names = {_dotted(path): _top_names(tree) for path, tree in trees.items()}
+        names = {_module_name(path): _top_names(tree) for path, tree in trees.items()}
         for name in list(names):
             # A folder without a module of its own name, as `icdc_testing.kills`.
             names.setdefault(name.rpartition(".")[0], frozenset())
@@ -151,7 +152,7 @@ class Modules:
         return kind not in self._names.get(owner, frozenset())
 
 
-def _dotted(path: str) -> str:
+def _module_name(path: str) -> str:
     for source in SOURCES:
         if path.startswith(f"{source}/"):
             path = path.removeprefix(f"{source}/")
@@ -160,14 +161,15 @@ def _dotted(path: str) -> str:
 
 def _top_names(tree: ast.AST) -> frozenset[str]:
     body = tree.body if isinstance(tree, ast.Module) else []
-    names = {name.text for statement in body for name in defined_names(statement)}
+    names = {name.text for statement in body for name in list_names(statement)}
+    # A name that a module imports is spoken of as its own: `status.Condition`.
     for statement in body:
         if isinstance(statement, ast.ImportFrom | ast.Import):
             names |= {alias.asname or alias.name for alias in statement.names}
     return frozenset(names)
 
 
-def written_text(text: str) -> Iterator[tuple[int, str]]:
+def list_prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the comments and all strings of a Python file that stand as statements, by line."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -181,12 +183,13 @@ def written_text(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value.value
 
 
-def missing_references(
+def find_missing_references(
     texts: Iterable[tuple[int, str]], modules: Modules
 ) -> Iterator[tuple[int, str]]:
     """Yield each module, name in a module, or file that is in backticks and does not exist."""
     for line, text in texts:
         for match in _BACKTICKED.finditer(text):
+            # Of `tests/….py::test_…` the file; check_links.py looks for the test.
             reference = match[1].partition("::")[0]
             if _PATH.fullmatch(reference):
                 missing = not any(ROOT.glob(reference))
@@ -196,12 +199,13 @@ def missing_references(
                 yield line + text.count("\n", 0, match.start()), reference
 
 
-def whole_names(text: str) -> str:
+def keep_whole_names(text: str) -> str:
     """Return a page without the dotted names that do not begin with one of our packages.
 
     Fields of resources and values of charts begin as modules do (heads.allowHosts), and a page
     speaks of them, not of modules.
     """
+    # Every package of ours but `histories`, which is a word of English too.
     ours = re.compile(r"(icdc|real)_")
     return _BACKTICKED.sub(
         lambda match: match[0] if "/" in match[1] or ours.match(match[1]) else match[1], text
@@ -212,20 +216,20 @@ def problems() -> Iterator[str]:
     """Yield a sentence for everything that is refused."""
     texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-        for path in tracked_python_files(ROOT)
+        for path in list_python_files(ROOT)
     }
     trees = {path: ast.parse(text) for path, text in texts.items()}
     product = {path: tree for path, tree in trees.items() if path.split("/")[0] in PRODUCT}
-    yield from repeated_classes(product)
-    words = old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))
-    yield from named_by_old_words(product, words)
+    yield from find_repeated_classes(product)
+    words = parse_old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))
+    yield from find_old_words(product, words)
     modules = Modules({path: tree for path, tree in trees.items() if path.startswith(SOURCES)})
-    written = {path: list(written_text(text)) for path, text in texts.items()}
+    written = {path: list(list_prose(text)) for path, text in texts.items()}
     for page in sorted(page for pattern in PAGES for page in ROOT.glob(pattern)):
-        text = whole_names(page.read_text(encoding="utf-8"))
+        text = keep_whole_names(page.read_text(encoding="utf-8"))
         written[page.relative_to(ROOT).as_posix()] = [(1, text)]
     for path, parts in written.items():
-        for line, reference in missing_references(parts, modules):
+        for line, reference in find_missing_references(parts, modules):
             yield f"{path}:{line}: `{reference}` does not exist"
 
 

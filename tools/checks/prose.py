@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from check_sizes import tracked_python_files
+from check_sizes import list_python_files
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("crds", "operator", "sparkapps", "tools")
@@ -182,7 +182,7 @@ def measure_folder(folder: str, files: Iterable[Path], figures: Figures) -> None
             measure(figures, name, path.read_text(encoding="utf-8"))
 
 
-def table(columns: dict[str, Figures]) -> str:
+def format_table(columns: dict[str, Figures]) -> str:
     """Return the figures as text: a column for each of ours, then one for each anchor."""
     heads = [*columns, *(anchor.name for anchor in ANCHORS)]
     ours = [figures.rows() for figures in columns.values()]
@@ -206,7 +206,7 @@ def main() -> int:
     parser.add_argument("folders", nargs="*", default=FOLDERS, metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="print the lines that are counted")
     arguments = parser.parse_args()
-    files = tracked_python_files(ROOT)
+    files = list_python_files(ROOT)
     columns: dict[str, Figures] = {}
     total = Figures()
     for folder in arguments.folders:
@@ -214,7 +214,7 @@ def main() -> int:
         measure_folder(folder, files, columns[folder])
         measure_folder(folder, files, total)
     columns["all"] = total
-    sys.stdout.write(table(columns))
+    sys.stdout.write(format_table(columns))
     if arguments.list:
         for line in (*total.questions, *total.participles, *total.vague):
             sys.stdout.write(f"{line}\n")

@@ -1,6 +1,6 @@
 """Prints the import graph as rooms and floors, from the data that the import contracts check.
 
-A place is a package; its rooms are the packages and modules directly in it. An arrow leads from a
+The rooms of a package are the packages and modules directly in it. An arrow leads from a
 room to one that it imports, however many modules of the two do so. A room's floor is one above the
 highest room that it imports:
 
@@ -22,14 +22,14 @@ import grimp
 
 PACKAGES = ("icdc_api", "icdc_cli", "icdc_operator", "icdc_spark")
 HOUSE = "the house"
-"""The place whose rooms are the packages themselves."""
+"""Stands for a package above all, whose rooms are the packages themselves."""
 
 Arrows = Mapping[str, frozenset[str]]
 """The rooms that each room imports."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Package:
     """The rooms of one package and how they import each other."""
 
     name: str
@@ -83,9 +83,9 @@ def assign_floors(arrows: Arrows) -> dict[str, int]:
     return floors
 
 
-def map_place(graph: grimp.ImportGraph, package: str) -> Place:
+def map_package(graph: grimp.ImportGraph, name: str) -> Package:
     """Return the rooms of a package and their arrows; of no package, the packages themselves."""
-    rooms = frozenset(PACKAGES) if package == HOUSE else graph.find_children(package)
+    rooms = frozenset(PACKAGES) if name == HOUSE else graph.find_children(name)
     arrows = {
         room: frozenset(
             other
@@ -94,37 +94,37 @@ def map_place(graph: grimp.ImportGraph, package: str) -> Place:
         )
         for room in rooms
     }
-    return Place(package, arrows)
+    return Package(name, arrows)
 
 
-def list_places(graph: grimp.ImportGraph) -> list[str]:
+def list_packages(graph: grimp.ImportGraph) -> list[str]:
     """Return the house, then every package that has rooms, each before what is in it."""
     return [HOUSE, *sorted(name for name in graph.modules if graph.find_children(name))]
 
 
-def summary(places: Iterable[Place]) -> str:
-    """Return a line for each place: its rooms, floors, arrows and circles."""
-    lines = [f"{'place':40} {'rooms':>6} {'floors':>7} {'arrows':>7} {'circles':>8}"]
-    for place in places:
-        floors = assign_floors(place.arrows)
+def format_summary(packages: Iterable[Package]) -> str:
+    """Return a line for each package: its rooms, floors, arrows and circles."""
+    lines = [f"{'package':40} {'rooms':>6} {'floors':>7} {'arrows':>7} {'circles':>8}"]
+    for package in packages:
+        floors = assign_floors(package.arrows)
         height = max(floors.values(), default=-1) + 1
-        circles = len(find_circles(place.arrows))
+        circles = len(find_circles(package.arrows))
         lines.append(
-            f"{place.name:40} {len(place.arrows):6} {height:7} {place.count:7} {circles:8}"
+            f"{package.name:40} {len(package.arrows):6} {height:7} {package.count:7} {circles:8}"
         )
     return "\n".join(lines) + "\n"
 
 
-def drawing(place: Place) -> str:
-    """Return the floors of a place from the top down, each room with the rooms that it imports."""
-    floors = assign_floors(place.arrows)
-    lines = [place.name]
-    for room in sorted(place.arrows, key=lambda name: (-floors[name], name)):
-        below = " ".join(sorted(_last(other) for other in place.arrows[room]))
+def format_drawing(package: Package) -> str:
+    """Return the floors of a package from the top down, each room with those that it imports."""
+    floors = assign_floors(package.arrows)
+    lines = [package.name]
+    for room in sorted(package.arrows, key=lambda name: (-floors[name], name)):
+        below = " ".join(sorted(_last(other) for other in package.arrows[room]))
         lines.append(
             f"  {floors[room]:2}  {_last(room):22} {'-> ' + below if below else ''}".rstrip()
         )
-    for circle in find_circles(place.arrows):
+    for circle in find_circles(package.arrows):
         lines.append("  circle: " + " ".join(sorted(_last(room) for room in circle)))
     return "\n".join(lines) + "\n"
 
@@ -134,19 +134,20 @@ def _last(name: str) -> str:
 
 
 def main() -> int:
-    """Print the places, or draw those that are named; 1 if one of them has a circle."""
+    """Print the packages, or draw those that are named; 1 if one of them has a circle."""
     parser = argparse.ArgumentParser(description="The import graph as rooms and floors.")
     parser.add_argument(
-        "places", nargs="*", metavar="PACKAGE", help="draw these, as icdc_spark.diff"
+        "packages", nargs="*", metavar="PACKAGE", help="draw these, as icdc_spark.diff"
     )
     arguments = parser.parse_args()
+    # Half a second; a cache in the checkout would be one more thing that git has to ignore.
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
-    places = [map_place(graph, name) for name in arguments.places or list_places(graph)]
-    if arguments.places:
-        sys.stdout.write("\n".join(drawing(place) for place in places))
+    packages = [map_package(graph, name) for name in arguments.packages or list_packages(graph)]
+    if arguments.packages:
+        sys.stdout.write("\n".join(format_drawing(package) for package in packages))
     else:
-        sys.stdout.write(summary(places))
-    return 1 if any(find_circles(place.arrows) for place in places) else 0
+        sys.stdout.write(format_summary(packages))
+    return 1 if any(find_circles(package.arrows) for package in packages) else 0
 
 
 if __name__ == "__main__":

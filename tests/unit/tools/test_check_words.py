@@ -31,7 +31,7 @@ MODULES = check_words.Modules(
 
 
 def test_the_list_of_old_words_is_read_from_the_glossary() -> None:
-    assert check_words.old_words(GLOSSARY) == WORDS
+    assert check_words.parse_old_words(GLOSSARY) == WORDS
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,22 @@ def test_the_list_of_old_words_is_read_from_the_glossary() -> None:
     ],
 )
 def test_an_old_word_counts_as_a_whole_part_of_a_name(name: str, word: str | None) -> None:
-    assert check_words.old_word_in(name, WORDS) == word
+    assert check_words.find_old_word(name, WORDS) == word
 
 
 def test_every_name_that_a_file_gives_is_looked_at() -> None:
     tree = ast.parse(
         "class A:\n    def b(self, c):\n        self.d = c\n        for e in c: f = e\n"
     )
-    names = {name.text for name in check_words.defined_names(tree)}
+    names = {name.text for name in check_words.list_names(tree)}
     assert names == {"A", "b", "self", "c", "d", "e", "f"}
 
 
 def test_a_class_name_that_stands_twice_is_named_with_its_lines() -> None:
     trees = {"a.py": ast.parse("class Rows: ..."), "b.py": ast.parse("\nclass Rows: ...")}
-    assert list(check_words.repeated_classes(trees)) == ["a.py:1: class Rows stands also at b.py:2"]
+    assert list(check_words.find_repeated_classes(trees)) == [
+        "a.py:1: class Rows stands also at b.py:2"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_a_name_in_backticks_exists_or_is_not_ours(name: str, refuted: bool) -> 
 
 def test_files_and_modules_in_backticks_are_found_with_their_lines() -> None:
     texts = [(7, "See `docs/glossary.md`.\nNot `docs/gone.md`, nor `cluster.errors`.")]
-    assert list(check_words.missing_references(texts, MODULES)) == [
+    assert list(check_words.find_missing_references(texts, MODULES)) == [
         (8, "docs/gone.md"),
         (8, "cluster.errors"),
     ]
@@ -98,9 +100,9 @@ def test_files_and_modules_in_backticks_are_found_with_their_lines() -> None:
 
 def test_of_a_page_only_whole_names_are_taken_for_modules() -> None:
     page = "`queue.maxRuns` in `icdc_spark.changelog`"
-    assert check_words.whole_names(page) == "queue.maxRuns in `icdc_spark.changelog`"
+    assert check_words.keep_whole_names(page) == "queue.maxRuns in `icdc_spark.changelog`"
 
 
 def test_comments_and_docstrings_are_read_with_their_lines() -> None:
     text = '"""Top."""\nx = "no"  # why\ny = 1\n"""Of y."""\n'
-    assert sorted(check_words.written_text(text)) == [(1, "Top."), (2, "# why"), (4, "Of y.")]
+    assert sorted(check_words.list_prose(text)) == [(1, "Top."), (2, "# why"), (4, "Of y.")]

@@ -69,7 +69,7 @@ def test_a_function_is_named_by_a_participle_or_not(name: str, participle: bool)
 def test_a_column_stands_for_each_folder_and_each_anchor() -> None:
     figures = prose.Figures()
     prose.measure(figures, "plan.py", TEXT)
-    head, questions, *others = prose.table({"crds": figures}).splitlines()
+    head, questions, *others = prose.format_table({"crds": figures}).splitlines()
     assert head.split()[:2] == ["crds", "kopf"]
     assert questions.split()[-6:] == ["50.0", "1.0", "0.0", "0.0", "0.0", "2.0"]
     assert len(others) == len(prose.LABELS) - 1

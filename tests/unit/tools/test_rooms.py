@@ -28,16 +28,16 @@ def test_rooms_of_a_circle_share_a_floor_and_are_named() -> None:
     floors = rooms.assign_floors(CIRCLE)
     assert floors == {"ground": 0, "left": 1, "right": 1, "top": 2}
     assert rooms.find_circles(CIRCLE) == [frozenset({"left", "right"})]
-    assert "circle: left right" in rooms.drawing(rooms.Place("p", CIRCLE))
+    assert "circle: left right" in rooms.format_drawing(rooms.Package("p", CIRCLE))
 
 
-def test_a_place_is_summed_up_in_a_line() -> None:
-    line = rooms.summary([rooms.Place("icdc_spark", TOWER)]).splitlines()[1]
+def test_a_package_is_summed_up_in_a_line() -> None:
+    line = rooms.format_summary([rooms.Package("icdc_spark", TOWER)]).splitlines()[1]
     assert line.split() == ["icdc_spark", "3", "3", "3", "0"]
 
 
-def test_the_floors_of_a_place_are_drawn_from_the_top_down() -> None:
-    drawn = rooms.drawing(rooms.Place("icdc_spark", TOWER)).splitlines()
+def test_the_floors_of_a_package_are_drawn_from_the_top_down() -> None:
+    drawn = rooms.format_drawing(rooms.Package("icdc_spark", TOWER)).splitlines()
     assert [line.split() for line in drawn] == [
         ["icdc_spark"],
         ["2", "replication", "->", "diff", "opensearch"],
