@@ -12,12 +12,12 @@ WORKERS ?= 2
 # The parts of the lock, one for each image and one for building them, have the versions of the whole.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-header --no-annotate
-# All ways in which these stories can go wrong by ICDC_SOAK; without it a fortieth of them.
+# With ICDC_SOAK every fault at every call of these stories; without it a fortieth of them.
 SOAK := tests/api/stories
 # Random histories that `make soak` plays.
 HISTORIES ?= 1000
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-# A chart is packed without what lies outside of it, so it has a copy of the definition.
+# Helm packs nothing from outside of a chart's folder, so the chart has a copy of the CRD.
 CHART_CRD := charts/iceberg-cdc-operator/files/icebergcdcpipelines.icebergcdc.dev.yaml
 
 # ICDC_TEST_KUBECONFIG names another cluster (kind, k3s) for the tests to use.
@@ -126,7 +126,7 @@ cluster-up: setup ## bring up such a cluster that stays, and print what to expor
 cluster-down: setup ## take it down
 	@$(CLUSTER) down
 
-soak-operator: setup ## all that can go wrong in the operator's stories, on a real API server: half an hour
+soak-operator: setup ## every fault at every call of the operator's stories, on a real API server: half an hour
 	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 $(SOAK)
 
 soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
@@ -139,7 +139,7 @@ bench-operator: setup ## the operator with 1,000 pipelines on a real API server:
 bench-planning: setup ## planning in tables of up to 50,000 files, beside Iceberg's own: ten minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_planning.py $(ARGS)
 
-bench-idle: setup ## a look at 100 tables that nobody has changed: two minutes; ARGS='--table'
+bench-idle: setup ## a poll of 100 unchanged tables: two minutes; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_idle.py $(ARGS)
 
 bench-changelog: setup ## the changelog beside create_changelog_view, 2 M rows; ARGS='--rows N --table'
@@ -158,7 +158,7 @@ bench-encryption: setup ## a shuffle between executors, with encryption and with
 images: setup ## build both images as OCI archives; ARGS='--builder buildkit --tag T --archive FOLDER'
 	@$(BIN)/python tools/images/images.py build $(ARGS)
 
-images-check: setup ## look into the images: user, rights, versions, what must not be there
+images-check: setup ## check the images: user, rights, versions, what must not be there
 	@$(BIN)/python tools/images/images.py check $(ARGS)
 
 ##@ Maintain
