@@ -1,4 +1,4 @@
-"""`spec.catalog`: where the Iceberg tables are. Handed to Iceberg as it is, never interpreted."""
+"""`spec.catalog`: the Iceberg catalog. Its properties go to Iceberg as they are, uninterpreted."""
 
 from typing import Annotated, Self
 
@@ -36,12 +36,12 @@ class Catalog(ApiModel):
     """An Iceberg catalog."""
 
     name: CatalogName = "lake"
-    """Name of the catalog. Default lake. It matters to JDBC catalogs, whose rows carry it: with
-    another name they are empty."""
+    """Name of the catalog. Default lake. JDBC catalogs store it in their rows: under another
+    name they are empty."""
     properties: Annotated[dict[str, PropertyValue], Field(max_length=128)] = Field(
         default_factory=dict
     )
-    """Catalog properties, handed to Iceberg word for word: type, uri, warehouse, io-impl, s3.*,
+    """Catalog properties, passed to Iceberg unchanged: type, uri, warehouse, io-impl, s3.*,
     client.region and so on. Default empty. Either type or catalog-impl must be here or in
     propertiesFrom. A change takes effect with the next run."""
     properties_from: Annotated[tuple[SecretSource, ...], Field(max_length=16)] = ()

@@ -15,27 +15,53 @@ from icdc_api.base import ApiModel, Count, Message, Timestamp, to_milliseconds
 
 
 class ConditionType(StrEnum):
-    """Every condition of a pipeline."""
+    """Every condition of a pipeline. All of them are always present.
+
+    Positive polarity: True is the desired state. Negative polarity ("abnormal-true"): True calls
+    for a person. Neutral: neither status is better.
+    """
 
     READY = "Ready"
+    """Positive. Every table is exported and the last run succeeded, or a requested suspend is
+    reached. Lag never makes it False. Summary for kstatus and Argo CD."""
     RECONCILING = "Reconciling"
+    """Neutral. A new generation of the spec, the first export or a deletion is not finished yet.
+    False during the usual replication."""
     STALLED = "Stalled"
+    """Negative. A table, or the whole pipeline, does not advance before a person acts, or has
+    failed so often that one should know. The message names who must act."""
     SPEC_VALID = "SpecValid"
+    """Positive. The operator accepts the spec of this generation. While it is False, no run
+    starts and a live one goes on. The message may hold cautions."""
     EXPORTED = "Exported"
+    """Positive. Readers of every index see a whole snapshot of its table, perhaps an older one."""
     RUN_ACTIVE = "RunActive"
+    """Neutral. A Spark application of the pipeline exists. The reason is its state, or Queued while
+    a due run waits for a limit of active runs."""
     CAUGHT_UP = "CaughtUp"
+    """Positive. Every index equals the newest known snapshot of its table. Unknown before the first
+    report; the reason NotLookedAt then means that no table has been read yet."""
     SUSPENDED = "Suspended"
+    """Neutral. `spec.suspend` is true and no run replicates any more."""
     SNAPSHOTS_PINNED = "SnapshotsPinned"
+    """Positive. A tag keeps the applied snapshot of every table from being expired. False where one
+    could not be set, or with pinSnapshots Never; Unknown before a run has tried."""
     DEAD_LETTERS = "DeadLetters"
+    """Negative. An index refuses rows, which are stored as dead letters. Ready stays True."""
     VERIFIED = "Verified"
+    """Positive. The last comparison found index and table equal, or repaired what differed. Unknown
+    where nothing was compared since the last export."""
 
 
 class ConditionStatus(StrEnum):
-    """Whether a condition holds."""
+    """Whether a condition holds; the values that Kubernetes defines."""
 
     TRUE = "True"
+    """The statement of the type holds."""
     FALSE = "False"
+    """It does not hold."""
     UNKNOWN = "Unknown"
+    """There is no evidence for either."""
 
 
 class Condition(ApiModel):
@@ -58,7 +84,13 @@ class Condition(ApiModel):
 def keep_transition_times(
     old: Iterable[Condition], new: Iterable[Condition], *, now: datetime
 ) -> tuple[Condition, ...]:
-    """`new`, in order; the time of a condition whose status did not change is that of `old`."""
+    """Return `new`, in order, with the old time where the status of a condition did not change.
+
+    old                  new at 12:05              result
+    Ready True 12:00     Ready True, new reason    Ready True 12:00, new reason
+    Ready True 12:00     Ready False               Ready False 12:05
+    -                    Stalled False             Stalled False 12:05
+    """
     before = {condition.type: condition for condition in old}
     result: list[Condition] = []
     for condition in new:

@@ -1,7 +1,7 @@
-"""The CustomResourceDefinition, made from the models. `python -m icdc_api.crd` prints it.
+"""The CustomResourceDefinition, generated from the models. `python -m icdc_api.crd` prints it.
 
-With `--write` it is written to the committed file, with `--check` a file that differs is an
-error: so that the committed file never drifts from the models.
+`--write` writes it to the committed file. `--check` fails if that file differs, so that it never
+drifts from the models. Must not hold a description of its own for a field: the models do.
 """
 
 import argparse
@@ -29,13 +29,13 @@ def _condition(kind: str, field: str = "status") -> str:
 
 # Name, type, JSON path, whether only `-o wide` shows it, description.
 _COLUMNS = (
-    ("Ready", "string", _condition("Ready"), False, "Whether every table is exported and well"),
-    ("Phase", "string", ".status.phase", False, "One word on what the pipeline does"),
-    ("Tables", "string", ".status.summary.tables", False, "Tables that are up, of all"),
+    ("Ready", "string", _condition("Ready"), False, "Whether the pipeline is healthy"),
+    ("Phase", "string", ".status.phase", False, "State in one word"),
+    ("Tables", "string", ".status.summary.tables", False, "Tables streaming or complete, of all"),
     ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Snapshots not yet applied"),
     ("Lag", "integer", ".status.summary.lagSeconds", False, "Seconds behind the table"),
-    ("Run", "string", ".status.currentRun.name", False, "The run at work"),
-    ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was made"),
+    ("Run", "string", ".status.currentRun.name", False, "The active run"),
+    ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was created"),
     ("Exported", "string", _condition("Exported"), True, "Whether every table is exported"),
     ("Failures", "integer", ".status.consecutiveFailures", True, "Attempts that failed in a row"),
     ("Message", "string", _condition("Ready", "message"), True, "Why it is ready or not"),
@@ -50,7 +50,7 @@ _SELECTABLE = (
 
 
 def document() -> dict[str, Any]:
-    """The CustomResourceDefinition as plain values."""
+    """Return the CustomResourceDefinition as plain values."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -77,7 +77,7 @@ def _version() -> dict[str, Any]:
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [_column(*each) for each in _COLUMNS],
+        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
         "selectableFields": [{"jsonPath": path} for path in _SELECTABLE],
         "schema": {"openAPIV3Schema": root_schema()},
     }
@@ -91,7 +91,7 @@ def _column(name: str, kind: str, path: str, wide: bool, description: str) -> di
 
 
 def root_schema() -> Schema:
-    """The structural schema of the whole resource, with its CEL rules."""
+    """Return the structural schema of the whole resource, with its CEL rules."""
     root: Schema = {
         "description": "Keeps OpenSearch indices equal to Apache Iceberg tables.",
         "type": "object",
@@ -107,7 +107,7 @@ def root_schema() -> Schema:
                 "maxLength": 64,
                 "description": f"Kind of the resource: {naming.KIND}.",
             },
-            # The API server refuses anything more here, a description too.
+            # The API server allows nothing more here, not even a description.
             "metadata": {"type": "object"},
             "spec": build_structural_schema(PipelineSpec, defaults=True),
             "status": {
@@ -116,14 +116,14 @@ def root_schema() -> Schema:
             },
         },
     }
-    for each in RULES:
-        validations = find_node(root, each.path).setdefault("x-kubernetes-validations", [])
-        validations.append({"rule": each.rule, "message": each.message})
+    for rule in RULES:
+        validations = find_node(root, rule.path).setdefault("x-kubernetes-validations", [])
+        validations.append({"rule": rule.rule, "message": rule.message})
     return root
 
 
 class _Dumper(yaml.SafeDumper):
-    """Long texts folded, nothing shared by anchors, lists set in from their key."""
+    """Writes YAML as people do: long texts folded, no anchors, lists indented below their key."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -141,7 +141,7 @@ _Dumper.add_representer(str, _text)
 
 
 def render() -> str:
-    """The CustomResourceDefinition as YAML: the same text for the same models."""
+    """Return the CustomResourceDefinition as YAML: the same text for the same models."""
     body: str = yaml.dump(
         document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
     )
@@ -149,7 +149,7 @@ def render() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints, writes or checks the CRD; 1 when the checked file differs."""
+    """Print, write or check the CRD; return 1 if the checked file differs."""
     parser = argparse.ArgumentParser(prog="python -m icdc_api.crd", description="prints the CRD")
     action = parser.add_mutually_exclusive_group()
     for name, text in (("--write", "write it to FILE"), ("--check", "fail when FILE differs")):
@@ -165,8 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.write:
         options.write.write_text(render(), encoding="utf-8")
     elif options.check:
-        found = options.check.read_text(encoding="utf-8") if options.check.exists() else ""
-        if found != render():
+        text = options.check.read_text(encoding="utf-8") if options.check.exists() else ""
+        if text != render():
             sys.stderr.write(f"{options.check} differs from the models: run `make crds`\n")
             return 1
     else:

@@ -1,6 +1,6 @@
-"""One attempt of a run, and why it failed, as the status and the reports show it.
+"""One attempt of a run, and why it failed, as in the status and in reports.
 
-Pure data: which run comes next is decided by the operator.
+Pure data: the operator decides which run comes next.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from icdc_api.errors import FailureClass, Fenced, IcdcError, TableError, WhoActs
 
 
 class Rival(ApiModel):
-    """The run that owns an index which another wanted to write."""
+    """The run that owns an index which another one tried to write."""
 
     epoch: Count
     """Its fencing number; a run needs a higher one to take over."""
@@ -31,15 +31,15 @@ class Failure(ApiModel):
     message: Message = ""
     """One or two sentences for a person, without row content."""
     retryable: Flag
-    """Whether trying again can help."""
+    """Whether a retry can help."""
     who_acts: WhoActs
-    """Who must do something before the failure can go away."""
+    """Who must act before the failure can be resolved."""
     rival: Rival | None = None
     """The run that owns the index instead; only with class Fenced, absent where it is not known."""
 
     @classmethod
     def of(cls, error: IcdcError) -> "Failure":
-        """The failure that an error of this project stands for."""
+        """Return the failure for `error`, with its class, reason, message and who acts."""
         rival = None
         if isinstance(error, Fenced) and error.epoch is not None:
             rival = Rival(epoch=error.epoch, run_id=error.run_id)
@@ -57,19 +57,28 @@ class ResyncMode(StrEnum):
     """What a higher resync nonce asks for."""
 
     EXPORT = "Export"
+    """Fill a new index while the old one serves readers."""
     VERIFY = "Verify"
+    """Compare index and table, and change nothing."""
     REPAIR = "Repair"
+    """Compare index and table, and correct the documents that differ."""
 
 
 class RunKind(StrEnum):
-    """What a run does. A run that exports some tables and follows others is an export."""
+    """What a run does. One that exports some tables and replicates others is an export."""
 
     EXPORT = "Export"
+    """Write a whole snapshot to a new index, then replicate."""
     CHANGELOG = "Changelog"
+    """Apply the changes since the applied snapshot."""
     PLAN = "Plan"
+    """Report what the next run would do."""
     VERIFY = "Verify"
+    """Compare index and table."""
     REPAIR = "Repair"
+    """Compare, and correct what differs."""
     DELETION = "Deletion"
+    """Delete all that the pipeline has created."""
 
     @property
     def letter(self) -> str:
@@ -78,19 +87,25 @@ class RunKind(StrEnum):
 
     @property
     def inspects(self) -> bool:
-        """Whether such a run answers a question about index and table, and so follows no table."""
+        """Whether such a run answers a question about index and table, and so replicates none."""
         return self in (RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR)
 
 
 class RunState(StrEnum):
-    """Where a run stands. The record is written before the run is created."""
+    """State of a run. The record is written before the run is created."""
 
     PLANNED = "Planned"
+    """Recorded, not created. The operator creates it next."""
     SUBMITTED = "Submitted"
+    """Created; its driver has not reported yet."""
     RUNNING = "Running"
+    """Its driver runs and reports."""
     STOPPING = "Stopping"
+    """Asked to end after its current batch, or being killed."""
     SUCCEEDED = "Succeeded"
+    """Ended well, or as it was asked to."""
     FAILED = "Failed"
+    """Ended with a failure; see `failure`."""
 
     @property
     def finished(self) -> bool:
@@ -112,11 +127,11 @@ class RunStatus(ApiModel):
     epoch: Count
     """Fencing number: a run with a higher one makes this one stop writing."""
     state: RunState = RunState.PLANNED
-    """Where the run stands."""
+    """State of the run."""
     run_id: Clipped | None = None
     """Identity of this attempt, for its report and logs."""
     ask: ShortText | None = None
-    """Id of the question that the run answers; absent for a run that the spec wants."""
+    """Id of the question that the run answers; absent for a run that the spec asks for."""
     generation: Count | None = None
     """`metadata.generation` of the spec that the run was given."""
     planned_at: Timestamp | None = None

@@ -20,7 +20,7 @@ HOST_RULE = (
 
 
 class DeadLetterPolicy(StrEnum):
-    """What becomes of a row that the index refuses."""
+    """What is done with a row that the index refuses."""
 
     INDEX = "Index"
     STOP = "Stop"
@@ -43,18 +43,18 @@ class Bulk(ApiModel):
     """Bytes of one bulk request, at most. Default 8388608 (8 MiB). Keep it below
     http.max_content_length of the cluster (100 MiB). A single larger document is sent alone."""
     max_in_flight: Annotated[Count, Field(ge=1, le=32)] = 2
-    """Bulk requests that one Spark task has under way at a time. Default 2. More loads the
-    cluster more; it is lowered by itself while the cluster answers 429."""
+    """Bulk requests that one Spark task sends at a time. Default 2. More loads the cluster more;
+    it is lowered automatically while the cluster answers 429."""
 
 
 class DeadLetters(ApiModel):
-    """What becomes of rows that the index refuses, such as a number out of range."""
+    """What is done with rows that the index refuses, such as a number out of range."""
 
     policy: DeadLetterPolicy = DeadLetterPolicy.INDEX
-    """Index: the row goes to `<index>-dead-letters` and the table goes on. Stop: the table
-    stalls at the first one. Default Index."""
+    """Index: the row is stored in `<index>-dead-letters` and the table goes on. Stop: the
+    table stalls at the first one. Default Index."""
     max_rows: Annotated[Count, Field(le=1000000)] = 10000
-    """Dead letters of one table that are kept; one more stalls it with DeadLetterLimit.
+    """Greatest number of dead letters of one table; one more stalls it with DeadLetterLimit.
     Default 10000. Without effect when policy is Stop."""
 
 
@@ -94,18 +94,18 @@ class OpenSearch(ApiModel):
             json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
         ),
     ] = Field(default_factory=dict)
-    """Settings of the indices that are made, by their OpenSearch names, such as
+    """Settings of new indices, by their OpenSearch names, such as
     number_of_shards. Default empty: the cluster's own. A change takes effect with the next new
     index; resync makes one. Refused are those under which the index would differ from its table:
     pipelines, blocks, derived_source, append_only, gc_deletes, translog.durability async."""
     bulk: Bulk = Bulk()
     """Size and number of the write requests."""
     dead_letters: DeadLetters = DeadLetters()
-    """What becomes of rows that the index refuses."""
+    """What is done with rows that the index refuses."""
 
     @property
     def embedded(self) -> bool:
-        """Whether the local runner shall start a node of its own."""
+        """Whether the local runner starts a node of its own."""
         return self.hosts == (EMBEDDED,)
 
     @model_validator(mode="after")
@@ -114,7 +114,7 @@ class OpenSearch(ApiModel):
             return self
         for position, host in enumerate(self.hosts):
             if not re.match(HOST_PATTERN, host):
-                # What looks like a password is not repeated.
+                # A value that looks like it holds a password is not repeated.
                 seen = "the value" if "@" in host else format_value(host)
                 raise problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
         twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))

@@ -1,4 +1,4 @@
-"""`spec.spark`: the resources of the runs, and further Spark properties."""
+"""`spec.spark`: resources of the runs, and further Spark properties."""
 
 from typing import Annotated, Any, Self
 
@@ -30,7 +30,7 @@ class Driver(ApiModel):
     service_account: ServiceAccount = "icdc-spark"
     """Service account of the driver pod; it creates the executors. Default icdc-spark."""
     template: Template | None = None
-    """A PodTemplateSpec that the driver pod is made from: volumes, environment, affinity and so
+    """A PodTemplateSpec for the driver pod: volumes, environment, affinity and so
     on. Its main container is named spark-kubernetes-driver. Default none. The operator checks it
     against all fields of Kubernetes, and refuses others."""
 
@@ -45,7 +45,7 @@ class Executor(ApiModel):
     memory: Memory = "4g"
     """JVM heap of each, a number with the unit k, m, g or t. Default 4g."""
     template: Template | None = None
-    """A PodTemplateSpec that the executor pods are made from. Its main container is named
+    """A PodTemplateSpec for the executor pods. Its main container is named
     spark-kubernetes-executor. Default none. Checked as that of the driver."""
 
 
@@ -81,7 +81,7 @@ class LocalVolume(ApiModel):
     host_path: HostPath | None = None
     """A directory of the node. Excludes ephemeral."""
     ephemeral: EphemeralVolume | None = None
-    """A volume made for each pod. Excludes hostPath."""
+    """A volume created for each pod. Excludes hostPath."""
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Self:
@@ -94,10 +94,10 @@ MIN_MAX_RULE = "minExecutors is at most maxExecutors"
 
 
 class DynamicAllocation(ApiModel):
-    """Executors come and go with the work."""
+    """Number of executors by the amount of work."""
 
     min_executors: Annotated[Count, Field(le=1000)] = 0
-    """Executors that are kept while there is no work. Default 0. At most maxExecutors."""
+    """Executors that stay while there is no work. Default 0. At most maxExecutors."""
     max_executors: Annotated[Count, Field(ge=1, le=1000)] = 8
     """Executors at most. Default 8."""
 
@@ -123,17 +123,17 @@ class Spark(ApiModel):
     """Node-local volumes for shuffle and spill; each becomes spark-local-dir-N. Default empty:
     the root disk of the pods."""
     dynamic_allocation: DynamicAllocation | None = None
-    """Lets executors come and go with the work. Default none: always executor.instances."""
+    """Starts and ends executors by the amount of work. Default none: always executor.instances."""
     conf: Annotated[dict[str, PropertyValue], Field(max_length=256)] = Field(default_factory=dict)
     """Further Spark properties. Default empty. Allowed are those that only driver and executors
     act on, such as spark.sql.*, spark.executor.* and spark.hadoop.fs.*: docs/spark-properties.md
-    has the list. Jars, other files, class paths, logins and uncommon flags of the JVM take a
-    namespace that the operator trusts, or a local run. No value may hold a file: URI. JVMs collect
+    has the list. Jars, other files, class paths, logins and uncommon flags of the JVM need
+    a trusted namespace, or a local run. No value may hold a file: URI. JVMs collect
     garbage in parallel unless their extraJavaOptions name another collector."""
     encryption: Flag = True
-    """Driver and executors of a run take nobody else in, by a secret made for each run, and encrypt
-    what they send each other and what they write to local disks. False switches all of it off: for
-    networks and disks that are encrypted anyway. Default true. Without effect in local runs, where
+    """True: a secret of each run keeps others from joining its driver and executors, which encrypt
+    their traffic and what they write to local disks. False switches all of it off, for networks and
+    disks that are encrypted anyway. Default true. Without effect in local runs, where
     there is one process, on loopback."""
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """The root of the API: an IcebergCDCPipeline with its metadata and spec.
 
-Holds what a spec can be checked for by itself, without a catalog or a cluster. The CRD is made
-from these models, so a rule here either is in the schema or has a CEL twin in `cel`.
+Checks what can be checked without a catalog or a cluster. The CRD is generated from these models,
+so each rule here is either in the schema or has an equal CEL rule in `cel`.
 """
 
 from enum import StrEnum
@@ -52,7 +52,7 @@ class PinSnapshots(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What becomes of the indices when the pipeline is deleted."""
+    """What is done with the indices when the pipeline is deleted."""
 
     RETAIN = "Retain"
     DELETE_INDICES = "DeleteIndices"
@@ -68,18 +68,18 @@ class Changelog(ApiModel):
     """OnCommit: a run starts only when a table has a new snapshot. Continuous: one application
     runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
     poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
-    """Seconds between two looks for new snapshots. Default 10."""
+    """Seconds between two polls for new snapshots. Default 10."""
     max_bytes_per_batch: Annotated[Count, Field(ge=1)] = 17179869184
-    """Bytes of data files, as compressed, that one batch may read. What is further behind is
-    applied in several batches that end at snapshots between, oldest first, so that progress
-    shows. A single snapshot is never split. Default 17179869184."""
+    """Bytes of data files, as compressed, that one batch may read. A larger backlog
+    is applied in several batches, oldest snapshots first, so that progress shows. A single
+    snapshot is never split. Default 17179869184."""
     on_gap: OnProblem = OnProblem.REEXPORT
-    """When the changes since the applied snapshot can no longer be known, because it expired or
+    """When the changes since the applied snapshot are no longer available, because it expired or
     the table was replaced. Reexport: fill a new index while the old one serves. Stop: the table
     stalls. Default Reexport."""
     on_incompatible_schema: OnProblem = OnProblem.REEXPORT
-    """When documents already written would look different, because the schema, the columns or
-    the filter changed. Reexport: fill a new index while the old one serves. Stop: the table
+    """When written documents would differ, because the schema, the columns or the filter
+    changed. Reexport: fill a new index while the old one serves. Stop: the table
     stalls. Default Reexport."""
     pin_snapshots: PinSnapshots = PinSnapshots.AUTO
     """A tag `icdc-<index>-<key>` keeps the applied snapshot from being expired; it expires 30
@@ -88,12 +88,12 @@ class Changelog(ApiModel):
 
 
 class Retry(ApiModel):
-    """How often and when a failed run is tried again."""
+    """How often and when a failed run is retried."""
 
     max_attempts: Annotated[Count, Field(ge=1, le=100)] = 8
-    """Failed attempts in a row before the pipeline is Stalled. What may pass is tried again every
-    maxSeconds from then on and goes on by itself; anything else waits for restartNonce. Default 8.
-    Lost nodes do not count."""
+    """Failed attempts in a row before the pipeline is Stalled. A fault that may pass is retried
+    every maxSeconds from then on; any other waits for restartNonce. Default 8. Lost nodes do not
+    count."""
     initial_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds before the second attempt; doubled each time. Default 10. At most maxSeconds."""
     max_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 600
@@ -113,42 +113,42 @@ class Timeouts(ApiModel):
     start_seconds: Annotated[Seconds, Field(ge=10)] = 600
     """Seconds until the driver of a run must be running. Default 600."""
     run_seconds: Seconds = 0
-    """Seconds that a run may take; it goes on where it stopped. Default 0: no limit."""
+    """Seconds that a run may take; the next one resumes where it stopped. Default 0: no limit."""
     delete_seconds: Annotated[Seconds, Field(ge=10)] = 3600
-    """Seconds after which a deleted pipeline goes although its indices could not be deleted; they
-    stay, and an Event names them. Default 3600. Only with deletionPolicy DeleteIndices."""
+    """Seconds after which a deleted pipeline is removed although its indices could not be deleted;
+    they stay, and an Event names them. Default 3600. Only with deletionPolicy DeleteIndices."""
 
 
 class Resync(ApiModel):
     """Asks once for a new export, a comparison or a repair."""
 
     nonce: Count = 0
-    """A higher number than before starts it once, with the tables and the mode that it came with:
-    what becomes of them afterwards asks for nothing. Default 0. It never shrinks."""
+    """A higher number than before starts it once, with the tables and the mode that it came with;
+    later changes of these two start nothing. Default 0. It never shrinks."""
     tables: Annotated[tuple[TableName, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables, as in spec.tables[].name. Default empty: all."""
     mode: ResyncMode = ResyncMode.EXPORT
     """Export: fill a new index while the old one serves. Verify: compare index and table at the
-    applied snapshot, after a run that brings the tables up to date. Repair: compare and mend what
-    differs. What they find is in status.tables[].verification and the condition Verified. Changes
-    of the tables wait meanwhile; a comparison that fails 5 times, or retry.maxAttempts if less, is
+    applied snapshot, after a run that brings the tables up to date. Repair: compare and correct
+    what differs. Results are in status.tables[].verification and the condition Verified.
+    Replication waits meanwhile; a comparison that fails 5 times, or retry.maxAttempts if less, is
     given up. Default Export."""
 
 
 class History(ApiModel):
-    """How many ended runs stay for reading their logs."""
+    """How many ended runs are retained, so that their logs can be read."""
 
     successful: Annotated[Count, Field(le=100)] = 3
-    """Runs that went well and are kept. Default 3."""
+    """Successful runs that are retained. Default 3."""
     failed: Annotated[Count, Field(le=100)] = 5
-    """Runs that failed and are kept. Default 5."""
+    """Failed runs that are retained. Default 5."""
 
 
 class PipelineSpec(ApiModel):
-    """What the indices shall hold, and how they get there."""
+    """What the indices contain, and how it gets there."""
 
     suspend: Flag = False
-    """True: the current batch is finished, then the pipeline stops; its progress is kept.
+    """True: the current batch is finished, then the pipeline stops; its progress is retained.
     Default false."""
     mode: Mode = Mode.EXPORT_AND_STREAM
     """ExportAndStream: export every table, then follow it. ExportOnly: export and stop.
@@ -167,7 +167,7 @@ class PipelineSpec(ApiModel):
         ),
     ]
     """The tables, each with an index of its own. Required, at least one; names and indices are
-    unique. A table that is taken out keeps its index and its progress."""
+    unique. A removed table keeps its index and its progress."""
     changelog: Changelog = Changelog()
     """How the tables are followed. Without effect when mode is ExportOnly."""
     sink: Sink
@@ -175,7 +175,7 @@ class PipelineSpec(ApiModel):
     spark: Spark = Spark()
     """Resources of the runs."""
     retry: Retry = Retry()
-    """How often and when a failed run is tried again."""
+    """How often and when a failed run is retried."""
     timeouts: Timeouts = Timeouts()
     """How long a run may take."""
     resync: Resync = Resync()
@@ -185,14 +185,14 @@ class PipelineSpec(ApiModel):
     shrinks."""
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """Retain: indices and progress stay when the pipeline is deleted. DeleteIndices: a last run
-    deletes the physical indices, dead letters, progress and tags of its tables before it goes,
-    which needs a finalizer; Retain, the annotation icebergcdc.dev/retain-indices=true and
-    timeouts.deleteSeconds let it go without. Default Retain."""
+    deletes the physical indices, dead letters, progress and tags of its tables first, which needs
+    a finalizer; Retain, the annotation icebergcdc.dev/retain-indices=true and
+    timeouts.deleteSeconds end that. Default Retain."""
     history: History = History()
-    """How many ended runs stay."""
+    """How many ended runs are retained."""
 
     def catalog_of(self, table: Table) -> Catalog:
-        """The catalog of that table: its own, or the shared one."""
+        """Return the catalog of `table`: its own, or the shared one."""
         catalog = table.catalog or self.catalog
         if catalog is None:
             raise Bug(f"the table {table.name!r} was accepted without a catalog")
@@ -200,7 +200,7 @@ class PipelineSpec(ApiModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        # One after the other: the first that fails is the one to mend first.
+        # One after the other: the first problem is the one to correct first.
         self._check_catalogs()
         self._check_names()
         self._check_modes()
@@ -221,7 +221,7 @@ class PipelineSpec(ApiModel):
         if twice:
             raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
         for position, index in enumerate(indices):
-            other = next((each for each in indices if naming.is_derived_from(index, each)), None)
+            other = next((alias for alias in indices if naming.is_derived_from(index, alias)), None)
             if other:
                 rule = f"the name belongs to the index {other!r} of another table"
                 raise not_allowed(index, rule, "tables", position, "index")
@@ -229,7 +229,7 @@ class PipelineSpec(ApiModel):
     def _check_modes(self) -> None:
         for position, table in enumerate(self.tables):
             if table.start_from and self.mode is not Mode.STREAM_ONLY:
-                rule = f"it goes only with mode StreamOnly; mode is {self.mode.value}"
+                rule = f"it requires mode StreamOnly; mode is {self.mode.value}"
                 raise problem(f"startFrom is not allowed: {rule}", "tables", position, "startFrom")
         if self.mode is Mode.EXPORT_ONLY and self.changelog.trigger is Trigger.CONTINUOUS:
             rule = "mode ExportOnly has no changelog; use OnCommit or another mode"
@@ -276,7 +276,7 @@ class Pipeline(ApiModel):
     kind: Literal["IcebergCDCPipeline"]
     metadata: Metadata
     spec: PipelineSpec
-    """What the indices shall hold, and how they get there."""
+    """What the indices contain, and how it gets there."""
     status: PipelineStatus | None = None
     """What the operator knows about the pipeline."""
 

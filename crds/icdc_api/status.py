@@ -52,18 +52,26 @@ MAX_RECENT_RUNS = 10
 
 
 class TableState(StrEnum):
-    """Where a table stands, and so who acts next."""
+    """State of a table, and so who acts next."""
 
     PENDING = "Pending"
+    """Nothing is written yet. The next run exports it."""
     EXPORTING = "Exporting"
+    """A new index is being filled."""
     STREAMING = "Streaming"
+    """The index follows the table."""
     COMPLETE = "Complete"
+    """Exported, and the mode is ExportOnly. Nobody acts."""
     STALLED = "Stalled"
+    """It does not advance. The reason says whether it is retried or a person must act."""
 
 
 class TableReason(StrEnum):
-    """Why a table does not advance. Those from `SourceUnavailable` on are retried, all others wait
-    for a person."""
+    """Why a table does not advance.
+
+    Those from `SourceUnavailable` on are retried, all others wait for a person. Each is the name of
+    an error class in `icdc_api.errors`, which says what happened and who acts.
+    """
 
     GAP = "Gap"
     INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
@@ -94,7 +102,7 @@ class TableReason(StrEnum):
 
 
 class ExportProgress(ApiModel):
-    """How far the export of one snapshot has come."""
+    """Progress of the export of one snapshot."""
 
     snapshot_id: SnapshotId | None = None
     """Snapshot that is exported; absent while the table is empty."""
@@ -118,12 +126,12 @@ class Duplicates(ApiModel):
 
 
 class Verification(ApiModel):
-    """What the last comparison of index and table found. A new export takes it back."""
+    """Result of the last comparison of index and table; a new export clears it."""
 
     nonce: Count | None = None
     """`spec.resync.nonce` that asked for it."""
     at: Timestamp
-    """When its answer was taken."""
+    """When its answer was recorded."""
     snapshot_id: SnapshotId | None = None
     """Snapshot that the index was compared with; absent for an empty table."""
     equal: Flag | None = None
@@ -134,13 +142,13 @@ class Verification(ApiModel):
     documents: Count | None = None
     """Documents in the index."""
     missing: Count | None = None
-    """Documents that the index lacked."""
+    """Documents missing from the index."""
     extra: Count | None = None
-    """Documents that the index had beyond the table's."""
+    """Documents of the index without a row."""
     different: Count | None = None
     """Documents that differed from their rows."""
     repaired: Count | None = None
-    """Documents that were written or deleted to mend it; not compared again since."""
+    """Documents that were written or deleted to repair it; not compared again since."""
     samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
     """Some of the document ids, each behind `missing`, `extra` or `different`; at most 20."""
     reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
@@ -150,7 +158,7 @@ class Verification(ApiModel):
 
 
 class TableStatus(ApiModel):
-    """One table: what its index holds and how far it is behind."""
+    """One table: content of its index, and its lag."""
 
     name: ShortText
     """`namespace.table` as in `spec.tables[].name`."""
@@ -169,13 +177,13 @@ class TableStatus(ApiModel):
     applied_at: Timestamp | None = None
     """When that snapshot was fully in the index."""
     current_snapshot_id: SnapshotId | None = None
-    """Newest snapshot of the branch when last looked at."""
+    """Current snapshot of the branch when it was last read."""
     snapshots_behind: Count | None = None
     """Snapshots not yet applied."""
     lag_seconds: Count | None = None
     """Now minus the commit time of the oldest snapshot not yet applied; 0 when caught up."""
     export: ExportProgress | None = None
-    """The export at work, or the last one."""
+    """The running export, or the last one."""
     rows_upserted: Count = 0
     """Documents written since the first export."""
     rows_deleted: Count = 0
@@ -185,16 +193,16 @@ class TableStatus(ApiModel):
     duplicates: Duplicates | None = None
     """Keys that occur in more than one row; absent when none were seen."""
     snapshot_pinned: Flag | None = None
-    """Whether a tag kept the applied snapshot from being expired when that was last tried; absent
-    when it never was."""
+    """Whether a tag keeps the applied snapshot from being expired, as last tried; absent before
+    the first try."""
     pin_message: Message | None = None
-    """Why no tag keeps it; absent when one does."""
+    """Why no tag could be set; absent when one is."""
     reason: TableReason | None = None
     """Why the table does not advance; absent when it does."""
     message: Message | None = None
     """Why it does not advance and what to do next."""
     alias_restored_at: Timestamp | None = None
-    """When the last run put the alias back, which somebody else had moved or removed; absent when
+    """When the last run restored the alias, which somebody else had moved or removed; absent when
     it did not have to."""
     verification: Verification | None = None
     """What the last comparison by `spec.resync` found; absent when none was made."""
@@ -214,7 +222,7 @@ class Phase(StrEnum):
 
 
 class Summary(ApiModel):
-    """All tables in a few words, for the columns of `kubectl get`."""
+    """Totals over all tables, for the columns of `kubectl get`."""
 
     tables: Annotated[str, Field(max_length=16)] = ""
     """Tables that stream or are complete, of all: `2/3`."""
@@ -225,8 +233,8 @@ class Summary(ApiModel):
 
 
 UNOBSERVED = -1
-"""As observedGeneration, what the API server fills in where no status was ever written: a tool
-that goes by kstatus would else take a pipeline that nobody has looked at for done."""
+"""Default of observedGeneration in the CRD, where no status was ever written. Without it kstatus
+would report a pipeline as Current that no operator has reconciled."""
 
 Generation = Annotated[int, Field(strict=True, ge=UNOBSERVED, le=MAX_COUNT)]
 
@@ -236,19 +244,19 @@ def _parse_generation(value: object) -> object:
 
 
 class PipelineStatus(ApiModel):
-    """What the operator knows about the pipeline. Progress itself lives in OpenSearch: this is a
-    copy that can be lost."""
+    """What the operator knows about the pipeline. The progress itself is in OpenSearch: this is a
+    copy that may be lost."""
 
     observed_generation: Annotated[Generation | None, BeforeValidator(_parse_generation)] = None
-    """`metadata.generation` that the rest of the status is about; -1 before the first look."""
+    """`metadata.generation` that the rest of the status is about; -1 before the first reconcile."""
     conditions: ConditionList = ()
     """The statements that scripts and tools should read."""
     phase: Phase = Phase.PENDING
     """One word for people; it may change between versions."""
     mode: RunKind | None = None
-    """What the pipeline does at present: Export, Changelog, Verify, Repair or Deletion."""
+    """Kind of the last planned run: Export, Changelog, Verify, Repair or Deletion."""
     summary: Summary | None = None
-    """All tables in a few words."""
+    """Totals over all tables."""
     tables: Annotated[
         tuple[TableStatus, ...],
         Field(
@@ -261,7 +269,7 @@ class PipelineStatus(ApiModel):
     ] = ()
     """One entry for each table of the spec, in its order."""
     current_run: RunStatus | None = None
-    """The run at work, recorded before it is created; absent when none is."""
+    """The active run, recorded before it is created; absent when there is none."""
     last_run: RunStatus | None = None
     """The run that ended last."""
     recent_runs: Annotated[tuple[RunStatus, ...], Field(max_length=MAX_RECENT_RUNS)] = ()
@@ -269,8 +277,8 @@ class PipelineStatus(ApiModel):
     consecutive_failures: Count = 0
     """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
     next_attempt_time: Timestamp | None = None
-    """When the next attempt is due; absent when nothing waits. It is past while other pipelines go
-    first, because runs are limited: condition RunActive then has the reason Queued."""
+    """When the next attempt is due; absent when nothing waits. It is in the past
+    while the run waits for a limit of active runs: RunActive then has the reason Queued."""
     observed_triggers: ObservedTriggers | None = None
     """The nonces already acted on."""
     observed_ask: ObservedAsk | None = None
@@ -279,15 +287,15 @@ class PipelineStatus(ApiModel):
     """Version that wrote this status."""
 
     def condition(self, wanted: ConditionType) -> Condition | None:
-        """The condition of that type, if it was ever set."""
-        return next((each for each in self.conditions if each.type == wanted), None)
+        """Return the condition of type `wanted`; None if it was never set."""
+        return next((item for item in self.conditions if item.type == wanted), None)
 
     def holds(self, wanted: ConditionType) -> bool:
-        """Whether that condition is set and True."""
-        found = self.condition(wanted)
-        return found is not None and found.status == ConditionStatus.TRUE
+        """Return whether the condition of type `wanted` is set and True."""
+        condition = self.condition(wanted)
+        return condition is not None and condition.status == ConditionStatus.TRUE
 
 
 def parse_status(document: dict[str, Any]) -> PipelineStatus:
-    """`document` as a status; raises pydantic's ValidationError for what no version wrote."""
+    """Return `document` as a status. ValidationError of pydantic for what no version wrote."""
     return PipelineStatus.model_validate(document, by_alias=True, by_name=False)

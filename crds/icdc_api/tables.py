@@ -27,7 +27,7 @@ _RFC3339 = re.compile(
 
 
 class Position(StrEnum):
-    """Where a table that is not exported begins."""
+    """Where replication without an export begins."""
 
     LATEST = "Latest"
     EARLIEST = "Earliest"
@@ -74,8 +74,8 @@ class StartFrom(ApiModel):
     """Where to begin without an export: one of position, snapshotId and timestamp."""
 
     position: Position | None = None
-    """Latest: changes after the current snapshot. Earliest: from the oldest snapshot that is
-    kept. Excludes snapshotId and timestamp."""
+    """Latest: changes after the current snapshot. Earliest: from the oldest retained
+    snapshot. Excludes snapshotId and timestamp."""
     snapshot_id: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
     """Changes after this snapshot. Excludes position and timestamp."""
     timestamp: (
@@ -91,7 +91,10 @@ class StartFrom(ApiModel):
 
     @model_validator(mode="after")
     def _is_one_of_three(self) -> Self:
-        if sum(each is not None for each in (self.position, self.snapshot_id, self.timestamp)) != 1:
+        if (
+            sum(choice is not None for choice in (self.position, self.snapshot_id, self.timestamp))
+            != 1
+        ):
             raise problem(START_FROM_RULE)
         return self
 
@@ -138,7 +141,7 @@ class Table(ApiModel):
         ]
         | None
     ) = None
-    """Columns that the documents hold. Default: all. A change needs a new index, see
+    """Columns in the documents. Default: all. A change needs a new index, see
     changelog.onIncompatibleSchema."""
     row_filter: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """Spark SQL predicate; only rows for which it is true are in the index, and a row that
@@ -154,17 +157,17 @@ class Table(ApiModel):
     table with NotAppendOnly. Default false. Excludes identifierColumns."""
     start_from: StartFrom | None = None
     """Where to begin, only with mode StreamOnly. Default: position Latest. A change has no
-    effect once something was applied."""
+    effect once a snapshot was applied."""
     mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
         default_factory=dict
     )
-    """OpenSearch mappings of single fields, such as {title: {type: text}}, in place of the ones
-    made from the column types. Default empty. A change needs a new index, see
+    """OpenSearch mappings of single fields, such as {title: {type: text}}, instead of those
+    derived from the column types. Default empty. A change needs a new index, see
     changelog.onIncompatibleSchema."""
 
     @property
     def index_name(self) -> str:
-        """The alias: the one that is set, or the default one."""
+        """The alias: `index`, or its default."""
         return self.index or naming.default_index(self.name)
 
     @model_validator(mode="after")

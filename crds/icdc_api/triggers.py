@@ -1,7 +1,7 @@
-"""What people ask a pipeline for once, as its status remembers it: by nonces, and by questions.
+"""One-time requests to a pipeline, as its status records them: nonces, and questions.
 
-A question (`icdc plan NAME`, `icdc verify NAME`) is an annotation, because it is no part of what
-the pipeline shall be: a tool that keeps the spec as it is in Git leaves annotations alone.
+A question (`icdc plan NAME`, `icdc verify NAME`) is an annotation, because it is no part of the
+desired state: a GitOps tool that keeps the spec as it is in Git leaves annotations alone.
 """
 
 import json
@@ -19,17 +19,17 @@ class Ask(ApiModel):
     """The value of the annotation icebergcdc.dev/ask, as JSON."""
 
     id: ShortText
-    """Tells the question from every other one."""
+    """Identifies the question."""
     mode: AskedKind
     """Plan, Verify or Repair."""
 
     def to_annotation(self) -> str:
-        """The text of the annotation."""
+        """Return the text of the annotation."""
         return json.dumps(self.to_resource())
 
     @classmethod
     def of_annotation(cls, text: str | None) -> "Ask | None":
-        """The question in an annotation; None for what is none."""
+        """Return the question in the text of an annotation; None if it cannot be read."""
         if text is None:
             return None
         try:
@@ -39,7 +39,7 @@ class Ask(ApiModel):
 
 
 class ObservedAsk(ApiModel):
-    """A question that was taken up. The answer is in the report of its run."""
+    """A question for which a run was planned. The answer is in the report of that run."""
 
     id: ShortText
     """`id` in the annotation."""
@@ -52,8 +52,8 @@ class ObservedAsk(ApiModel):
 
 
 class ObservedResync(ApiModel):
-    """The last resync that was asked for, as it was when its nonce was first acted on: what
-    becomes of mode and tables in the spec afterwards changes nothing about it."""
+    """The last requested resync, as it was when its nonce was first acted on. Later changes of mode
+    and tables in the spec do not matter."""
 
     nonce: Count
     """`spec.resync.nonce`."""
@@ -62,19 +62,19 @@ class ObservedResync(ApiModel):
     tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
     """`spec.resync.tables` at that time; empty for all tables."""
     id: Count | None = None
-    """Tells this request from every other one, also of the same nonce. Absent where the spec
-    already had the nonce when it was seen first, such as after the status was lost: then a table
-    that has honoured that nonce is not exported again."""
+    """Identifies this request among those with the same nonce. Absent where the spec already had
+    the nonce when it was first read, such as after the status was lost: then a table that has
+    honoured that nonce is not exported again."""
 
 
 class ObservedTriggers(ApiModel):
-    """The nonces of the spec that were already acted on."""
+    """The nonces of the spec that were acted on."""
 
     restart_nonce: Count = 0
-    """`spec.restartNonce` already acted on."""
+    """`spec.restartNonce` as last acted on."""
     resync_nonce: Count = 0
-    """`spec.resync.nonce` already acted on."""
+    """`spec.resync.nonce` as last acted on."""
     verified_nonce: Count = 0
-    """`spec.resync.nonce` whose comparison was made or given up; see `Verified`."""
+    """`spec.resync.nonce` whose comparison has finished or was given up; see `Verified`."""
     resync: ObservedResync | None = None
-    """The last resync that was asked for; absent when none was."""
+    """The last requested resync; absent when there was none."""

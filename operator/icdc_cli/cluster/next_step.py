@@ -77,7 +77,9 @@ def _stalled(status: PipelineStatus, lead: str) -> str:
         return ""
     reasons = {each.reason for each in status.tables if retry.waits_for_person(each)}
     who = {_WHO[reason.value].value for reason in reasons if reason and reason.value in _WHO}
-    acts = f"; to act: {', '.join(sorted(who))}" if condition.reason == "TableStalled" else ""
+    acts = (
+        f"; action required: {', '.join(sorted(who))}" if condition.reason == "TableStalled" else ""
+    )
     return f"{lead}: {condition.reason}: {condition.message}{acts}"
 
 
@@ -92,7 +94,7 @@ def _by_schedule(
         spec=spec,
         status=status,
         # That it looks at heads by itself is what the operator does where it can.
-        heads_told=spec.changelog.trigger == Trigger.ON_COMMIT,
+        heads_watched=spec.changelog.trigger == Trigger.ON_COMMIT,
     )
     due = schedule.find_next_due(status, observed, spec, now=now)
     if due.at is not None:
@@ -102,7 +104,7 @@ def _by_schedule(
         if wait <= 0:
             return f"starts the next run now{why}"
         return f"waits {tables.duration(wait)}, until {due.at:%H:%M:%S} UTC, and starts a run{why}"
-    if due.look_after is None:
+    if due.poll_after is None:
         return "nothing: every table is complete; only a change of the spec starts another run"
     seconds = spec.changelog.poll_interval_seconds
     return f"waits for a new snapshot, for which it looks every {seconds} s, and starts a run then"

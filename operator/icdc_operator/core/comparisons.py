@@ -1,9 +1,16 @@
 """Comparisons of index and table that `spec.resync` asks for: when one is due, how one ends. Pure.
 
-A comparison is a run of its own: it follows no table, so it neither stands for the pipeline's
-progress nor for its failures. It comes after a run of the same generation that went well: the
-spec is in effect then, exports are done, and what is compared is up to date. While it works the
-tables wait, so one that cannot be made is given up after a few attempts, and is told.
+A comparison is a run of its own that replicates no table, so neither its progress nor its failures
+count as the pipeline's. It comes after a successful run of the same generation: then the spec is in
+effect, exports are finished, and what is compared is up to date. Replication waits while it runs,
+so a comparison that fails again and again is given up, and its failure reported.
+
+    spec.resync raised to nonce 4, mode Verify
+    run            ends                  consequence
+    shop-c8-1      Succeeded             the comparison is due
+    shop-v9-1      Failed, class may pass retried with backoff, at most 5 attempts
+    shop-v9-2      Succeeded, 2 answers  status.tables[].verification, verifiedNonce 4
+    shop-c10-1     -                     replication goes on
 """
 
 from datetime import datetime, timedelta
@@ -17,133 +24,134 @@ from icdc_operator.core import resyncs, retry, verification
 from icdc_operator.core.observed import Observed, RunSeen
 
 MAX_ATTEMPTS = 5
-"""Of one comparison, or `retry.maxAttempts` if that is less: replication waits meanwhile."""
+"""Attempts of one comparison, or `retry.maxAttempts` if less: replication waits meanwhile."""
 
 _KINDS = {ResyncMode.VERIFY: RunKind.VERIFY, ResyncMode.REPAIR: RunKind.REPAIR}
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING)
 
 
-def find_requested(known: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
-    """The comparison that was asked for and that has no answer yet."""
-    resync, before = resyncs.last_request(known, spec), known.observed_triggers
-    if resync is None or not table_names(known, spec):
+def find_requested(status: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
+    """Return the kind of comparison that was requested and has no answer yet."""
+    resync, before = resyncs.last_request(status, spec), status.observed_triggers
+    if resync is None or not table_names(status, spec):
         return None
-    new = before is None or resyncs.is_new(known, spec)
+    new = before is None or resyncs.is_new(status, spec)
     answered = 0 if before is None or new else before.verified_nonce
     return _KINDS.get(resync.mode) if resync.nonce > answered else None
 
 
-def describe_pending(known: PipelineStatus, spec: PipelineSpec) -> str | None:
-    """What there is to say while a comparison has no answer yet."""
-    kind, last = find_requested(known, spec), known.last_run
+def describe_pending(status: PipelineStatus, spec: PipelineSpec) -> str | None:
+    """Return the message of a comparison without an answer; None if there is none."""
+    kind, last = find_requested(status, spec), status.last_run
     if kind is None:
         return None
-    text = f"resync {requested_nonce(known, spec)} ({kind.value}) has no answer yet"
+    text = f"resync {requested_nonce(status, spec)} ({kind.value}) has no answer yet"
     if last is None or last.failure is None or not last.kind.inspects:
         return text
     return f"{text}: {last.failure.message}"
 
 
-def requested_nonce(known: PipelineStatus, spec: PipelineSpec) -> int:
-    """The nonce that asked for it."""
-    resync = resyncs.last_request(known, spec)
+def requested_nonce(status: PipelineStatus, spec: PipelineSpec) -> int:
+    """Return the nonce of the last request, which the comparison answers."""
+    resync = resyncs.last_request(status, spec)
     return spec.resync.nonce if resync is None else resync.nonce
 
 
-def find_due(known: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
-    """The comparison that is to be made by the next run; None for a run that follows tables."""
-    kind, before = find_requested(known, spec), last_replication_run(known)
+def find_due(status: PipelineStatus, observed: Observed, spec: PipelineSpec) -> RunKind | None:
+    """Return the kind of comparison that the next run makes; None if it replicates tables."""
+    kind, before = find_requested(status, spec), last_replication_run(status)
     if kind is None or before is None or before.state != RunState.SUCCEEDED:
         return None
     if before.generation != observed.generation or _is_superseded(before, observed):
         return None
-    if known.last_run == before and known.consecutive_failures > 0:
+    if status.last_run == before and status.consecutive_failures > 0:
         return None  # a table of it waits for a passing fault
-    wanted = set(table_names(known, spec))
-    if any(table.name in wanted and table.state in _NOT_READY for table in known.tables):
+    names = set(table_names(status, spec))
+    if any(table.name in names and table.state in _NOT_READY for table in status.tables):
         return None
     return kind
 
 
-def last_replication_run(known: PipelineStatus) -> RunStatus | None:
-    """The run that ended last among those that follow tables."""
-    runs = known.recent_runs if known.last_run is None else (known.last_run, *known.recent_runs)
+def last_replication_run(status: PipelineStatus) -> RunStatus | None:
+    """Return the last ended run that replicated tables; None if there was none."""
+    runs = status.recent_runs if status.last_run is None else (status.last_run, *status.recent_runs)
     return next((run for run in runs if not run.kind.inspects), None)
 
 
-def table_names(known: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
-    """The tables that the comparison is about, in the order of the spec."""
-    resync = resyncs.last_request(known, spec)
-    wanted = () if resync is None else resync.tables
-    return tuple(table.name for table in spec.tables if not wanted or table.name in wanted)
+def table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
+    """Return the names of the tables to compare, in the order of the spec."""
+    resync = resyncs.last_request(status, spec)
+    names = () if resync is None else resync.tables
+    return tuple(table.name for table in spec.tables if not names or table.name in names)
 
 
 def close_run(
-    known: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
+    status: PipelineStatus, run: RunStatus, seen: RunSeen | None, observed: Observed, now: datetime
 ) -> PipelineStatus:
-    """`known`, in whose log `run` has ended: with what it found, or to be made once more.
+    """Return `status`, whose log holds the ended `run`, with its answers or its next attempt.
 
-    A comparison of another generation has no say: the spec may ask for something else by now.
+    A comparison of an older generation does not count: the spec may ask for something else now.
     """
-    spec, ended, before = observed.spec, known.last_run, last_replication_run(known)
-    mode = known.mode if before is None else before.kind
-    known = known.model_copy(update={"mode": mode, "next_attempt_time": None})
+    # The pipeline shows what it did before: a comparison is no mode of its own.
+    spec, ended, before = observed.spec, status.last_run, last_replication_run(status)
+    mode = status.mode if before is None else before.kind
+    status = status.model_copy(update={"mode": mode, "next_attempt_time": None})
     if spec is None or ended is None or run.generation != observed.generation:
-        return known
-    wanted = table_names(known, spec)
+        return status
+    names = table_names(status, spec)
     answers = verification.read_answers(None if seen is None else seen.report)
-    answers = {name: answer for name, answer in answers.items() if name in wanted}
-    silent = [name for name in wanted if name not in answers]
+    answers = {name: answer for name, answer in answers.items() if name in names}
+    silent = [name for name in names if name not in answers]
     stopped = run.state == RunState.STOPPING and run.failure is None
     if stopped and observed.closing and (silent or ended.failure is not None):
-        return known  # asked to end for now: it is made when somebody goes on
+        return status  # the adapter is closing: the comparison is repeated after its next start
     failure = ended.failure or verification.find_passing_failure(answers.values())
     if failure is None and silent:
         failure = _explain_silence(run, spec, silent, stopped=stopped)
     if failure is not None:
-        known = _record_failure(known, ended, failure)
-        retried = _schedule_retry(known, failure, spec, observed, now=now)
+        status = _record_failure(status, ended, failure)
+        retried = _schedule_retry(status, failure, spec, observed, now=now)
         if retried is not None:
             return retried
-    by = requested_nonce(known, spec)
-    tables = verification.apply_answers(known.tables, answers, nonce=by, now=now)
+    by = requested_nonce(status, spec)
+    tables = verification.apply_answers(status.tables, answers, nonce=by, now=now)
     if failure is not None:
         tables = verification.apply_failure(tables, failure, silent, nonce=by, now=now)
-    return _record_answer(known.model_copy(update={"tables": tables}), by)
+    return _record_answer(status.model_copy(update={"tables": tables}), by)
 
 
 def _schedule_retry(
-    known: PipelineStatus,
+    status: PipelineStatus,
     failure: Failure,
     spec: PipelineSpec,
     observed: Observed,
     *,
     now: datetime,
 ) -> PipelineStatus | None:
-    """The failed comparison waits for its next attempt; None when it is given up."""
+    """Return `status` with the time of the next attempt; None if the comparison is given up."""
     verdict = retry.judge(
         failure,
         policy=spec.retry,
-        failures=known.consecutive_failures,
-        newest_first=known.recent_runs,
+        failures=status.consecutive_failures,
+        newest_first=status.recent_runs,
         key=f"{observed.namespace}/{observed.name}",
     )
-    attempts = 1 if known.last_run is None else known.last_run.attempt
+    attempts = 1 if status.last_run is None else status.last_run.attempt
     used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
     if verdict.delay is None or verdict.stalls or used_up:
         return None
-    return known.model_copy(
+    return status.model_copy(
         update={
-            "consecutive_failures": known.consecutive_failures + (1 if verdict.counted else 0),
+            "consecutive_failures": status.consecutive_failures + (1 if verdict.counted else 0),
             "next_attempt_time": now + timedelta(seconds=verdict.delay),
         }
     )
 
 
-def _record_answer(known: PipelineStatus, nonce: int) -> PipelineStatus:
-    """Nothing more is asked for, and the pipeline goes on as it did before."""
-    before = known.observed_triggers or ObservedTriggers(resync_nonce=nonce)
-    return known.model_copy(
+def _record_answer(status: PipelineStatus, nonce: int) -> PipelineStatus:
+    """Return `status` with the request as answered: replication goes on."""
+    before = status.observed_triggers or ObservedTriggers(resync_nonce=nonce)
+    return status.model_copy(
         update={
             "observed_triggers": before.model_copy(update={"verified_nonce": nonce}),
             "consecutive_failures": 0,
@@ -152,17 +160,17 @@ def _record_answer(known: PipelineStatus, nonce: int) -> PipelineStatus:
     )
 
 
-def _record_failure(known: PipelineStatus, ended: RunStatus, failure: Failure) -> PipelineStatus:
-    """The log says that the run failed, whatever it said of itself as a whole."""
+def _record_failure(status: PipelineStatus, ended: RunStatus, failure: Failure) -> PipelineStatus:
+    """Return `status` with the run as Failed, although it reported no failure as a whole."""
     failed = ended.model_copy(update={"state": RunState.FAILED, "failure": failure})
-    recent = (failed, *known.recent_runs[1:])
-    return known.model_copy(update={"last_run": failed, "recent_runs": recent})
+    recent = (failed, *status.recent_runs[1:])
+    return status.model_copy(update={"last_run": failed, "recent_runs": recent})
 
 
 def _explain_silence(
     run: RunStatus, spec: PipelineSpec, silent: list[str], *, stopped: bool
 ) -> Failure:
-    """Why a run that ended without a failure has not answered for some tables."""
+    """Return why a run that ended without a failure has no answer for the `silent` tables."""
     limit = spec.timeouts.run_seconds
     if stopped and limit:
         return Failure.of(
@@ -172,10 +180,10 @@ def _explain_silence(
             )
         )
     more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
-    return Failure.of(Bug(f"run {run.name} ended well, but said nothing of {silent[0]}{more}"))
+    return Failure.of(Bug(f"run {run.name} succeeded but reported no answer for {silent[0]}{more}"))
 
 
 def _is_superseded(before: RunStatus, observed: Observed) -> bool:
-    """Whether somebody asked for a run of the tables after that one."""
+    """Return whether somebody asked for another replicating run after `before`."""
     asked_at = observed.asked_at
     return asked_at is not None and before.planned_at is not None and before.planned_at < asked_at

@@ -1,14 +1,14 @@
-"""What becomes of a pipeline whose indices are deleted with it. Pure; `decide` asks and acts.
+"""The deletion of a pipeline together with its indices: when it is done. Pure; `decide` acts.
 
-The operator has no credentials of OpenSearch, so a last run deletes what the pipeline has made;
+The operator has no credentials of OpenSearch, so a last run deletes what the pipeline has created;
 our finalizer keeps the pipeline until then. A deletion must always end: the policy, an annotation
-and a time-out let the pipeline go without it, and so does a namespace that takes no new run.
+and a time-out remove the pipeline without it, and so does a namespace that accepts no new run.
 
-    no finalizer --DeleteIndices--> finalizer --deleted: the live run is stopped--> deletion run
-                                       |                                     |  (again and again)
-                                       +--- retained, timed out --+          +---- succeeded
-                                                                  v               v
-                                                             finalizer removed: it is gone
+    no finalizer --DeleteIndices--> finalizer --deleted: live run is stopped--> deletion run
+                                       |                                    |  (retried)
+                                       +-- retained, timed out --+          +---- succeeded
+                                                                 v               v
+                                                    finalizer removed: the pipeline is removed
 """
 
 import re
@@ -33,36 +33,37 @@ _DELETION_RUN = re.compile(rf"-{RunKind.DELETION.letter}\d+-\d+$")
 
 
 class DeletionEnd(StrEnum):
-    """Why a pipeline that is being deleted may go now, in words for the log and the Event."""
+    """Why a pipeline that is being deleted may be removed now; the value is for log and Event."""
 
     DELETED = "its indices are deleted"
     ASKED = f"the annotation {naming.ANNOTATION_RETAIN} is set"
     POLICY = "spec.deletionPolicy is Retain"
-    TIMED_OUT = "timeouts.deleteSeconds is over"
-    NAMESPACE = "its namespace is being deleted and takes no run that could delete them"
+    TIMED_OUT = "spec.timeouts.deleteSeconds has passed"
+    NAMESPACE = "its namespace is being deleted and accepts no run that could delete them"
 
 
 def is_active(observed: Observed) -> bool:
-    """Whether the pipeline is being deleted and waits for its indices."""
+    """Return whether the pipeline is being deleted and waits for its indices."""
     return observed.deleting_since is not None and observed.finalizer is True
 
 
 def is_deletion_run(pipeline: str, run: str) -> bool:
-    """Whether a run of that name deletes what the pipeline has made."""
+    """Return whether the run named `run` deletes what `pipeline` has created."""
     match = _DELETION_RUN.search(run)
     return match is not None and run[: match.start()] == pipeline
 
 
 def deadline(observed: Observed) -> datetime | None:
-    """When the pipeline goes whatever is left; None while it is not being deleted."""
+    """Return when the pipeline is removed whatever is left; None if it is not being deleted."""
     if observed.deleting_since is None:
         return None
+    # An invalid spec must not keep the pipeline for ever: then the default time-out counts.
     timeouts = Timeouts() if observed.spec is None else observed.spec.timeouts
     return observed.deleting_since + timedelta(seconds=timeouts.delete_seconds)
 
 
 def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> DeletionEnd | None:
-    """Why the pipeline may go now; None while it must stay, and when it is not being deleted."""
+    """Return why the pipeline may be removed now; None if it must stay or is not being deleted."""
     if not is_active(observed):
         return None
     last = last_deletion_run(status)
@@ -80,7 +81,7 @@ def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> De
 
 
 def last_deletion_run(status: PipelineStatus) -> RunStatus | None:
-    """The run that ended last, if it was to delete."""
+    """Return the last ended run, if it was a deletion."""
     last = status.last_run
     return last if last is not None and last.kind == RunKind.DELETION else None
 
@@ -88,48 +89,56 @@ def last_deletion_run(status: PipelineStatus) -> RunStatus | None:
 def list_last_actions(
     status: PipelineStatus, observed: Observed, why: DeletionEnd
 ) -> tuple[Action, ...]:
-    """Lets the pipeline go, after what nothing owns: deletion runs have no owner, see
-    `manifests.metadata`. The others go with their owner."""
+    """Return the actions that remove deletion runs, then the finalizer.
+
+    Deletion runs have no owner, see `manifests.metadata`. Kubernetes removes all other runs with
+    the pipeline that owns them.
+    """
     ours = [run for run in observed.runs if is_deletion_run(observed.name, run.name)]
     stops = tuple(StopRun(run.name, graceful=False) for run in ours if run.live)
     names = [run.name for run in ours if not run.live]
     run = status.current_run
     if run is not None and run.kind == RunKind.DELETION and run.name not in names:
-        # What was made of it last may not be seen as a run yet.
+        # Its objects may have been created after the read of the runs.
         names.append(run.name)
     forgets = tuple(ForgetRun(name) for name in names)
+    # Last: once the finalizer is removed, nobody comes back to remove the runs.
     return (*stops, *forgets, RemoveFinalizer(why.value))
 
 
 def require_finalizer(observed: Observed, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-    """`actions` of a pipeline that is not being deleted; no run is created before the finalizer
-    is there that the policy asks for."""
+    """Return `actions` with the finalizer added or removed as the policy asks.
+
+    No run is created before the finalizer is there: a pipeline that is deleted in between would
+    leave an index that nobody deletes. Without effect while the pipeline is being deleted.
+    """
     spec = observed.spec
     if observed.finalizer is None or observed.deleting_since is not None or spec is None:
         return actions
-    wanted = _deletes_indices(spec) and not observed.retain_asked
-    if wanted == observed.finalizer:
+    required = _deletes_indices(spec) and not observed.retain_asked
+    if required == observed.finalizer:
         return actions
-    if not wanted:
+    if not required:
         why = DeletionEnd.ASKED if _deletes_indices(spec) else DeletionEnd.POLICY
         return (*actions, RemoveFinalizer(why.value))
-    return (*(each for each in actions if not isinstance(each, CreateRun)), AddFinalizer())
+    allowed = [action for action in actions if not isinstance(action, CreateRun)]
+    return (*allowed, AddFinalizer())
 
 
 def next_attempt_at(status: PipelineStatus, *, now: datetime) -> datetime:
-    """When the next attempt to delete is due."""
+    """Return when the next deletion run is due."""
     if last_deletion_run(status) is None or status.next_attempt_time is None:
         return now
     return status.next_attempt_time
 
 
-def limit_delay(wanted: float | None, spec: PipelineSpec) -> float:
-    """Seconds until the next attempt; a deletion is never given up before its time-out."""
-    return float(spec.retry.max_seconds) if wanted is None else wanted
+def limit_delay(delay: float | None, spec: PipelineSpec) -> float:
+    """Return `delay` in seconds, or `retry.maxSeconds` where a replicating run would give up."""
+    return float(spec.retry.max_seconds) if delay is None else delay
 
 
 def seconds_left(observed: Observed, *, now: datetime) -> float | None:
-    """Until the time-out; None where there is none to wait for."""
+    """Return the seconds until the deadline; None if the pipeline is not being deleted."""
     end = deadline(observed)
     if end is None or not is_active(observed):
         return None

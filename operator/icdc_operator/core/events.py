@@ -1,7 +1,14 @@
-"""What happened between two statuses, as events for people. Pure.
+"""Events for people: what changed between two statuses. Pure.
 
-Events tell of changes, once each; what holds now is in the conditions. The reasons are part of
-the API. Who shows them, Kubernetes or a terminal, is not known here.
+Each change is one event; the present state is in the conditions. Reasons are part of the API.
+Whether Kubernetes or a terminal shows them is not known here.
+
+    before                  after                        events
+    -                       generation 2, SpecValid      SpecAccepted
+    run shop-c7-1           run ended with a failure     RunFailed, RunRetrying
+    no current run          shop-c7-2 Planned            RunPlanned
+    orders Streaming        orders Stalled (Gap)         TableStalled (warning)
+    orders Stalled          orders Exporting             TableResumed, Reexporting
 """
 
 from collections.abc import Iterator
@@ -12,7 +19,7 @@ from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus, TableState, TableStatus
 from icdc_operator.core import verification
 from icdc_operator.core.conditions import deleting
-from icdc_operator.core.conditions.table_lists import list_tables
+from icdc_operator.core.conditions.messages import list_tables
 from icdc_operator.core.verification import ComparisonResult
 
 _EVENT_BY_RESULT = {
@@ -21,7 +28,7 @@ _EVENT_BY_RESULT = {
     ComparisonResult.DIFFERENT: ("DifferencesFound", True),
     ComparisonResult.NOT_VERIFIED: ("NotVerified", True),
 }
-"""Reason, and whether it is a warning."""
+"""Reason of the event for a result, and whether it is a warning."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,15 @@ class Event:
     """One change, in the words of the API."""
 
     reason: str
+    """One CamelCase word for scripts."""
     message: str
+    """What changed, for a person."""
     warning: bool = False
+    """Whether somebody should read it: type Warning in Kubernetes, else Normal."""
 
 
 def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
-    """The events from `before` to `after`, in the order in which they are told."""
+    """Return the events from `before` to `after`, in the order in which they are shown."""
     return [
         *_of_spec(before, after),
         *_of_tables(before, after),
@@ -50,15 +60,15 @@ def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     if valid is not None and before.observed_generation != after.observed_generation:
         if after.holds(ConditionType.SPEC_VALID):
             text = f"generation {after.observed_generation}"
-            told = f"{text}; {valid.message}" if valid.message else text
-            yield Event("SpecAccepted", told, warning=bool(valid.message))
+            message = f"{text}; {valid.message}" if valid.message else text
+            yield Event("SpecAccepted", message, warning=bool(valid.message))
         else:
             yield Event("SpecInvalid", valid.message, warning=True)
-    was, now = (each.holds(ConditionType.SUSPENDED) for each in (before, after))
+    was, now = (status.holds(ConditionType.SUSPENDED) for status in (before, after))
     if now and not was:
-        yield Event("Suspended", "progress is kept")
+        yield Event("Suspended", "the pipeline is suspended; progress is retained")
     if was and not now:
-        yield Event("Resumed", "the pipeline goes on")
+        yield Event("Resumed", "the pipeline is resumed from where it stopped")
 
 
 def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -75,12 +85,12 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
 
 
 def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
-    """One event for each kind of finding, however many tables were compared."""
-    known = {table.name: table.verification for table in before.tables}
-    fresh = [table for table in after.tables if table.verification != known.get(table.name)]
-    for finding, tables in verification.group_by_result(fresh).items():
+    """Yield one event for each result, however many tables were compared."""
+    old = {table.name: table.verification for table in before.tables}
+    compared = [table for table in after.tables if table.verification != old.get(table.name)]
+    for result, tables in verification.group_by_result(compared).items():
         if tables:
-            reason, warning = _EVENT_BY_RESULT[finding]
+            reason, warning = _EVENT_BY_RESULT[result]
             yield Event(reason, list_tables(tables, verification.describe_table), warning)
 
 
@@ -88,8 +98,9 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
     run = after.current_run
     if run is None:
         return
-    known = before.current_run
-    old = known if known is not None and known.epoch == run.epoch else None
+    old = before.current_run
+    if old is not None and old.epoch != run.epoch:
+        old = None
     if old is None:
         yield Event("RunPlanned", f"{run.name} ({run.kind.value}, attempt {run.attempt})")
     if _is_running(run) and not (old is not None and _is_running(old)):
@@ -97,8 +108,8 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
 
 
 def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
-    """How the deletion of a pipeline ends: the last that is told of it."""
-    was, now = (each.condition(ConditionType.READY) for each in (before, after))
+    """Yield the last event of a pipeline that is removed: what became of its indices."""
+    was, now = (status.condition(ConditionType.READY) for status in (before, after))
     ends = (deleting.REASON_DELETED, deleting.REASON_RETAINED)
     if now is None or now.reason not in ends or (was is not None and was.reason == now.reason):
         return
@@ -110,9 +121,9 @@ def _is_running(run: RunStatus) -> bool:
 
 
 def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
-    known = {table.name: table for table in before.tables}
+    old = {table.name: table for table in before.tables}
     for table in after.tables:
-        yield from _of_table(known.get(table.name), table)
+        yield from _of_table(old.get(table.name), table)
 
 
 def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
@@ -132,8 +143,8 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         rows = new.export.rows if new.export is not None else 0
         yield Event("ExportCompleted", f"{new.name}: {rows} rows in {new.index}")
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
-        text = f"{new.name}: alias {new.index} was moved or removed by somebody, and is back"
+        text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
         yield Event("AliasMoved", text, warning=True)
     if new.dead_letters > (0 if old is None else old.dead_letters):
-        text = f"{new.name}: {new.dead_letters} rows are refused by the index"
+        text = f"{new.name}: the index refuses {new.dead_letters} rows"
         yield Event("DeadLetters", text, warning=True)

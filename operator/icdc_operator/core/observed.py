@@ -1,4 +1,4 @@
-"""What the reconcile core looks at and what it answers: plain values, no behaviour worth a test.
+"""The input and the output of the reconcile core: plain values without behaviour.
 
 An adapter (a cluster, or one host) fills `Observed` from fresh reads and carries out the actions
 of a `Decision` after the decision's status is durable. These values know neither adapter.
@@ -17,13 +17,18 @@ from icdc_api.triggers import Ask
 
 
 class RunPhase(StrEnum):
-    """What an adapter sees of a run. The last three are ends, but see `RunSeen.writer_alive`."""
+    """State of a run as an adapter reads it."""
 
     PENDING = "Pending"
+    """Created, but no process of it has started."""
     RUNNING = "Running"
+    """Its driver runs."""
     SUCCEEDED = "Succeeded"
+    """Ended well; but see `RunSeen.writer_alive`."""
     FAILED = "Failed"
+    """Ended with a failure; but see `RunSeen.writer_alive`."""
     GONE = "Gone"
+    """Nothing of its application exists; but see `RunSeen.writer_alive`."""
 
     @property
     def ended(self) -> bool:
@@ -33,50 +38,55 @@ class RunPhase(StrEnum):
 
 @dataclass(frozen=True)
 class RunSeen:
-    """One run as an adapter finds it now."""
+    """One attempt of a run as an adapter reads it now."""
 
     name: str
+    """Name of the application; not unique, since a name may return after a lost status."""
     epoch: int
+    """Fencing number; with the name it identifies the attempt."""
     phase: RunPhase
+    """State of the application."""
     writer_alive: bool
     """Whether any process of the run may still write, whatever `phase` says."""
     started_at: datetime | None = None
+    """When the driver started; None where that is not known."""
     report: RunReport | None = None
     """The newest report of this very run."""
     failure: Failure | None = None
-    """What the adapter has evidence for: what holds up a run that lives, or why one ended without
-    an outcome of its own."""
+    """Evidence of the adapter: what blocks a live run, or why one ended without an outcome of
+    its own."""
     given_up: bool = False
-    """Nobody reaches what may still write, nor waits for it: only its epoch keeps it away."""
+    """True if what may still write cannot be reached: only its epoch keeps it from writing, and
+    nothing waits for it."""
 
     @property
     def live(self) -> bool:
-        """Whether the run works or something of it may still write."""
+        """Whether the run is running or something of it may still write."""
         return self.writer_alive or not self.phase.ended
 
 
 @dataclass(frozen=True)
 class Queued:
-    """The place of a pipeline whose run is due but has to wait, because runs are limited."""
+    """The queue position of a pipeline whose run is due but has to wait for a limit of runs."""
 
-    look_after: float
-    """Seconds until the place should be looked up again; who is next is told at once."""
+    poll_after: float
+    """Seconds until the position is read again; a pipeline that becomes next is woken at once."""
     limit: str | None = None
-    """The option whose limit is reached; None while runs at work are still being counted."""
+    """The option whose limit is reached; None while active runs are still being counted."""
     allowed: int = 0
-    """What that option allows."""
+    """Value of that option."""
     position: int = 0
-    """From 1, among those that wait for the same limit."""
+    """Position, from 1, among the pipelines that wait for the same limit."""
     waiting: int = 0
-    """How many do."""
+    """Number of those pipelines."""
 
     @property
     def text(self) -> str | None:
-        """For people; None where nothing can be said about the place yet."""
+        """The position for people; None where it is not known yet."""
         if self.limit is None:
             return None
-        place = f"place {self.position} of {self.waiting} in line"
-        return f"{place}: {self.limit} ({self.allowed}) is reached"
+        position = f"queue position {self.position} of {self.waiting}"
+        return f"{position}: the limit {self.limit} ({self.allowed}) is reached"
 
 
 @dataclass(frozen=True)
@@ -84,94 +94,102 @@ class Observed:
     """One pipeline and all that belongs to it, read at one moment."""
 
     namespace: str
+    """Namespace of the pipeline."""
     name: str
+    """Name of the pipeline."""
     generation: int
+    """`metadata.generation` of the spec."""
     spec: PipelineSpec | None
-    """None when the spec is wrong; then `problem` says why."""
+    """None where the spec is invalid; then `problem` says why."""
     status: PipelineStatus
-    """As it was last made durable."""
+    """The last durable status."""
     problem: str | None = None
+    """What is wrong with the spec: each field, its value, what is allowed."""
     runs: tuple[RunSeen, ...] = ()
     """Every run of the pipeline that left a trace; one that still writes is never missing."""
     heads: Mapping[str, str | None] | None = None
-    """Newest snapshot by table name, None for an empty table; a table that cannot be looked at is
-    left out, and only a run can look at it. None as a whole when only a run can look at any."""
+    """Current snapshot by table name, None for an empty table. A table whose catalog cannot be
+    read is left out: runs poll it. None as a whole when only runs can read any table."""
     old_heads: Set[str] = frozenset()
-    """Tables whose head was the same when the last run began: it could have taken it in."""
-    heads_told: bool = False
-    """The adapter looks at heads by itself and asks for a decision when they change. None as heads
-    then says that it has not looked since the last run."""
+    """Tables whose head was the same when the last run began, so that it could have applied it."""
+    heads_watched: bool = False
+    """Whether the adapter reads heads by itself and reconciles when one changes. `heads` None then
+    means that it has not read them since the last run."""
     asked_at: datetime | None = None
-    """When somebody last asked for a run, such as by `icdc run`; one planned later answers it."""
+    """When somebody last asked for a run, such as by `icdc run`; a run planned later answers it."""
     ask: Ask | None = None
-    """The question that somebody asks by an annotation, be it answered or not."""
+    """The question in the pipeline's annotation, answered or not."""
     queued: Queued | None = None
-    """Set where a run is due and other pipelines go first: then none is planned."""
+    """Set where a run is due but other pipelines come first: then none is planned."""
     operator_version: str | None = None
-    """Version of what decides, for `status.operatorVersion`."""
+    """Version of the operator or command line, for `status.operatorVersion`."""
     denied: Failure | None = None
-    """What the adapter was not allowed to do, until a person gives it the right."""
+    """The operation that the adapter has no permission for; None once a person has granted it."""
     blind: bool = False
-    """Runs cannot be looked at, for what `denied` says: none is planned, made, ended or closed."""
+    """True if runs cannot be read, because of `denied`: none is planned, created, stopped or
+    closed."""
     closing: bool = False
-    """The adapter is about to end: what runs stops after its batch, and nothing new starts."""
+    """True if the adapter is about to end: live runs stop after their batch, none starts."""
     finalizer: bool | None = None
     """Whether the pipeline carries our finalizer; None where there are no finalizers."""
     deleting_since: datetime | None = None
     """When somebody asked to delete the pipeline."""
     retain_asked: bool = False
-    """Whether the annotation is set that lets the pipeline go without its indices."""
+    """Whether the annotation is set that removes the pipeline without deleting its indices."""
     namespace_ends: bool = False
-    """Whether the namespace is being deleted too, and so takes no new run."""
+    """Whether the namespace is being deleted too, and so accepts no new run."""
 
-    def seen(self, run: RunStatus | None) -> RunSeen | None:
-        """That very attempt, as it is found now; None where nothing of it is."""
+    def find_run(self, run: RunStatus | None) -> RunSeen | None:
+        """Return this attempt of `run` as it was read; None where nothing of it exists."""
         if run is None:
             return None
-        one = (run.name, run.epoch)
-        return next((each for each in self.runs if (each.name, each.epoch) == one), None)
+        attempt = (run.name, run.epoch)
+        return next((seen for seen in self.runs if (seen.name, seen.epoch) == attempt), None)
 
 
 @dataclass(frozen=True)
 class CreateRun:
-    """Create the run; one of that name that exists is the same run and no error."""
+    """Create the run. An existing run of that name is the same run and no error."""
 
     run: RunStatus
+    """The record: name, epoch and kind."""
     continuous: bool
-    """Whether the spec asks for one long-running application."""
+    """Whether the application keeps running and polls its tables."""
     reexport: Reexport | None = None
-    """What re-export its tables owe."""
+    """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
-    """The tables that a comparison is about; None for a run that follows all of them."""
+    """Tables to compare; None for a run that replicates all of them."""
 
 
 @dataclass(frozen=True)
 class StopRun:
-    """End the run. Asked again at every decision until the run is gone."""
+    """End the run. Repeated by every decision until the run has ended."""
 
     name: str
+    """Name of the run."""
     graceful: bool
     """True: let the current batch finish first. False: end its processes now."""
 
 
 @dataclass(frozen=True)
 class ForgetRun:
-    """Remove what an ended run left behind."""
+    """Remove the remains of an ended run."""
 
     name: str
+    """Name of the run."""
 
 
 @dataclass(frozen=True)
 class AddFinalizer:
-    """Keep the pipeline, once it is deleted, until its indices are."""
+    """Keep the pipeline, once somebody deletes it, until its indices are deleted."""
 
 
 @dataclass(frozen=True)
 class RemoveFinalizer:
-    """Let the pipeline go."""
+    """Let Kubernetes remove the pipeline."""
 
     why: str
-    """For the log."""
+    """The reason, for the log."""
 
 
 Action = CreateRun | StopRun | ForgetRun | AddFinalizer | RemoveFinalizer
@@ -179,12 +197,14 @@ Action = CreateRun | StopRun | ForgetRun | AddFinalizer | RemoveFinalizer
 
 @dataclass(frozen=True)
 class Decision:
-    """The next step: make `status` durable, then carry out `actions`, then look again."""
+    """The next step: make `status` durable, carry out `actions`, then observe again."""
 
     status: PipelineStatus
+    """The new status, with conditions and totals."""
     actions: tuple[Action, ...] = field(default=())
+    """What to do, in this order."""
     requeue_after: float | None = None
-    """Seconds until the next look; None when only a change of the resource can matter."""
+    """Seconds until the next reconcile; None if only a change of the resource can matter."""
     settled: bool = False
-    """Nothing runs, waits for a retry or was asked for: what is left are tables that are up to
-    date, complete or stalled, or a failure of which a person should know."""
+    """True if nothing runs, waits for a retry or was asked for: tables are up to date, complete
+    or stalled, or a failure waits that a person should know of. `icdc run --once` ends here."""

@@ -1,6 +1,15 @@
-"""What is to be done while no run is at work: plan one, wait for its time or its turn, or rest.
+"""Decide what to do while no run is active: plan one, wait for its time or queue position, or rest.
 
-Pure. Whether a run is due is `schedule`'s business, what its record holds `run_log`'s.
+    first that applies                       step
+    the pipeline is being deleted            plan the deletion run, or wait for its next attempt
+    a question has no answer                 plan the run that answers it
+    spec invalid, or suspended               rest
+    the adapter is closing                   rest
+    no run is due                            wait until one is, or until heads are read again
+    a run is due, a limit is reached         record since when, wait for the queue position
+    a run is due                             plan it
+
+Whether a run is due is decided by `schedule`, what its record holds by `run_log`. Pure.
 """
 
 from dataclasses import dataclass
@@ -15,67 +24,73 @@ from icdc_operator.core.observed import Action, Observed
 
 @dataclass(frozen=True)
 class Draft:
-    """What one decision has found out so far."""
+    """A decision whose status has no conditions yet."""
 
     status: PipelineStatus
+    """The new status, without conditions, phase and totals."""
     actions: tuple[Action, ...] = ()
+    """See `Decision.actions`."""
     requeue_after: float | None = None
+    """See `Decision.requeue_after`."""
     settled: bool = False
+    """See `Decision.settled`."""
 
 
-def plan_next(known: PipelineStatus, observed: Observed, now: datetime) -> Draft:
-    """Nothing is at work: plan a run, wait for its time or its turn, or rest."""
+def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
+    """Return the step of a pipeline of which no run is active."""
     if deletion.is_active(observed):
-        return _plan_deletion(known, observed, now)
-    spec, ask = observed.spec, asks.find_pending(known, observed)
+        return _plan_deletion(status, observed, now)
+    spec, ask = observed.spec, asks.find_pending(status, observed)
     if spec is not None and ask is not None:
         if observed.queued is not None:
-            return Draft(known, requeue_after=observed.queued.look_after)
-        return Draft(asks.plan_run(known, observed, spec, ask, now=now), requeue_after=0.0)
+            return Draft(status, requeue_after=observed.queued.poll_after)
+        return Draft(asks.plan_run(status, observed, spec, ask, now=now), requeue_after=0.0)
     if spec is None or spec.suspend:
-        return Draft(known.model_copy(update={"next_attempt_time": None}), settled=True)
+        return Draft(status.model_copy(update={"next_attempt_time": None}), settled=True)
     if observed.closing:
-        return Draft(known, settled=True)
-    due = schedule.find_next_due(known, observed, spec, now=now)
+        return Draft(status, settled=True)
+    due = schedule.find_next_due(status, observed, spec, now=now)
     if due.at is None or due.at > now:
-        waits = [due.look_after] if due.look_after is not None else []
+        waits = [due.poll_after] if due.poll_after is not None else []
         if due.at is not None:
             waits.append((due.at - now).total_seconds())
-        return Draft(known, requeue_after=min(waits, default=None), settled=due.settled)
+        return Draft(status, requeue_after=min(waits, default=None), settled=due.settled)
     if observed.queued is not None:
-        return Draft(schedule.mark_queued(known, now), requeue_after=observed.queued.look_after)
-    return _record_run(known, observed, spec, now=now)
+        queued = schedule.mark_queued(status, now)
+        return Draft(queued, requeue_after=observed.queued.poll_after)
+    return _record_run(status, observed, spec, now=now)
 
 
-def _plan_deletion(known: PipelineStatus, observed: Observed, now: datetime) -> Draft:
-    """Nothing is at work on a pipeline that waits for its indices: delete them, or let it go."""
-    ending = deletion.find_end(known, observed, now=now)
-    if ending is not None:
-        return Draft(known, deletion.list_last_actions(known, observed, ending), settled=True)
+def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
+    """Return the step of a pipeline that waits for its indices: delete them, or remove it."""
+    end = deletion.find_end(status, observed, now=now)
+    if end is not None:
+        return Draft(status, deletion.list_last_actions(status, observed, end), settled=True)
     if observed.spec is None:
-        return Draft(known.model_copy(update={"next_attempt_time": None}))
-    due = deletion.next_attempt_at(known, now=now)
+        return Draft(status.model_copy(update={"next_attempt_time": None}))
+    due = deletion.next_attempt_at(status, now=now)
     if due > now:
-        return Draft(known, requeue_after=(due - now).total_seconds())
-    return _record_run(known, observed, observed.spec, now=now, kind=RunKind.DELETION)
+        return Draft(status, requeue_after=(due - now).total_seconds())
+    return _record_run(status, observed, observed.spec, now=now, kind=RunKind.DELETION)
 
 
 def _record_run(
-    known: PipelineStatus,
+    status: PipelineStatus,
     observed: Observed,
     spec: PipelineSpec,
     *,
     now: datetime,
     kind: RunKind | None = None,
 ) -> Draft:
-    """Records the next run; `kind` None: what the tables need."""
-    run = run_log.plan_run(known, observed, spec, now=now, kind=kind)
-    planned = known.model_copy(
+    """Record the next run, which the next decision creates; `kind` None: what the tables need."""
+    run = run_log.plan_run(status, observed, spec, now=now, kind=kind)
+    planned = status.model_copy(
         update={
             "current_run": run,
             "mode": run.kind,
             "next_attempt_time": None,
-            "observed_triggers": resyncs.record_triggers(known, spec, epoch=run.epoch),
+            # With the run, in one write: a nonce that was acted on is never acted on again.
+            "observed_triggers": resyncs.record_triggers(status, spec, epoch=run.epoch),
         }
     )
     return Draft(planned, requeue_after=0.0)

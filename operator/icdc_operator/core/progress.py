@@ -1,7 +1,15 @@
-"""What is known about the tables, folded from the last status, a run's report and table heads.
+"""Progress of the tables: the last status, updated from a run's report or from table heads.
 
-The report of the run at work is the truth; a report that was read late must not take anything
-back. Pure: it reads no report file and no catalog.
+The report of the current run counts; one that was read late must not take anything back. Pure: it
+reads no report file and no catalog.
+
+    status.tables[]          report of the current run        result
+    applied 7, Streaming     applied 8, Streaming             applied 8
+    applied 8 at 12:02       applied 7 at 12:01               applied 8: the report was read late
+    applied 8, Streaming     no applied, SourceUnavailable    applied 8, Stalled
+    applied 8, Streaming     no applied, Streaming            no applied: the table is empty now
+    applied 8, index a       applied 8, index a, exporting b  applied 8, export of the report
+    index a                  (spec says index b)              Pending: another replica
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,18 +31,18 @@ _APPLIED_FIELDS = (
     "dead_letters",
     "duplicates",
 )
-"""What a report that has not read the state document cannot know."""
+"""Fields that a run does not know before it has read the state document."""
 
 _NOT_THERE = (TableReason.TABLE_NOT_FOUND, TableReason.BRANCH_NOT_FOUND)
 
 
-def match_tables(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
-    """One entry for each table of the spec, in its order; a table that is new is Pending."""
-    by_name = {table.name: table for table in known}
+def match_tables(spec: PipelineSpec, tables: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
+    """Return one entry for each table of the spec, in its order; a new table is Pending."""
+    by_name = {table.name: table for table in tables}
     entries: list[TableStatus] = []
     for table in spec.tables:
         old = by_name.get(table.name)
-        # Another index is another replica: nothing of what was applied holds for it.
+        # Another index is another replica, to which nothing has been applied.
         same = old is not None and old.index == table.index_name
         entries.append(
             old
@@ -45,40 +53,40 @@ def match_tables(spec: PipelineSpec, known: Iterable[TableStatus]) -> tuple[Tabl
 
 
 def apply_report(
-    known: Iterable[TableStatus], report: RunReport, run: RunStatus, *, now: datetime
+    tables: Iterable[TableStatus], report: RunReport, run: RunStatus, *, now: datetime
 ) -> tuple[TableStatus, ...]:
-    """`known`, each table replaced by what `run` reports about it."""
+    """Return the tables, each replaced by its entry in the `report` of `run`."""
     reported = {table.name: table for table in report.tables}
     if run.kind is RunKind.DELETION:
-        # What is not deleted yet is as it was.
-        gone = {name: table for name, table in reported.items() if table.message}
-        return tuple(gone.get(table.name, table) for table in known)
+        # Only an entry with a message says what was deleted; the others are not deleted yet.
+        deleted = {name: table for name, table in reported.items() if table.message}
+        return tuple(deleted.get(table.name, table) for table in tables)
     return tuple(
         _keep_pin(
             table, _keep_verification(table, _merge_table(table, reported[table.name], run, now))
         )
         if table.name in reported
         else table
-        for table in known
+        for table in tables
     )
 
 
 def apply_heads(
-    known: Iterable[TableStatus], heads: Mapping[str, str | None]
+    tables: Iterable[TableStatus], heads: Mapping[str, str | None]
 ) -> tuple[TableStatus, ...]:
-    """`known` with the newest snapshots, while no run is there to report them."""
+    """Return the tables with their current snapshots, while no run reports them."""
     return tuple(
         _apply_head(table, heads[table.name])
         if table.name in heads and table.state == TableState.STREAMING
         else table
-        for table in known
+        for table in tables
     )
 
 
 def select_changed(
     tables: Iterable[TableStatus], heads: Mapping[str, str | None], spec: PipelineSpec
 ) -> tuple[TableStatus, ...]:
-    """The tables of which a run would find a snapshot that is not in the index."""
+    """Return the tables whose head is not in their index, and which a run would replicate."""
     return tuple(
         table
         for table in tables
@@ -87,20 +95,20 @@ def select_changed(
 
 
 def is_exported(table: TableStatus) -> bool:
-    """Whether readers of the index see a whole snapshot, an older one perhaps."""
+    """Return whether readers of the index see a whole snapshot, perhaps an older one."""
     in_place = table.state in (TableState.STREAMING, TableState.COMPLETE)
     return in_place or table.applied_snapshot_id is not None
 
 
 def is_caught_up(table: TableStatus) -> bool:
-    """Whether the index equals the newest snapshot that is known, or is done for good."""
+    """Return whether the index equals the newest known snapshot, or is Complete."""
     if table.state == TableState.COMPLETE:
         return True
     return table.state == TableState.STREAMING and table.snapshots_behind == 0
 
 
 def is_reported(table: TableStatus) -> bool:
-    """Whether any run has said something about the table."""
+    """Return whether any run has reported the table."""
     return table.state != TableState.PENDING
 
 
@@ -110,14 +118,14 @@ def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datet
 
 
 def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:
-    """Only a comparison changes it; a new index was never compared."""
+    """Return `new` with the old verification: only a comparison or a new index changes it."""
     another = new.export is not None and new.export != old.export
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
 
 
 def _keep_pin(old: TableStatus, new: TableStatus) -> TableStatus:
-    """A run tries anew only after its first batch, and until then what was known holds."""
+    """Return `new` with the old pin until the run has tried to set it, after its first batch."""
     if new.snapshot_pinned is not None or new.index != old.index:
         return new
     pin = {"snapshot_pinned": old.snapshot_pinned, "pin_message": old.pin_message}
@@ -125,26 +133,27 @@ def _keep_pin(old: TableStatus, new: TableStatus) -> TableStatus:
 
 
 def _merge_table(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
+    """Return `new`, or `old` where the report is late or says less; see the table above."""
     if new.index != old.index or not is_reported(new) or _is_late(old, new, run, now):
         return old
     if new.applied_snapshot_id is None and old.applied_snapshot_id is not None:
-        # Streaming and Complete say that the table is empty now; the other states come from a
-        # run that could not read the state document, or that fills a new index beside the old.
+        # Streaming and Complete mean that the table is empty now. Other states come from a run
+        # that could not read the state document, or that fills a new index beside the old one.
         if new.state in (TableState.STREAMING, TableState.COMPLETE):
             return new
-        keep = {field: getattr(old, field) for field in _APPLIED_FIELDS}
+        applied = {field: getattr(old, field) for field in _APPLIED_FIELDS}
         if new.state == TableState.EXPORTING:
-            keep["export"] = new.export
-        return new.model_copy(update=keep)
+            applied["export"] = new.export
+        return new.model_copy(update=applied)
     return new
 
 
 def _is_late(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> bool:
-    """Whether `new` was reported before `old`, by the same run.
+    """Return whether `new` was reported before `old`, by the same run.
 
-    Snapshots have no order of their own (a rollback applies an older one), so the time of the
-    last advance decides; between two runs it does not, because their clocks may differ. A time
-    that has not come yet was told by a clock that was wrong: nothing is late by it.
+    Snapshots have no order (a rollback applies an older one), so the time of the last advance
+    decides. Between two runs it does not, because their clocks may differ. A time in the future is
+    from a wrong clock, and makes nothing late.
     """
     if old.applied_at is None or run.planned_at is None or old.applied_at > now:
         return _is_export_behind(old, new)
@@ -154,6 +163,7 @@ def _is_late(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) 
 
 
 def _is_export_behind(old: TableStatus, new: TableStatus) -> bool:
+    """Return whether `new` reports fewer chunks of the same export than `old`."""
     if old.export is None or new.export is None:
         return False
     same = old.state == new.state == TableState.EXPORTING
@@ -162,7 +172,7 @@ def _is_export_behind(old: TableStatus, new: TableStatus) -> bool:
 
 
 def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
-    # How many there are only a run can count; one is what is certain.
+    # Only a run can count the snapshots between the two; at least one is certain.
     behind = 0 if head == table.applied_snapshot_id else max(1, table.snapshots_behind or 0)
     return table.model_copy(
         update={
@@ -175,7 +185,7 @@ def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
 
 def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
     if table.state == TableState.STALLED:
-        # What has a head is there by now.
+        # A table that was not found and has a head now exists.
         return table.reason in _NOT_THERE or head != table.current_snapshot_id
     if table.state == TableState.COMPLETE:
         return spec.mode != Mode.EXPORT_ONLY

@@ -1,16 +1,16 @@
-"""What `spec.resync` asks for, and that it is asked for once. Pure.
+"""The request in `spec.resync`, which is honoured exactly once. Pure.
 
-A nonce is honoured with the mode and the tables that it came with. So what it asks for is recorded
-in the status with the first run that is planned for it, and from then on the record counts: a
-person who tidies up the spec afterwards, and takes mode or tables out, asks for nothing.
+A nonce is honoured with the mode and the tables that it came with. So the request is recorded in
+the status with the first run that is planned for it, and from then on the record counts: a person
+who later removes mode or tables from the spec asks for nothing.
 
-    spec.resync                        status.observedTriggers.resync     what follows
+    spec.resync                        status.observedTriggers.resync     consequence
     nonce 4, mode Verify               nonce 4, Verify, all               one comparison
-    nonce 4 (mode was taken out)       nonce 4, Verify, all               nothing
-    nonce 5                            nonce 5, Export, all, id 1730…     one export of each table
+    nonce 4 (mode was removed)         nonce 4, Verify, all               nothing
+    nonce 5                            nonce 5, Export, all, id 1730...   one export of each table
 
-The id tells one request from another, because nonces repeat: a pipeline that is made again begins
-at 0, while the state documents of its indices remember what the one before had asked for.
+The id identifies a request, because nonces repeat: a pipeline that is created again begins at 0,
+while the state documents of its indices still hold the nonces of the one before.
 """
 
 from icdc_api.job import Reexport
@@ -20,17 +20,17 @@ from icdc_api.status import PipelineStatus
 from icdc_api.triggers import ObservedResync, ObservedTriggers
 
 
-def is_new(known: PipelineStatus, spec: PipelineSpec) -> bool:
-    """Whether the nonce is above the one that was acted on; not before one was seen at all."""
-    before = known.observed_triggers
+def is_new(status: PipelineStatus, spec: PipelineSpec) -> bool:
+    """Return whether the nonce is above the one that was acted on; False before the first run."""
+    before = status.observed_triggers
     return before is not None and spec.resync.nonce > before.resync_nonce
 
 
-def last_request(known: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
-    """What was asked for last, be it acted on or not; None if nothing ever was."""
-    before = known.observed_triggers
+def last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedResync | None:
+    """Return the last request, whether it was acted on or not; None if there never was one."""
+    before = status.observed_triggers
     recorded = None if before is None else before.resync
-    if recorded is not None and not is_new(known, spec):
+    if recorded is not None and not is_new(status, spec):
         return recorded
     if spec.resync.nonce == 0:
         return None
@@ -38,11 +38,12 @@ def last_request(known: PipelineStatus, spec: PipelineSpec) -> ObservedResync | 
     return ObservedResync(nonce=resync.nonce, mode=resync.mode, tables=resync.tables)
 
 
-def record_triggers(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:
-    """The nonces as acted on by a run of that epoch, which is about to be planned."""
-    before = known.observed_triggers or ObservedTriggers()
-    resync, verified = last_request(known, spec), before.verified_nonce
-    if resync is not None and is_new(known, spec):
+def record_triggers(status: PipelineStatus, spec: PipelineSpec, *, epoch: int) -> ObservedTriggers:
+    """Return the nonces of `spec` as acted on by the run of `epoch`, which is being planned."""
+    before = status.observed_triggers or ObservedTriggers()
+    resync, verified = last_request(status, spec), before.verified_nonce
+    if resync is not None and is_new(status, spec):
+        # The epoch of its first run identifies the request: no two runs share one.
         resync = resync.model_copy(update={"id": epoch})
         verified = 0  # of an earlier request, which may have had the same nonce
     return ObservedTriggers(
@@ -53,10 +54,9 @@ def record_triggers(known: PipelineStatus, spec: PipelineSpec, *, epoch: int) ->
     )
 
 
-def build_reexport(known: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
-    """What re-export the tables owe, for the request of a run; None where the last resync that
-    was asked for is a comparison, or none was."""
-    resync = last_request(known, spec)
+def build_reexport(status: PipelineStatus, spec: PipelineSpec) -> Reexport | None:
+    """Return the re-export for the request of a run; None unless the last request is an export."""
+    resync = last_request(status, spec)
     if resync is None or resync.mode != ResyncMode.EXPORT:
         return None
     return Reexport(nonce=resync.nonce, tables=resync.tables, id=resync.id)

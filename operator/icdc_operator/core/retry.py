@@ -1,7 +1,18 @@
-"""When a failed run is tried again: one policy per failure class, pure.
+"""Retries: when a failed run is attempted again, one policy per failure class. Pure.
 
-A failure of the run as a whole comes here, and so does a passing fault that one table met. It
-knows no run and no table, only failures and how many of them there were in a row.
+Takes failures of whole runs, and passing faults of single tables. It knows failures and how many
+there were in a row, not what a run or a table does. The delays for `retry: {maxAttempts: 8,
+initialSeconds: 10, maxSeconds: 600}`, in seconds, each up to 10 % longer:
+
+    failure in a row          1    2    3    4    5    6    7    8    9   counted  Stalled
+    passes by itself         10   20   40   80  160  320  600  600  600   yes      from 8 on
+    NodeLost                  0    0    0   10   20   40   80  160  320   no       never
+    Fenced                   10   20  600  600  600  600  600  600  600   no       from 3 on
+    Auth                    600  600  600  600  600  600  600  600  600   no       from 1 on
+    cannot pass by itself     -                                           yes      from 1 on
+
+NodeLost and Fenced count runs of their own class. A success, or 60 s of a run that reports, ends
+every count.
 """
 
 import zlib
@@ -15,18 +26,18 @@ from icdc_api.spec import Retry
 from icdc_api.status import TableReason, TableState, TableStatus
 
 AT_ONCE_LOSSES = 3
-"""Lost nodes in a row that are answered at once; from then on each waits longer than the last, so
-that a run which is killed whenever it starts does not keep a host busy for ever."""
+"""Lost nodes in a row after which the next run starts at once. Later ones back off, so that a run
+that is killed at each start does not keep a host busy for ever."""
 
 QUICK_TAKEOVERS = 2
-"""Times in a row that a fenced run is answered soon: its rival has most likely ended. One that
-fences the next runs too is alive, and two that take turns at once would get nowhere."""
+"""Fenced runs in a row after which the next run starts soon: the rival has most likely ended. A
+rival that fences more is alive, and two that take over from each other at once get nowhere."""
 
 RIVAL_SECONDS = 3600.0
-"""How long a run that was fenced tells of a rival that may be alive."""
+"""Seconds for which a fenced run is evidence of a rival that may be alive."""
 
 JITTER = 0.1
-"""Greatest part of a delay that is added, so that pipelines which failed together spread out."""
+"""Greatest share of a delay that is added, so that pipelines that failed together spread out."""
 
 PASSING_REASONS = frozenset(
     {
@@ -38,29 +49,28 @@ PASSING_REASONS = frozenset(
         TableReason.NODE_LOST,
     }
 )
-"""Reasons of a stalled table that may go away by themselves."""
+"""Reasons of a stalled table that may pass without a person."""
 
 
 @dataclass(frozen=True)
 class RetryVerdict:
-    """What a failure means for the pipeline."""
+    """Consequence of a failure for the pipeline."""
 
     counted: bool
     """Whether it uses up one of `retry.maxAttempts`."""
     delay: float | None
-    """Seconds until the next attempt; None: none before a person acts."""
+    """Seconds until the next attempt; None if there is none before a person acts."""
     stalls: bool
-    """Whether the pipeline is Stalled until an attempt goes well."""
+    """Whether the pipeline is Stalled until an attempt succeeds."""
 
 
 def judge(
     failure: Failure, *, policy: Retry, failures: int, newest_first: Sequence[RunStatus], key: str
 ) -> RetryVerdict:
-    """The verdict on `failure`.
+    """Return the consequence of `failure`, see the table above.
 
-    `failures` counts the counted failures in a row before this one; `newest_first` are the last
-    runs, the failed one at their head; `key` seeds the jitter, so that the same question gets the
-    same answer.
+    `failures`: counted failures in a row before this one. `newest_first`: the last runs, beginning
+    with the failed one. `key`: seed of the jitter, so that the same input gives the same delay.
     """
     match failure.failure_class:
         case FailureClass.FENCED:
@@ -74,33 +84,36 @@ def judge(
             delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
             return RetryVerdict(counted=False, delay=delay, stalls=False)
         case FailureClass.AUTH:
-            # Credentials are rotated outside of the pipeline, so it goes on looking, slowly.
+            # Credentials are rotated outside of the pipeline, which nothing reports: retry slowly.
             return RetryVerdict(counted=False, delay=float(policy.max_seconds), stalls=True)
     if not failure.retryable:
         return RetryVerdict(counted=True, delay=None, stalls=True)
     counted = failures + 1
     if outlasts(failure, policy=policy, failures=counted):
-        # Whatever has failed for so long is somebody's to know, but when it is over nobody should
-        # have to touch each pipeline that met it.
+        # A fault of this length should be known to somebody, so the pipeline is Stalled. It is
+        # retried all the same: after an outage nobody should have to touch each pipeline.
         slow = _add_jitter(float(policy.max_seconds), counted, key)
         return RetryVerdict(counted=True, delay=slow, stalls=True)
     return RetryVerdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
 
 
 def may_pass(failure: Failure) -> bool:
-    """Whether an attempt may go well although nobody has done anything."""
-    # Earlier versions wrote that trying again cannot help a fenced run.
+    """Return whether an attempt may succeed although nobody has acted."""
+    # Earlier versions recorded fenced runs as not retryable.
     return failure.retryable or failure.failure_class == FailureClass.FENCED
 
 
 def outlasts(failure: Failure, *, policy: Retry, failures: int) -> bool:
-    """Whether a passing fault has used up `retry.maxAttempts`: the pipeline is Stalled from then
-    on, and tried again every `maxSeconds`. `failures` counts this one too."""
+    """Return whether a passing fault has used up `retry.maxAttempts`.
+
+    The pipeline is Stalled from then on, and retried every `maxSeconds`. `failures` includes this
+    failure.
+    """
     return failure.retryable and failures >= policy.max_attempts
 
 
 def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
-    """How many of the last runs were lost with their node, one after the other."""
+    """Return how many of the last runs in a row were lost with their node."""
     count = 0
     for run in _without_asks(newest_first):
         if run.failure is None or run.failure.failure_class != FailureClass.NODE_LOST:
@@ -110,12 +123,12 @@ def losses_in_a_row(newest_first: Iterable[RunStatus]) -> int:
 
 
 def _without_asks(runs: Iterable[RunStatus]) -> list[RunStatus]:
-    """Without those that answered somebody's question."""
+    """Return `runs` without those that answered a question: they say nothing about replication."""
     return [run for run in runs if run.ask is None]
 
 
 def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
-    """How many of the last runs were fenced, one after the other, within RIVAL_SECONDS."""
+    """Return how many of the last runs in a row were fenced, within RIVAL_SECONDS of the last."""
     runs = _without_asks(newest_first)
     count, last = 0, runs[0].finished_at if runs else None
     for run in runs:
@@ -130,7 +143,7 @@ def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
 
 
 def find_passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
-    """The first passing fault that a table met, as a failure of the run that met it."""
+    """Return the first passing fault of a table, as a failure of the run; None if there is none."""
     for table in tables:
         if is_retried(table) and table.reason is not None:
             return build_passing_failure(table.name, table.reason.value, table.message)
@@ -138,7 +151,7 @@ def find_passing_failure(tables: Iterable[TableStatus]) -> Failure | None:
 
 
 def build_passing_failure(table: str, reason: str, message: str | None) -> Failure:
-    """A passing fault of that table, for one of PASSING_REASONS."""
+    """Return the failure for a passing fault of `table`; `reason` is one of PASSING_REASONS."""
     return Failure(
         failure_class=FailureClass(reason),
         reason=reason,
@@ -149,29 +162,29 @@ def build_passing_failure(table: str, reason: str, message: str | None) -> Failu
 
 
 def _who_acts(reason: str) -> WhoActs:
-    """Who can do something about a reason that is named like its class of error."""
+    """Return who acts on `reason`, which is the name of an error class."""
     kind: type[errors.IcdcError] = getattr(errors, reason)
     return kind.who_acts
 
 
 def is_retried(table: TableStatus) -> bool:
-    """Whether the table waits for a passing fault to go away."""
+    """Return whether the table waits for a passing fault to pass."""
     return table.state == TableState.STALLED and table.reason in PASSING_REASONS
 
 
 def waits_for_person(table: TableStatus) -> bool:
-    """Whether the table is stalled until a person acts."""
+    """Return whether the table is stalled until a person acts."""
     return table.state == TableState.STALLED and table.reason not in PASSING_REASONS
 
 
 def _backoff(policy: Retry, step: int, key: str) -> float:
-    """`initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
-    doublings = min(step - 1, 30)  # beyond this every allowed start is over every allowed end
+    """Return `initialSeconds`, doubled with each step after the first, at most `maxSeconds`."""
+    doublings = min(step - 1, 30)  # 1 s * 2**30 is above any maxSeconds; 2.0**n overflows
     delay = min(policy.initial_seconds * 2.0**doublings, float(policy.max_seconds))
     return _add_jitter(delay, step, key)
 
 
 def _add_jitter(delay: float, step: int, key: str) -> float:
-    """`delay` and up to JITTER of it more, by key and step."""
+    """Return `delay` seconds and up to JITTER of it more, by `key` and `step`."""
     share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
     return delay * (1 + JITTER * share)

@@ -1,7 +1,15 @@
-"""Runs as records: how the next one is named, how one ends, how long the log is.
+"""Records of runs: name and epoch of the next one, the end of one, the length of the log. Pure.
 
-Pure. The record is what makes a run safe to repeat: its name and epoch are fixed before anything
-is created. Whether a run is due at all is in `schedule`.
+The record makes a run safe to create twice: its name and epoch are fixed before anything is
+created. Whether a run is due at all is decided by `schedule`.
+
+    last run             next run      why
+    shop-e1-1 Failed     shop-e1-2     another attempt: same sequence, same kind and generation
+    shop-e1-2 Succeeded  shop-c2-1     the export is finished, so the next run is a changelog
+    shop-c2-1 Failed     shop-c3-1     the generation changed: a run of its own
+    (status was lost)    shop-c4-1     above every sequence in the log and among the objects
+
+An epoch is the time in milliseconds, and above that of every run or rival ever seen.
 """
 
 import re
@@ -18,11 +26,11 @@ from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
-"""A run that reports and lives for so long has got over the failures before it."""
+"""Seconds after which a live run that reports has overcome the failures before it."""
 
 HOPELESS_SECONDS = 120.0
-"""A run whose image or settings keep it from starting for so long is ended: the next one may be
-given what this one lacks, and waiting for `timeouts.startSeconds` helps nobody."""
+"""Seconds after which a run that its image or settings keep from starting is ended. The next one
+may get a corrected spec; waiting for `timeouts.startSeconds` helps nobody."""
 
 _HOPELESS = frozenset({FailureClass.IMAGE_PULL, FailureClass.BAD_SPEC})
 
@@ -30,7 +38,7 @@ _SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+
 
 
 def plan_run(
-    known: PipelineStatus,
+    status: PipelineStatus,
     observed: Observed,
     spec: PipelineSpec,
     *,
@@ -38,24 +46,27 @@ def plan_run(
     kind: RunKind | None = None,
     ask: str | None = None,
 ) -> RunStatus:
-    """The record of the next run; its epoch is above that of every run that was ever seen.
+    """Return the record of the next run.
 
     `kind` None: what the tables need. `ask`: id of the question that the run answers.
     """
-    last = known.last_run if ask is None else None
-    kind = kind or comparisons.find_due(known, observed, spec) or _choose_kind(known, spec)
+    last = status.last_run if ask is None else None
+    kind = kind or comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
     else:
-        sequence, attempt = 1 + _greatest_sequence(known, observed), 1
+        sequence, attempt = 1 + _greatest_sequence(status, observed), 1
     name = naming.run_name(observed.name, kind.letter, sequence, attempt)
-    epochs = [*(run.epoch for run in known.recent_runs), *(run.epoch for run in observed.runs)]
-    # Who owns the index may have been started elsewhere, or by a clock that was ahead.
-    failures = (run.failure for run in known.recent_runs)
-    epochs += [each.rival.epoch for each in failures if each is not None and each.rival is not None]
+    epochs = [*(run.epoch for run in status.recent_runs), *(run.epoch for run in observed.runs)]
+    # The owner of an index may run elsewhere, or got its epoch from a clock that was ahead.
+    failures = (run.failure for run in status.recent_runs)
+    rivals = (failure.rival for failure in failures if failure is not None)
+    epochs += [rival.epoch for rival in rivals if rival is not None]
     epoch = max(1 + max(epochs, default=0), int(now.timestamp() * 1000))
-    epoch = min(epoch, MAX_COUNT)  # the run then says that the state document is corrupt
+    epoch = min(
+        epoch, MAX_COUNT
+    )  # a greater one in a state document makes the run report it as corrupt
     return RunStatus(
         name=name,
         kind=kind,
@@ -70,13 +81,13 @@ def plan_run(
 
 
 def find_new_run(before: PipelineStatus, after: PipelineStatus) -> RunStatus | None:
-    """The run that a decision from `before` to `after` plans, if it plans one."""
-    known, run = before.current_run, after.current_run
-    return None if run is None or (known is not None and known.epoch == run.epoch) else run
+    """Return the run that the decision from `before` to `after` plans; None if it plans none."""
+    old, run = before.current_run, after.current_run
+    return None if run is None or (old is not None and old.epoch == run.epoch) else run
 
 
 def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
-    """The record of a run that has ended; what it reported goes before what was seen of it."""
+    """Return the record of the ended `run`. Its own report counts more than evidence of its pod."""
     failure = run.failure
     report = None if seen is None else seen.report
     if report is not None and report.outcome is not None:
@@ -94,28 +105,28 @@ def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunSta
 
 
 def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
-    """The log with `run` as its newest entry."""
+    """Return the log with `run` as its newest entry, bounded."""
     return (run, *recent)[:MAX_RECENT_RUNS]
 
 
 def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:
-    """The ended runs whose logs stay, by `spec.history`; the newest always does."""
+    """Return the ended runs whose objects `spec.history` retains; the newest always is."""
     history = History() if spec is None else spec.history
     left = {RunState.SUCCEEDED: history.successful, RunState.FAILED: history.failed}
-    keep: list[RunStatus] = []
+    retained: list[RunStatus] = []
     for position, run in enumerate(recent):
         if left.get(run.state, 0) > 0 or position == 0:
-            keep.append(run)
+            retained.append(run)
         left[run.state] = left.get(run.state, 0) - 1
-    return keep
+    return retained
 
 
 def find_start_timeout(
     run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
 ) -> Failure | None:
-    """The failure of a run that has not begun to report within `timeouts.startSeconds`.
+    """Return the failure of a run without a report within `timeouts.startSeconds`, else None.
 
-    What is known to keep it from starting says more than the time-out.
+    Evidence of what keeps it from starting says more than the time-out, so it comes first.
     """
     limit = spec.timeouts.start_seconds
     if seen.report is not None or run.planned_at is None:
@@ -131,7 +142,7 @@ def find_start_timeout(
 
 
 def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Failure | None:
-    """The failure of a live run that cannot go on by itself, and need not be waited for."""
+    """Return the failure of a live run that cannot go on by itself, else None."""
     if seen.failure is None:
         return None
     if seen.given_up:
@@ -144,7 +155,7 @@ def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Fa
 
 
 def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
-    """Whether the run has used up `timeouts.runSeconds`; another goes on where it stops."""
+    """Return whether the run has used up `timeouts.runSeconds`; the next one resumes its work."""
     limit = spec.timeouts.run_seconds
     if limit == 0 or run.started_at is None:
         return False
@@ -152,7 +163,7 @@ def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
 
 
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
-    """Whether the live run does what the one before it failed to do."""
+    """Return whether the live run works where the one before failed: it resets the failures."""
     report = seen.report
     if run.ask is not None:
         return False
@@ -165,26 +176,29 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     return now - run.started_at >= timedelta(seconds=STABLE_SECONDS)
 
 
-def _choose_kind(known: PipelineStatus, spec: PipelineSpec) -> RunKind:
-    resync = resyncs.is_new(known, spec) and spec.resync.mode == ResyncMode.EXPORT
+def _choose_kind(status: PipelineStatus, spec: PipelineSpec) -> RunKind:
+    """Return Export while a table is not exported or a re-export is requested, else Changelog."""
+    resync = resyncs.is_new(status, spec) and spec.resync.mode == ResyncMode.EXPORT
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
-    exported = all(progress.is_exported(table) for table in known.tables)
+    exported = all(progress.is_exported(table) for table in status.tables)
     return RunKind.CHANGELOG if exported and not resync else RunKind.EXPORT
 
 
-def _greatest_sequence(known: PipelineStatus, observed: Observed) -> int:
-    """Also over the runs that are seen: a status that was lost must not use a name twice."""
-    logged = [run.sequence for run in known.recent_runs]
-    found = (_SEQUENCE.search(seen.name) for seen in observed.runs)
-    return max([*logged, *(int(match.group(1)) for match in found if match)], default=0)
+def _greatest_sequence(status: PipelineStatus, observed: Observed) -> int:
+    """Return the greatest sequence of log and objects: a lost status must not reuse a name."""
+    logged = [run.sequence for run in status.recent_runs]
+    matches = (_SEQUENCE.search(seen.name) for seen in observed.runs)
+    return max([*logged, *(int(match.group(1)) for match in matches if match)], default=0)
 
 
 def _explain_missing_report(run: RunStatus, seen: RunSeen | None) -> Failure | None:
-    """Why a run ended without a last report; asked to stop, it need not have written one, but a
-    deletion is only done where it said so."""
+    """Return why a run ended without a last report; None where it was asked to stop.
+
+    A deletion that was asked to stop is not exempt: it is finished only if it reported so.
+    """
     if run.state == RunState.STOPPING and run.kind != RunKind.DELETION:
         return None
     if seen is not None and seen.failure is not None:
         return seen.failure
-    return Failure.of(NodeLost(f"run {run.name} is gone and left no outcome"))
+    return Failure.of(NodeLost(f"run {run.name} ended without reporting an outcome"))

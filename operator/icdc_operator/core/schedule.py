@@ -1,12 +1,20 @@
-"""When the next run is due while none is at work. Pure.
+"""The schedule: when the next run is due while no run is active. Pure.
 
-A table that is stalled is looked at again by every run, and by a run of its own from time to
-time: what stalls it often lies outside of the pipeline, and nobody tells when it is mended.
+    situation after the last run                   next run is due
+    none yet, new generation, nonce, `icdc run`    now
+    a failure with a next attempt                  at status.nextAttemptTime
+    a comparison was requested                     now
+    a head changed after the last run began        now
+    a head that the last run should have applied   as a table whose catalog cannot be read
+    the catalog cannot be read by the operator     as long as nothing changed before, <= 10 min
+    Continuous, or no heads at all                 after pollIntervalSeconds
+    a table is stalled until a person acts         after retry.maxSeconds, whatever else is due
+    tags of applied snapshots grow old             after 10 days (`icdc_api.pins`)
+    ExportOnly and complete                        never
 
-A table whose head cannot be looked at is looked at by runs, less often the longer it stays as it
-is: after a change the next run comes soon, and each one that finds nothing doubles the wait.
-
-A pipeline that has nothing to do gets a run when its tags are to be renewed (`icdc_api.pins`).
+A stalled table is retried from time to time because its cause often lies outside of the pipeline,
+and nothing reports when it is gone. A table whose catalog the operator cannot read is polled by
+runs: unchanged for 1, 2, 4 minutes, it is polled again after 1, 2, 4 more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,137 +30,139 @@ from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed
 
 BLIND_SECONDS = 600.0
-"""Between two runs that look for what no head tells, at most; pollIntervalSeconds if longer."""
+"""Greatest wait between two runs that poll a table; pollIntervalSeconds if that is longer."""
 
 LOST_SECONDS = 7200.0
-"""Until the next look where an adapter tells of new heads, in case that what it told was lost: an
-adapter has a net of its own, and many idle pipelines must not cost requests."""
+"""Seconds between two reconciles where the adapter watches heads. Only a safety net for a lost
+change: the adapter has one of its own, and many idle pipelines must not cost requests."""
 
 
 @dataclass(frozen=True)
 class Due:
-    """When a run is due, and when to look again before that."""
+    """When a run is due, and when to read heads again before that."""
 
     at: datetime | None
-    """None: not before something changes."""
+    """Time of the run; None if none is due before something changes."""
     settled: bool = False
     """See `Decision.settled`."""
-    look_after: float | None = None
+    poll_after: float | None = None
     """Seconds until table heads should be read again; None when they cannot matter."""
 
 
 def find_next_due(
-    known: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
+    status: PipelineStatus, observed: Observed, spec: PipelineSpec, *, now: datetime
 ) -> Due:
-    """When the next run of a pipeline that may run is due."""
-    last = comparisons.last_replication_run(known)
-    if last is None or _is_requested(known, last, observed, spec):
+    """Return when the next run of a pipeline is due that is neither suspended nor being deleted."""
+    last = comparisons.last_replication_run(status)
+    if last is None or _is_requested(status, last, observed, spec):
         return Due(at=now)
-    if known.next_attempt_time is not None:
-        return Due(at=known.next_attempt_time, settled=_is_stalled(known, last, spec))
-    if known.consecutive_failures > 0:
-        # Earlier versions left a passing fault without a next attempt when they gave it up.
-        failure = last.failure or retry.find_passing_failure(known.tables)
+    if status.next_attempt_time is not None:
+        return Due(at=status.next_attempt_time, settled=_is_stalled(status, last, spec))
+    if status.consecutive_failures > 0:
+        # Earlier versions gave up a passing fault and left it without a next attempt.
+        failure = last.failure or retry.find_passing_failure(status.tables)
         passing = failure is not None and retry.may_pass(failure)
         return Due(at=now if passing else None, settled=True)
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
-    if comparisons.find_due(known, observed, spec) is not None:
+    if comparisons.find_due(status, observed, spec) is not None:
         return Due(at=now)
-    return _find_due_after_success(known, last.finished_at, observed, spec, now=now)
+    return _find_due_after_success(status, last.finished_at, observed, spec, now=now)
 
 
-def mark_queued(known: PipelineStatus, now: datetime) -> PipelineStatus:
-    """`known` of a pipeline whose run is due and waits for its turn, with the time since when: so
-    that after a restart the line is the same."""
-    since = min(known.next_attempt_time or now, now)
-    return known.model_copy(update={"next_attempt_time": since})
+def mark_queued(status: PipelineStatus, now: datetime) -> PipelineStatus:
+    """Return `status` with the time since when its run is queued, as nextAttemptTime.
+
+    The queue is ordered by that time, so it is the same after a restart of the operator.
+    """
+    since = min(status.next_attempt_time or now, now)
+    return status.model_copy(update={"next_attempt_time": since})
 
 
 def may_wait_for_heads(spec: PipelineSpec) -> bool:
-    """Whether a pipeline of that spec ever waits for table heads."""
+    """Return whether a pipeline of `spec` ever waits for table heads."""
     return spec.changelog.trigger == Trigger.ON_COMMIT and not spec.suspend
 
 
 def waits_for_heads(observed: Observed) -> bool:
-    """Whether table heads decide when the next run of the pipeline is due."""
-    known, spec = observed.status, observed.spec
+    """Return whether table heads decide when the next run is due: only then are they read."""
+    status, spec = observed.status, observed.spec
     if spec is None or observed.closing or not may_wait_for_heads(spec):
         return False
-    if known.current_run is not None:
+    if status.current_run is not None:
         return False
     if any(run.live for run in observed.runs):
         return False
-    last = comparisons.last_replication_run(known)
-    if last is None or last.finished_at is None or _is_requested(known, last, observed, spec):
+    last = comparisons.last_replication_run(status)
+    if last is None or last.finished_at is None or _is_requested(status, last, observed, spec):
         return False
-    if comparisons.find_due(known, observed, spec) is not None:
+    if comparisons.find_due(status, observed, spec) is not None:
         return False
-    if known.next_attempt_time is not None or known.consecutive_failures > 0:
+    if status.next_attempt_time is not None or status.consecutive_failures > 0:
         return False
-    return last.state != RunState.FAILED and not _is_complete(known.tables, spec)
+    return last.state != RunState.FAILED and not _is_complete(status.tables, spec)
 
 
 def _is_requested(
-    known: PipelineStatus, last: RunStatus, observed: Observed, spec: PipelineSpec
+    status: PipelineStatus, last: RunStatus, observed: Observed, spec: PipelineSpec
 ) -> bool:
-    """Whether spec or user want a run that the last one cannot have answered."""
+    """Return whether spec or user ask for a run that the last one cannot have answered."""
     if last.generation != observed.generation:
         return True
-    triggers = known.observed_triggers
+    triggers = status.observed_triggers
     if triggers is not None and spec.restart_nonce > triggers.restart_nonce:
         return True
-    if resyncs.is_new(known, spec):
+    if resyncs.is_new(status, spec):
         return True
     asked = observed.asked_at
     return asked is not None and last.planned_at is not None and last.planned_at < asked
 
 
 def _find_due_after_success(
-    known: PipelineStatus,
+    status: PipelineStatus,
     finished: datetime,
     observed: Observed,
     spec: PipelineSpec,
     *,
     now: datetime,
 ) -> Due:
-    """The last run of this very spec went well, which stalled tables are part of."""
-    stalled = any(retry.waits_for_person(table) for table in known.tables)
+    """Return when the next run is due after a success, which may have stalled tables."""
+    stalled = any(retry.waits_for_person(table) for table in status.tables)
     recheck = finished + timedelta(seconds=spec.retry.max_seconds) if stalled else None
     poll = float(spec.changelog.poll_interval_seconds)
-    if _is_complete(known.tables, spec):
+    if _is_complete(status.tables, spec):
         return Due(at=recheck, settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
-        look_after = max(poll, LOST_SECONDS) if observed.heads_told else poll
-        asked = _find_due_by_heads(known, finished, observed.heads, observed, spec, now=now)
-        at = _earliest(recheck, asked, _find_tag_renewal(known, finished))
-        return Due(at, settled=True, look_after=look_after)
-    if observed.heads_told:
-        at = _earliest(recheck, _find_tag_renewal(known, finished))
-        return Due(at, settled=True, look_after=max(poll, LOST_SECONDS))
-    if all(table.state == TableState.STALLED for table in known.tables):
+        poll_after = max(poll, LOST_SECONDS) if observed.heads_watched else poll
+        changed = _find_due_by_heads(status, finished, observed.heads, observed, spec, now=now)
+        at = _earliest(recheck, changed, _find_tag_renewal(status, finished))
+        return Due(at, settled=True, poll_after=poll_after)
+    if observed.heads_watched:
+        at = _earliest(recheck, _find_tag_renewal(status, finished))
+        return Due(at, settled=True, poll_after=max(poll, LOST_SECONDS))
+    if all(table.state == TableState.STALLED for table in status.tables):
         return Due(at=recheck, settled=True)
-    # Only a run can tell whether there is something new, or the spec wants one to run always.
-    ended = finished if known.last_run is None else known.last_run.finished_at or finished
+    # Only a run can read the tables, or the spec asks for one that keeps running.
+    ended = finished if status.last_run is None else status.last_run.finished_at or finished
     return Due(at=ended + timedelta(seconds=poll), settled=True)
 
 
 def _earliest(*moments: datetime | None) -> datetime | None:
-    return min((each for each in moments if each is not None), default=None)
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _find_tag_renewal(known: PipelineStatus, finished: datetime) -> datetime | None:
-    """When a run is due that does nothing but renew the tags of the applied snapshots.
+def _find_tag_renewal(status: PipelineStatus, finished: datetime) -> datetime | None:
+    """Return when a run is due only to renew the tags of applied snapshots; None without tags.
 
-    Without it a snapshot that was applied long ago would be expired together with the commit that
-    comes after it, and the changes since then would be lost.
+    Without renewal, a snapshot that was applied long ago would be expired as soon as the next
+    commit replaces it, and the changes since then would be lost.
     """
-    pinned = any(table.snapshot_pinned for table in known.tables)
+    pinned = any(table.snapshot_pinned for table in status.tables)
     return finished + RENEW_AFTER if pinned else None
 
 
 def _find_due_by_heads(
-    known: PipelineStatus,
+    status: PipelineStatus,
     finished: datetime,
     heads: Mapping[str, str | None],
     observed: Observed,
@@ -160,48 +170,48 @@ def _find_due_by_heads(
     *,
     now: datetime,
 ) -> datetime | None:
-    """When the heads ask for a run; None for not at all."""
-    news = progress.select_changed(known.tables, heads, spec)
-    if any(table.name not in observed.old_heads for table in news):
+    """Return when a run is due because of `heads`; None if every table is caught up."""
+    changed = progress.select_changed(status.tables, heads, spec)
+    if any(table.name not in observed.old_heads for table in changed):
         return now
-    # A run that had the chance did not take these in, or nobody but a run can look at them.
+    # The last run could have applied these heads and did not, or only runs can read the table.
     done = TableState.COMPLETE if spec.mode == Mode.EXPORT_ONLY else None
     unclear = [
         table
-        for table in known.tables
+        for table in status.tables
         if table.state not in (TableState.STALLED, done)
-        and (table in news or table.name not in heads)
+        and (table in changed or table.name not in heads)
     ]
-    return finished + _poll_delay(unclear, known, finished, spec) if unclear else None
+    return finished + _poll_delay(unclear, status, finished, spec) if unclear else None
 
 
 def _poll_delay(
-    tables: Sequence[TableStatus], known: PipelineStatus, finished: datetime, spec: PipelineSpec
+    tables: Sequence[TableStatus], status: PipelineStatus, finished: datetime, spec: PipelineSpec
 ) -> timedelta:
-    """As long as the tables have been without a change when the last run ended, bounded."""
+    """Return how long `tables` had not changed when the last run ended, within the bounds."""
     poll = timedelta(seconds=spec.changelog.poll_interval_seconds)
     if any(table.state == TableState.EXPORTING for table in tables):
-        return poll
-    began = min((run.planned_at for run in known.recent_runs if run.planned_at), default=finished)
+        return poll  # an export that was stopped halfway is not quiet
+    began = min((run.planned_at for run in status.recent_runs if run.planned_at), default=finished)
     quiet = min(finished - (table.applied_at or began) for table in tables)
     return max(poll, min(quiet, timedelta(seconds=BLIND_SECONDS)))
 
 
 def _is_complete(tables: Sequence[TableStatus], spec: PipelineSpec) -> bool:
-    """Whether all that is not stalled was exported and shall not be followed."""
-    working = [table for table in tables if table.state != TableState.STALLED]
-    return spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in working)
+    """Return whether every table that is not stalled is exported and is not replicated."""
+    advancing = [table for table in tables if table.state != TableState.STALLED]
+    return spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in advancing)
 
 
-def _is_stalled(known: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> bool:
-    """Whether the failure that waits for its next attempt is one that a person should know of."""
-    failure = last.failure or retry.find_passing_failure(known.tables)
+def _is_stalled(status: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> bool:
+    """Return whether a person should know of the failure that waits for its next attempt."""
+    failure = last.failure or retry.find_passing_failure(status.tables)
     if failure is None:
         return False
-    failures = known.consecutive_failures
+    failures = status.consecutive_failures
     match failure.failure_class:
         case FailureClass.AUTH:
             return True
         case FailureClass.FENCED:
-            return retry.takeovers_in_a_row(known.recent_runs) > retry.QUICK_TAKEOVERS
+            return retry.takeovers_in_a_row(status.recent_runs) > retry.QUICK_TAKEOVERS
     return retry.outlasts(failure, policy=spec.retry, failures=failures)

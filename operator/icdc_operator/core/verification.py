@@ -1,7 +1,14 @@
-"""What comparisons of index and table have found: from a run's answer into the status, and back.
+"""Results of comparisons of index and table: from a run's answer into the status and its messages.
 
-Nothing is called equal that was not compared. The answer comes from a driver's pod, so what cannot
-be read of it counts as not answered. Pure; which run compares, and when, is in `comparisons`.
+Nothing counts as equal that was not compared. The answer comes from a driver's pod, so an entry
+that cannot be read counts as not answered. Pure; which run compares, and when, is in `comparisons`.
+
+    answer of a table                      result       condition Verified
+    equal                                  Equal        True
+    not equal, all differences repaired    Repaired     True
+    not equal, some differ after a repair  Different    False
+    not equal during a batch under way     NotVerified  Unknown
+    no answer, or a reason                 NotVerified  Unknown
 """
 
 import itertools
@@ -17,21 +24,25 @@ from icdc_api.status import MAX_SAMPLES, TableStatus, Verification
 from icdc_operator.core import retry
 
 MAX_ALL_SAMPLES = 200
-"""Ids that the status shows of all tables together; each that differs shows at least one."""
+"""Sample ids in the status over all tables; each table that differs shows at least one."""
 
 UNDER_WAY = "BatchUnderWay"
-"""The index held a part of a batch, which is among what differs."""
+"""Reason: a batch was partly in the index, so its documents are among those that differ."""
 
 _KINDS = ("missing", "extra", "different")
 
 
 class ComparisonResult(StrEnum):
-    """What a comparison says of one table."""
+    """The result of a comparison for one table."""
 
     EQUAL = "Equal"
+    """Index and table were equal."""
     REPAIRED = "Repaired"
+    """They differed, and every document that differed was repaired."""
     DIFFERENT = "Different"
+    """They differ."""
     NOT_VERIFIED = "NotVerified"
+    """They could not be compared, or nothing asked for it."""
 
 
 STATUS_BY_RESULT = {
@@ -40,75 +51,76 @@ STATUS_BY_RESULT = {
     ComparisonResult.REPAIRED: True,
     ComparisonResult.EQUAL: True,
 }
-"""Whether index and table are known to be equal; what weighs more comes first."""
+"""Status of the condition Verified by result; the worst result comes first."""
 
 
-def classify(found: Verification) -> ComparisonResult:
-    """The one word for it. Repaired: every document that differed was mended."""
-    if found.equal is None:
+def classify(verification: Verification) -> ComparisonResult:
+    """Return the result that `verification` stands for, see the table above."""
+    if verification.equal is None:
         return ComparisonResult.NOT_VERIFIED
-    if found.equal:
+    if verification.equal:
         return ComparisonResult.EQUAL
-    # A row that the index refuses is not mended.
-    mended = found.repaired is not None and found.repaired >= _count_differences(found)
-    return ComparisonResult.REPAIRED if mended else ComparisonResult.DIFFERENT
+    # Fewer, where the index refuses a row: that document still differs.
+    repaired = verification.repaired
+    complete = repaired is not None and repaired >= _count_differences(verification)
+    return ComparisonResult.REPAIRED if complete else ComparisonResult.DIFFERENT
 
 
 def group_by_result(tables: Iterable[TableStatus]) -> dict[ComparisonResult, list[TableStatus]]:
-    """The tables of which a comparison has said something, by what it said."""
-    found: dict[ComparisonResult, list[TableStatus]] = {each: [] for each in ComparisonResult}
+    """Return the tables that were compared, by result."""
+    groups: dict[ComparisonResult, list[TableStatus]] = {result: [] for result in ComparisonResult}
     for table in tables:
         if table.verification is not None:
-            found[classify(table.verification)].append(table)
-    return found
+            groups[classify(table.verification)].append(table)
+    return groups
 
 
 def find_worst(tables: Iterable[TableStatus]) -> tuple[ComparisonResult, list[TableStatus]]:
-    """What the comparisons say of the pipeline, and the tables of which they say it."""
-    found = group_by_result(tables)
-    return next(
-        ((each, found[each]) for each in STATUS_BY_RESULT if found[each]),
-        (ComparisonResult.NOT_VERIFIED, []),
-    )
+    """Return the worst result of all tables, and the tables that have it."""
+    groups = group_by_result(tables)
+    for result in STATUS_BY_RESULT:
+        if groups[result]:
+            return result, groups[result]
+    return ComparisonResult.NOT_VERIFIED, []
 
 
 def describe_table(table: TableStatus) -> str:
-    """What the last comparison says of the table, in a few words and without document ids."""
-    found = table.verification
-    if found is None:
+    """Return the result of the last comparison for a message, without document ids."""
+    last = table.verification
+    if last is None:
         return table.name
-    match classify(found):
+    match classify(last):
         case ComparisonResult.EQUAL:
-            counted = "" if found.documents is None else f": {found.documents} documents"
-            return f"{table.name}{counted}"
+            documents = "" if last.documents is None else f": {last.documents} documents"
+            return f"{table.name}{documents}"
         case ComparisonResult.REPAIRED:
-            return f"{table.name}: {found.repaired} documents mended, not compared again since"
+            return f"{table.name}: {last.repaired} documents repaired, not compared again since"
         case ComparisonResult.NOT_VERIFIED:
-            return f"{table.name}: {found.reason}: {found.message or 'see the log of the run'}"
-    counts = ", ".join(f"{getattr(found, kind)} {kind}" for kind in _KINDS)
-    mended = "" if found.repaired is None else f"; {found.repaired} of them mended"
-    return f"{table.name}: {counts}{mended}"
+            return f"{table.name}: {last.reason}: {last.message or 'see the log of the run'}"
+    counts = ", ".join(f"{getattr(last, kind)} {kind}" for kind in _KINDS)
+    repaired = "" if last.repaired is None else f"; {last.repaired} of them repaired"
+    return f"{table.name}: {counts}{repaired}"
 
 
 def read_answers(report: RunReport | None) -> dict[str, TableComparison]:
-    """What a run has answered, by table; nothing before it has ended."""
+    """Return the answers of an ended run, by table name; empty while it is running."""
     if report is None or not report.finished or report.result is None:
         return {}
     listed = report.result.get("tables")
-    found: dict[str, TableComparison] = {}
+    answers: dict[str, TableComparison] = {}
     for entry in listed if isinstance(listed, list) else ():
         try:
             answer = TableComparison.model_validate(_select_known_fields(entry))
         except ValidationError:
             continue
         if answer.equal is not None or answer.reason is not None:
-            found[answer.name] = answer
-    return found
+            answers[answer.name] = answer
+    return answers
 
 
 def find_passing_failure(answered: Iterable[TableComparison]) -> Failure | None:
-    """The first passing fault that kept a table from being compared."""
-    passing = {each.value for each in retry.PASSING_REASONS}
+    """Return the first passing fault that kept a table from being compared, else None."""
+    passing = {reason.value for reason in retry.PASSING_REASONS}
     for answer in answered:
         if answer.equal is None and answer.reason in passing:
             return retry.build_passing_failure(answer.name, answer.reason, answer.message)
@@ -122,8 +134,8 @@ def apply_answers(
     nonce: int,
     now: datetime,
 ) -> tuple[TableStatus, ...]:
-    """`tables` with what was found, and with as many samples as there is room for."""
-    differing = sum(1 for each in answered.values() if each.equal is False)
+    """Return `tables` with their verification, and as many samples as there is room for."""
+    differing = sum(1 for answer in answered.values() if answer.equal is False)
     room = max(1, min(MAX_SAMPLES, MAX_ALL_SAMPLES // max(1, differing)))
     return tuple(
         table.model_copy(
@@ -145,17 +157,17 @@ def apply_failure(
     nonce: int,
     now: datetime,
 ) -> tuple[TableStatus, ...]:
-    """`tables`, those of `names` as not compared because of `failure`."""
-    unknown = Verification(nonce=nonce, at=now, reason=failure.reason, message=failure.message)
+    """Return `tables`, those in `names` as NotVerified because of `failure`."""
+    unverified = Verification(nonce=nonce, at=now, reason=failure.reason, message=failure.message)
     wanted = set(names)
     return tuple(
-        table.model_copy(update={"verification": unknown}) if table.name in wanted else table
+        table.model_copy(update={"verification": unverified}) if table.name in wanted else table
         for table in tables
     )
 
 
 def _select_known_fields(entry: object) -> object:
-    """Without the fields that another version may have added."""
+    """Return `entry` without fields that another version of the driver may have added."""
     if not isinstance(entry, dict):
         return entry
     fields = {field.alias for field in TableComparison.model_fields.values()}
@@ -186,10 +198,10 @@ def _to_verification(
 
 
 def _interleave_samples(answer: TableComparison) -> list[str]:
-    """Ids with their kinds, one of each kind after the other."""
-    by_kind = [[f"{kind} {each}" for each in getattr(answer, kind).samples] for kind in _KINDS]
-    return [each for row in itertools.zip_longest(*by_kind) for each in row if each is not None]
+    """Return sample ids behind their kind: one missing, one extra, one different, and so on."""
+    by_kind = [[f"{kind} {id_}" for id_ in getattr(answer, kind).samples] for kind in _KINDS]
+    return [text for row in itertools.zip_longest(*by_kind) for text in row if text is not None]
 
 
-def _count_differences(found: Verification) -> int:
-    return sum(getattr(found, kind) or 0 for kind in _KINDS)
+def _count_differences(verification: Verification) -> int:
+    return sum(getattr(verification, kind) or 0 for kind in _KINDS)

@@ -73,7 +73,7 @@ def test_pipelines_take_turns_and_a_restart_keeps_to_the_limit(
     flags = ("--max-active-runs", str(LIMIT))
     operator = start("first", *flags)
     operator.until(lambda: watched.at_work(LIMIT), "as many as may be are at work")
-    text = f"place 3 of 3 in line: --max-active-runs ({LIMIT}) is reached"
+    text = f"queue position 3 of 3: the limit --max-active-runs ({LIMIT}) is reached"
     operator.until(
         lambda: text in cluster.pipelines.ok("get", "icdc", "-o", "wide"), "the place is shown"
     )

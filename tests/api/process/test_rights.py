@@ -141,7 +141,7 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     group, resource, verb = right
     rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
     assert (stalled.reason, rule in stalled.message) == ("Denied", True), stalled.message
-    assert "to act: the platform engineer" in stalled.message
+    assert "action required: the platform engineer" in stalled.message
     assert (ready.status, ready.reason) == ("False", "Denied")
     rights.grant(cluster.pipelines, "operator", rights.rules(rights.OPERATOR))
     wait.until(lambda: _goes_on(operator), "it goes on once the right is there")

@@ -224,7 +224,7 @@ class Admission:
         bound = self._slots.bound(self._line[key].home)
         share = PLACE_SECONDS * len(self._line) / PLACES_A_MINUTE
         if bound is None or not self._counted:
-            return Queued(look_after=min(PLACE_SECONDS, max(SOON_SECONDS, share)))
+            return Queued(poll_after=min(PLACE_SECONDS, max(SOON_SECONDS, share)))
         rivals = sorted(
             (waiting.since, other)
             for other, waiting in self._line.items()
@@ -237,7 +237,7 @@ class Admission:
             counts[other.namespace] += 1
         turns.sort()
         return Queued(
-            look_after=max(PLACE_SECONDS, share),
+            poll_after=max(PLACE_SECONDS, share),
             limit=bound.option,
             allowed=bound.allowed,
             position=1 + [turn[2] for turn in turns].index(key),

@@ -192,7 +192,7 @@ class ClusterAdapter:
             (self._heads.leave if follows else self._heads.forget)(key)
             return observed
         known = self._heads.follow(key, spec, after=last.epoch)
-        return replace(observed, heads=known.heads, old_heads=known.old, heads_told=True)
+        return replace(observed, heads=known.heads, old_heads=known.old, heads_watched=True)
 
     def _runs(
         self, key: tuple[str, str], current: RunStatus | None, found: Sequence[RunObjects]

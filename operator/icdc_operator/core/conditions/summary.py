@@ -1,19 +1,34 @@
-"""What the status says about a pipeline: conditions, phase and totals. Pure.
+"""The last step of a decision: conditions with their times, then the phase and the totals.
 
-True to kstatus: `Reconciling` only while a new generation or the first export is at work,
-`Stalled` only where a person must act or know, `Ready` whatever the lag. Every condition is set
-from the first visit on and says which generation it is about. Nothing is decided here.
+True to kstatus: `Reconciling` only during a new generation or the first export, `Stalled` only
+where a person must act or know, `Ready` whatever the lag. Every condition is set from the first
+reconcile on and names the generation it is about. Nothing is decided here. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from icdc_api import conditions as api
 from icdc_api.conditions import Condition, ConditionStatus, ConditionType
 from icdc_api.status import Phase, PipelineStatus, Summary, TableState
-from icdc_operator.core.conditions import deleting, kstatus
-from icdc_operator.core.conditions.view import PipelineView
+from icdc_operator.core.conditions import deleting, details, kstatus
+from icdc_operator.core.conditions.view import Claim, PipelineView
 from icdc_operator.core.observed import Observed
+
+CLAIMS: dict[ConditionType, Callable[[PipelineView], Claim]] = {
+    ConditionType.READY: kstatus.claim_ready,
+    ConditionType.RECONCILING: kstatus.claim_reconciling,
+    ConditionType.STALLED: kstatus.claim_stalled,
+    ConditionType.SPEC_VALID: details.claim_spec_valid,
+    ConditionType.EXPORTED: details.claim_exported,
+    ConditionType.RUN_ACTIVE: details.claim_run_active,
+    ConditionType.CAUGHT_UP: details.claim_caught_up,
+    ConditionType.SUSPENDED: details.claim_suspended,
+    ConditionType.SNAPSHOTS_PINNED: details.claim_snapshots_pinned,
+    ConditionType.DEAD_LETTERS: details.claim_dead_letters,
+    ConditionType.VERIFIED: details.claim_verified,
+}
+"""The function for each condition, in the order in which the status lists them."""
 
 _STATUS = {
     True: ConditionStatus.TRUE,
@@ -25,9 +40,13 @@ _STATUS = {
 def build_conditions(
     status: PipelineStatus, observed: Observed, *, now: datetime
 ) -> api.ConditionList:
-    """Every condition; the time of one whose status did not change stays."""
+    """Return every condition of `status`; one whose status did not change retains its time."""
     view = PipelineView(status, observed, now)
-    fresh = [
+    # A deletion replaces only Ready, Reconciling and Stalled; the others stay as they are.
+    claims = {
+        kind: deleting.find_claim(kind, view) or claim(view) for kind, claim in CLAIMS.items()
+    }
+    conditions = [
         Condition(
             type=kind,
             status=_STATUS[claim.holds],
@@ -36,19 +55,17 @@ def build_conditions(
             last_transition_time=now,
             observed_generation=observed.generation,
         )
-        for kind, claim in (
-            (kind, deleting.find_claim(kind, view) or question(view))
-            for kind, question in kstatus.QUESTIONS.items()
-        )
+        for kind, claim in claims.items()
     ]
-    return api.keep_transition_times(observed.status.conditions, fresh, now=now)
+    return api.keep_transition_times(observed.status.conditions, conditions, now=now)
 
 
 def summarize(status: PipelineStatus) -> PipelineStatus:
-    """`status`, whose conditions are set, with the phase and the totals for people."""
-    in_place = [t for t in status.tables if t.state in (TableState.STREAMING, TableState.COMPLETE)]
+    """Return `status`, whose conditions are set, with its phase and its totals for people."""
+    ready = (TableState.STREAMING, TableState.COMPLETE)
+    exported = [table for table in status.tables if table.state in ready]
     summary = Summary(
-        tables=f"{len(in_place)}/{len(status.tables)}",
+        tables=f"{len(exported)}/{len(status.tables)}",
         snapshots_behind=_greatest(table.snapshots_behind for table in status.tables),
         lag_seconds=_greatest(table.lag_seconds for table in status.tables),
     )
@@ -56,6 +73,7 @@ def summarize(status: PipelineStatus) -> PipelineStatus:
 
 
 def _choose_phase(status: PipelineStatus) -> Phase:
+    """Return the one word that matters most: what needs a person comes before what runs."""
     ready = status.condition(ConditionType.READY)
     if ready is not None and ready.reason in deleting.REASONS:
         return Phase.DELETING

@@ -1,7 +1,7 @@
-"""What a condition looks at: the status under construction, and what was observed. Pure.
+"""The input of every condition: the status under construction, and what was observed.
 
-It answers questions about a pipeline that more than one condition asks; the conditions and their
-words are in `claims`.
+`PipelineView` answers the questions that more than one condition asks. It knows no condition and
+no message; those are in `kstatus`, `details` and `deleting`. Pure.
 """
 
 from dataclasses import dataclass
@@ -18,57 +18,65 @@ from icdc_operator.core.observed import Observed
 
 @dataclass(frozen=True)
 class Claim:
-    """A condition before it has a time: the answer to one question about the pipeline."""
+    """A condition that has no transition time yet."""
 
     holds: bool | None
+    """Its status: True, False, or None for Unknown."""
     reason: str
+    """One CamelCase word for scripts; part of the API."""
     message: str = ""
+    """The same for a person; empty where the reason says enough."""
 
 
 @dataclass(frozen=True)
 class PipelineView:
-    """The status under construction with what the conditions ask of it."""
+    """One pipeline at one moment, for the conditions."""
 
     status: PipelineStatus
+    """The new status, complete but for its conditions, phase and totals."""
     observed: Observed
+    """What was read. `observed.status` is the last durable status, with its conditions."""
     now: datetime
+    """Time of the decision."""
 
     @property
     def spec(self) -> PipelineSpec | None:
+        """The spec; None where it is invalid."""
         return self.observed.spec
 
     @property
     def suspended(self) -> bool:
         """Whether a requested suspend is reached."""
-        return self.spec is not None and self.spec.suspend and self.following_run is None
+        return self.spec is not None and self.spec.suspend and self.replication_run is None
 
     @property
-    def following_run(self) -> RunStatus | None:
-        """The run at work, unless it only answers a question."""
+    def replication_run(self) -> RunStatus | None:
+        """The current run; None where it only answers a question."""
         run = self.status.current_run
         return None if run is None or run.ask is not None else run
 
     @property
     def stalled_tables(self) -> list[TableStatus]:
+        """The tables that wait for a person."""
         return [table for table in self.status.tables if retry.waits_for_person(table)]
 
     @property
     def exported(self) -> bool:
+        """Whether readers of every index see a whole snapshot."""
         tables = self.status.tables
         return bool(tables) and all(progress.is_exported(table) for table in tables)
 
     @property
     def failure(self) -> Failure | None:
-        """Why the pipeline does not advance at present; None when the last run went well."""
+        """Why the pipeline does not advance at present; None when the last run succeeded."""
         status = self.status
         last = status.last_run
         passing = retry.find_passing_failure(status.tables)
         if last is not None and last.kind.inspects:
-            return passing  # tables are followed as well as before
-        lost = last is not None and last.state == RunState.FAILED and not self._healed
-        if status.consecutive_failures > 0 or lost:
-            told = None if last is None else last.failure
-            return told or passing
+            return passing  # a failed comparison does not keep tables from being replicated
+        failed = last is not None and last.state == RunState.FAILED and not self._recovered
+        if status.consecutive_failures > 0 or failed:
+            return (None if last is None else last.failure) or passing
         return passing
 
     @property
@@ -80,8 +88,8 @@ class PipelineView:
         return retry.outlasts(self.failure, policy=self.spec.retry, failures=failures)
 
     @property
-    def contested(self) -> int:
-        """How many runs in a row another one has fenced; 0 while its rival may have ended."""
+    def takeovers(self) -> int:
+        """How many runs in a row a rival has fenced; 0 while that rival may have ended."""
         failure = self.failure
         if failure is None or failure.failure_class != FailureClass.FENCED:
             return 0
@@ -89,34 +97,37 @@ class PipelineView:
         return takeovers if takeovers > retry.QUICK_TAKEOVERS else 0
 
     @property
-    def held_up(self) -> Failure | None:
-        """What keeps the run at work from starting, or from going on, as far as is known."""
-        seen = self.observed.seen(self.status.current_run)
+    def blocking_failure(self) -> Failure | None:
+        """Why the current run does not start or go on; None where nothing is known."""
+        seen = self.observed.find_run(self.status.current_run)
         return None if seen is None else seen.failure
 
     @property
-    def line(self) -> str:
-        """Where the pipeline stands in the line of those whose run is due; empty if in none."""
+    def queue_position(self) -> str:
+        """Position in the queue of pipelines whose run is due; empty where it is not queued."""
         if self.observed.queued is None or self.status.current_run is not None:
             return ""
         before = self.observed.status.condition(ConditionType.RUN_ACTIVE)
-        known = before.message if before is not None and before.reason == "Queued" else ""
-        return self.observed.queued.text or known or "the runs at work are counted first"
+        # Active runs are counted after each start of the operator. Until then the last position
+        # stays: a message that changes twice would be two writes of the status.
+        last = before.message if before is not None and before.reason == "Queued" else ""
+        return self.observed.queued.text or last or "active runs are being counted first"
 
     @property
     def hindrance(self) -> str:
-        """What to add to a message about work that does not go on; empty if nothing hinders."""
-        text = self.line if self.held_up is None else self.held_up.message
+        """A suffix for messages about work that does not go on; empty if nothing hinders it."""
+        failure = self.blocking_failure
+        text = self.queue_position if failure is None else failure.message
         return f": {text}" if text else ""
 
     @property
-    def _healed(self) -> bool:
-        """Whether the run at work has got over the failure of the one before; once so, it stays."""
+    def _recovered(self) -> bool:
+        """Whether the current run has overcome the failure of the one before; it stays so."""
         run, before = self.status.current_run, self.observed.status
         if run is None:
             return False
         same = before.current_run is not None and before.current_run.epoch == run.epoch
         if same and before.holds(ConditionType.READY):
-            return True
-        seen = next((each for each in self.observed.runs if each.epoch == run.epoch), None)
+            return True  # a table that falls behind again must not flip Ready back
+        seen = next((seen for seen in self.observed.runs if seen.epoch == run.epoch), None)
         return seen is not None and run_log.has_proved_itself(run, seen, now=self.now)

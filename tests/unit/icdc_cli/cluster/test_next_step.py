@@ -54,7 +54,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"spec": make_spec(suspend=True)}, "nothing: suspended until somebody takes spec.suspend"),
     (
         {"tables": (GAP,), "last_run": GOOD},
-        "stalled: TableStalled: shop.orders: Gap: expired; to act: the author of the pipeline",
+        "stalled: TableStalled: shop.orders: Gap: expired; "
+        "action required: the author of the pipeline",
     ),
     (
         {"tables": (GAP,), "current_run": RUN},
@@ -67,14 +68,15 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (
         {"last_run": FAILED, "consecutive_failures": 8, "next_attempt_time": SOON},
         "stalled: TargetUnavailable: failed 8 times in a row: TargetUnavailable: search refuses "
-        "connections; it is tried again about every 600 s and goes on by itself; waits 40s, until",
+        "connections; retried about every 600 s; resumes by itself; waits 40s, until",
     ),
     (
         {
             "last_run": run_record(state=RunState.FAILED, finished_at=NOW, failure=AUTH),
             "next_attempt_time": LATER,
         },
-        "stalled: Unauthorized: Auth: the Secret x; to act: the platform engineer, it is retried",
+        "stalled: Unauthorized: Auth: the Secret x; "
+        "action required: the platform engineer; retried",
     ),
     (
         {"tables": (caught_up(),), "last_run": GOOD},
@@ -116,4 +118,4 @@ def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
 def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
     for reason in set(TableReason) - retry.PASSING_REASONS:
         told = line(tables=(stalled(reason),), last_run=GOOD)
-        assert "; to act: " in told, reason
+        assert "; action required: " in told, reason

@@ -134,7 +134,11 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
             lambda: {**retried(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
             "The next attempt is due.",
         ),
-        (queued, "waits for its turn: place 2 of 3 in line: --max-active-runs (1) is reached."),
+        (
+            queued,
+            "waits for its turn: queue position 2 of 3: "
+            "the limit --max-active-runs (1) is reached.",
+        ),
     ],
 )
 def test_what_a_reader_would_misjudge_is_said(

@@ -86,8 +86,8 @@ def test_backoff_doubles_up_to_the_limit() -> None:
 @pytest.mark.parametrize(
     ("error", "acts"),
     [
-        (errors.TargetUnavailable("down"), " and goes on by itself"),
-        (errors.OutOfMemory("down"), "; to act: the author of the pipeline"),
+        (errors.TargetUnavailable("down"), "; resumes by itself"),
+        (errors.OutOfMemory("down"), "; action required: the author of the pipeline"),
     ],
 )
 @pytest.mark.parametrize("failures", [5, 6, 400])
@@ -104,7 +104,7 @@ def test_a_passing_fault_that_outlasts_the_retries_stalls_and_is_tried_again_slo
     assert last.status == ConditionStatus.TRUE
     assert last.message == (
         f"failed {failures + 1} times in a row: {error.failure_class.value}: down; "
-        f"it is tried again about every 60 s{acts}"
+        f"retried about every 60 s{acts}"
     )
 
 
@@ -206,8 +206,8 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
         ""
         if not stalled
         else f"another run has taken over {1 + len(recent)} times in a row: Fenced: owned by "
-        "laptop. It is tried again about every 600 s; to act: whoever runs this pipeline "
-        "elsewhere, who ends it there or suspends it here"
+        "laptop; retried about every 600 s; action required: end the pipeline that runs elsewhere, "
+        "or suspend this one"
     )
 
 

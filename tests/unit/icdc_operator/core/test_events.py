@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 TOLD = Event(
     "AliasMoved",
-    "shop.orders: alias shop.orders was moved or removed by somebody, and is back",
+    "shop.orders: somebody moved or removed the alias shop.orders; it is restored",
     warning=True,
 )
 

@@ -37,7 +37,7 @@ def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) ->
     )
     status = PipelineStatus(observed_generation=1, last_run=run, recent_runs=(run,), tables=tables)
     spec = make_spec(*(table.name for table in tables))
-    return replace(observed(spec, status), heads=heads, heads_told=True)
+    return replace(observed(spec, status), heads=heads, heads_watched=True)
 
 
 def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
@@ -75,7 +75,7 @@ def test_heads_that_are_known_decide_alone(heads: Heads, expected: float | None)
 def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
     told = decide(idle(heads={ORDERS: "7"}), NOW)
     assert told.requeue_after == schedule.LOST_SECONDS
-    asked = decide(replace(idle(heads={ORDERS: "7"}), heads_told=False), NOW)
+    asked = decide(replace(idle(heads={ORDERS: "7"}), heads_watched=False), NOW)
     assert asked.requeue_after == 10.0
 
 
@@ -156,7 +156,7 @@ def test_a_stalled_table_without_a_head_is_looked_at_after_retry_max_seconds() -
 
 
 def test_an_adapter_that_cannot_look_at_all_has_a_run_after_each_interval() -> None:
-    assert next_run(replace(idle(), heads_told=False)) == 10.0
+    assert next_run(replace(idle(), heads_watched=False)) == 10.0
 
 
 def test_an_idle_pipeline_waits_for_heads() -> None:

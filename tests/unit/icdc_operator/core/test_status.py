@@ -226,10 +226,13 @@ EMPTY: dict[str, Any] = {"applied_snapshot_id": None}
         ([PINNED, PINNED], ("True", "Pinned", "")),
         ([PINNED, LOOSE], ("False", "NotPinned", "shop.t1: the catalog is read-only")),
         ([PINNED, EMPTY], ("True", "Pinned", "")),
-        ([EMPTY], ("Unknown", "NotReported", "no run has said whether a tag keeps the snapshots")),
+        (
+            [EMPTY],
+            ("Unknown", "NotReported", "no run has reported yet whether the snapshots are tagged"),
+        ),
         (
             [PINNED, {}],
-            ("Unknown", "NotReported", "no run has said whether a tag keeps the snapshots"),
+            ("Unknown", "NotReported", "no run has reported yet whether the snapshots are tagged"),
         ),
     ],
 )
@@ -257,7 +260,7 @@ def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_
     before = told(observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN)
     assert message(before, None) == ""
     partly = message(before, {"shop.a": "7"})
-    assert partly.startswith("by the last run: the operator cannot look itself")
+    assert partly.startswith("as of the last run: the operator cannot read the catalog")
     assert partly.endswith(": shop.b")
     blind = replace(observed(make_spec("shop.a", "shop.b"), before), heads={})
     blinded = told(blind, tables=tables, last_run=GOOD_RUN)

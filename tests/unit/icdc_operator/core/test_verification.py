@@ -69,14 +69,14 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> N
     [
         (
             verdict(ORDERS, "1", "2", repaired=2),
-            ("True", "Repaired", "shop.orders: 2 documents mended, not compared again since"),
+            ("True", "Repaired", "shop.orders: 2 documents repaired, not compared again since"),
         ),
         (
             verdict(ORDERS, "1", "2", repaired=1),
             (
                 "False",
                 "Different",
-                "shop.orders: 2 missing, 0 extra, 0 different; 1 of them mended",
+                "shop.orders: 2 missing, 0 extra, 0 different; 1 of them repaired",
             ),
         ),
         (
@@ -89,7 +89,7 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> N
         ),
         (
             {"name": ORDERS, "equal": "yes"},
-            ("Unknown", "NotVerified", "shop.orders: Bug: run shop-r3-1 ended well, but said"),
+            ("Unknown", "NotVerified", "shop.orders: Bug: run shop-r3-1 succeeded but reported"),
         ),
         (
             verdict(ORDERS, ofTheFuture=1),

@@ -37,7 +37,7 @@ def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
     assert (site.admission.active, site.admission.waiting) == (2, 0)
     site.end(A1)
     site.want(A3)
-    assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (1) is reached"
+    assert site.place(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_narrowest_limit_that_is_reached_is_named(
         assert queued is None
     else:
         assert queued is not None
-        assert queued.text == f"place 1 of 1 in line: {text} is reached"
+        assert queued.text == f"queue position 1 of 1: the limit {text} is reached"
 
 
 def test_who_waits_for_its_own_limit_stands_in_nobodys_way() -> None:
@@ -69,10 +69,16 @@ def test_who_waits_for_its_own_limit_stands_in_nobodys_way() -> None:
     site.want(A1, A2, A3)
     assert site.want(B1) == [None]
     site.want(B2)
-    assert site.place(A3) == "place 2 of 2 in line: --max-active-runs-per-namespace (1) is reached"
+    assert (
+        site.place(A3)
+        == "queue position 2 of 2: the limit --max-active-runs-per-namespace (1) is reached"
+    )
     site.end(A1)
     assert site.wake() == {A2}
-    assert site.place(B2) == "place 1 of 1 in line: --max-active-runs-per-namespace (1) is reached"
+    assert (
+        site.place(B2)
+        == "queue position 1 of 1: the limit --max-active-runs-per-namespace (1) is reached"
+    )
 
 
 def test_the_namespace_with_the_fewest_runs_goes_first_then_who_waits_longest() -> None:
@@ -80,7 +86,7 @@ def test_the_namespace_with_the_fewest_runs_goes_first_then_who_waits_longest() 
     site.want(A1, A2, A3, A4, B1, B2)
     line = [site.place(key) for key in (B1, A3, B2, A4)]
     assert line == [
-        f"place {n} of 4 in line: --max-active-runs (2) is reached" for n in (1, 3, 2, 4)
+        f"queue position {n} of 4: the limit --max-active-runs (2) is reached" for n in (1, 3, 2, 4)
     ]
     turns = []
     for ended in (A1, A2, B1, A3):
@@ -102,21 +108,21 @@ def test_in_a_long_line_each_place_is_looked_up_less_often() -> None:
     count = 3 * PLACES_A_MINUTE
     *_, last = site.want(A1, *(PipelineKey("b", f"b{number}") for number in range(count)))
     assert last is not None
-    assert last.look_after == 3 * PLACE_SECONDS
+    assert last.poll_after == 3 * PLACE_SECONDS
     site = Site(Limits(total=1))
     _, only = site.want(A1, A2)
     assert only is not None
-    assert only.look_after == PLACE_SECONDS
+    assert only.poll_after == PLACE_SECONDS
 
 
 def test_a_slot_is_kept_for_who_is_next_but_not_for_long() -> None:
     site = Site(Limits(total=1))
     site.want(A1, A2, A3)
     site.end(A1)
-    assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (1) is reached"
+    assert site.place(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     site.seconds += CALL_SECONDS + 1
     assert site.look(A3) is None
-    assert site.place(A2) == "place 1 of 1 in line: --max-active-runs (1) is reached"
+    assert site.place(A2) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     site.end(A3)
     assert site.wake() == {A2}
 
@@ -127,7 +133,7 @@ def test_a_new_run_of_the_same_pipeline_stands_in_line_again() -> None:
     site.pipelines[A1].wants = True
     site.end(A1)
     assert site.wake() == {A2}
-    assert site.place(A1) == "place 1 of 1 in line: --max-active-runs (1) is reached"
+    assert site.place(A1) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
 
 
 @pytest.mark.parametrize("how", ["wants none", "gone", "refused"])
@@ -165,7 +171,7 @@ def test_a_plan_that_was_perhaps_written_keeps_its_slot_until_a_look_knows() -> 
     site.end(A1)
     site.look(A2, saved=False)
     site.seconds += 10 * CALL_SECONDS
-    assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (1) is reached"
+    assert site.place(A3) == "queue position 1 of 1: the limit --max-active-runs (1) is reached"
     assert site.look(A2) is None
     assert site.running == {A2}
 
@@ -180,7 +186,7 @@ def test_after_a_restart_nothing_starts_before_every_pipeline_was_looked_at_once
         site.look(key)
     site.admission.note_reconciled(A2)  # it cannot be looked at
     assert site.wake() == {B1}
-    assert site.place(A3) == "place 1 of 1 in line: --max-active-runs (2) is reached"
+    assert site.place(A3) == "queue position 1 of 1: the limit --max-active-runs (2) is reached"
 
 
 def test_a_pipeline_that_is_never_looked_at_stops_nobody_for_long() -> None:
@@ -208,7 +214,7 @@ def test_who_waits_keeps_its_place_when_a_changed_spec_clears_its_status() -> No
     site.want(A1, A2, A3)
     site.pipelines[A2].since = None
     site.seconds += 1
-    assert site.place(A2) == "place 1 of 2 in line: --max-active-runs (1) is reached"
+    assert site.place(A2) == "queue position 1 of 2: the limit --max-active-runs (1) is reached"
 
 
 def test_more_runs_than_allowed_are_let_be_and_none_starts_meanwhile() -> None:

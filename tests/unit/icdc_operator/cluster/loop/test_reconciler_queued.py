@@ -72,14 +72,14 @@ def line() -> Line:
 
 
 def place(position: int, waiting: int) -> str:
-    return f"place {position} of {waiting} in line: --max-active-runs (1) is reached"
+    return f"queue position {position} of {waiting}: the limit --max-active-runs (1) is reached"
 
 
 def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line) -> None:
     assert line.look() == PLACE_SECONDS
     assert line.status.current_run is None
     assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
-    exporting = f"not every table has been exported yet: {place(1, 1)}"
+    exporting = f"the first export is not finished: {place(1, 1)}"
     assert line.told(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
     assert line.status.next_attempt_time == line.cluster.now
     assert [step.what for step in line.cluster.taken_steps()] == ["save", "events"]
@@ -175,7 +175,7 @@ def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.look()
-    text = "the runs at work are counted first"
+    text = "active runs are being counted first"
     assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
 
 

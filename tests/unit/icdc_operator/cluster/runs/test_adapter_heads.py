@@ -80,7 +80,7 @@ def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> N
     async def story() -> None:
         world = World()
         first = await world.look()
-        assert (first.heads, first.heads_told, world.reads) == (None, True, 0)
+        assert (first.heads, first.heads_watched, world.reads) == (None, True, 0)
         assert decide(first, NOW).status.current_run is None
         seen = await world.woken_look()
         assert list((seen.heads or {}).values()) == ["7"]
@@ -144,7 +144,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
         world = World()
         world.put(**spec)
         observed = await world.look()
-        assert (observed.heads, observed.heads_told) == (None, False)
+        assert (observed.heads, observed.heads_watched) == (None, False)
         assert len(asyncio.all_tasks()) == 1
         assert world.reads == 0
 

@@ -84,7 +84,7 @@ CASES: dict[str, Case] = {
         begun(Step(60, pod=WELL), *failed(60, NOT_FOUND, pod_gone=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
-        text="is gone and left no outcome",
+        text="ended without reporting an outcome",
     ),
     "driver pod not found, never made": Case(
         submitted(*failed(16, NOT_FOUND)),
@@ -292,7 +292,7 @@ def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
     assert stalled is not None
     if case.then is None:
         assert (played.next_after, stalled.status) == (None, "True")
-        assert "; to act: " in stalled.message
+        assert "; action required: " in stalled.message
     else:
         assert played.next_after is not None
         assert case.then[0] <= played.next_after <= case.then[1]

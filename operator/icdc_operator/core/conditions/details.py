@@ -1,0 +1,125 @@
+"""The conditions beside kstatus's three: one function for each, from view to claim.
+
+They answer one question each and change neither Ready nor Stalled. Transition times are added by
+`summary`. Pure.
+"""
+
+from icdc_api.cautions import find_cautions
+from icdc_api.conditions import ConditionType
+from icdc_api.runs import RunState
+from icdc_api.spec import PinSnapshots, Trigger
+from icdc_api.status import TableState, TableStatus
+from icdc_operator.core import comparisons, progress, verification
+from icdc_operator.core.conditions.kstatus import describe_problem
+from icdc_operator.core.conditions.messages import list_tables
+from icdc_operator.core.conditions.view import Claim, PipelineView
+
+
+def claim_spec_valid(view: PipelineView) -> Claim:
+    """Return SpecValid, with cautions about what is allowed but should not be wanted."""
+    if view.spec is None:
+        return Claim(False, "InvalidSpec", describe_problem(view))
+    return Claim(True, "Valid", "; ".join(find_cautions(view.spec)))
+
+
+def claim_exported(view: PipelineView) -> Claim:
+    """Return Exported: readers of every index see a whole snapshot."""
+    if view.exported:
+        return Claim(True, "Exported")
+    missing = [table for table in view.status.tables if not progress.is_exported(table)]
+    return Claim(False, "NotExported", list_tables(missing, lambda table: table.name))
+
+
+def claim_run_active(view: PipelineView) -> Claim:
+    """Return RunActive: a run was created and has not ended; its state is the reason."""
+    run = view.status.current_run
+    if run is not None:
+        text = f"{run.name}{view.hindrance}"
+        return Claim(run.state != RunState.PLANNED, run.state.value, text)
+    if view.queue_position:
+        return Claim(False, "Queued", view.queue_position)
+    return Claim(False, "NoRun")
+
+
+def claim_caught_up(view: PipelineView) -> Claim:
+    """Return CaughtUp: every index equals the newest snapshot known of its table."""
+    tables = view.status.tables
+    if tables and all(progress.is_caught_up(table) for table in tables):
+        return Claim(True, "CaughtUp", _describe_unread_tables(view))
+    if not any(progress.is_reported(table) for table in tables):
+        return Claim(None, "NotLookedAt")
+    behind = [table for table in tables if not progress.is_caught_up(table)]
+    return Claim(False, "Behind", list_tables(behind, _describe_lag))
+
+
+def _describe_unread_tables(view: PipelineView) -> str:
+    """Name the tables that are only known to be caught up as of the last run."""
+    heads = view.observed.heads
+    if view.spec is None or view.spec.changelog.trigger != Trigger.ON_COMMIT:
+        return ""
+    if heads is None:
+        # Heads are not read during a run; the message stays, so that it does not flap.
+        before = view.observed.status.condition(ConditionType.CAUGHT_UP)
+        return before.message if before is not None and before.reason == "CaughtUp" else ""
+    streaming = [table for table in view.status.tables if table.state == TableState.STREAMING]
+    unread = [table for table in streaming if table.name not in heads]
+    if not unread:
+        return ""
+    names = list_tables(unread, lambda table: table.name)
+    return (
+        "as of the last run: the operator cannot read the catalog (see its log), so runs poll it, "
+        f"less often while nothing changes: {names}"
+    )
+
+
+def _describe_lag(table: TableStatus) -> str:
+    if table.state == TableState.STREAMING and table.snapshots_behind is not None:
+        return f"{table.name}: {table.snapshots_behind} snapshots"
+    return f"{table.name}: {table.state.value}"
+
+
+def claim_suspended(view: PipelineView) -> Claim:
+    """Return Suspended: a requested suspend is reached."""
+    if view.suspended:
+        return Claim(True, "Suspended", "set spec.suspend to false to resume")
+    if view.spec is not None and view.spec.suspend:
+        return Claim(False, "Suspending", "the run ends after its current batch")
+    return Claim(False, "NotSuspended")
+
+
+def claim_snapshots_pinned(view: PipelineView) -> Claim:
+    """Return SnapshotsPinned: a tag keeps each applied snapshot from being expired."""
+    if view.spec is not None and view.spec.changelog.pin_snapshots == PinSnapshots.NEVER:
+        return Claim(False, "Never", "spec.changelog.pinSnapshots is Never")
+    # An empty table has no snapshot that could expire.
+    tables = [table for table in view.status.tables if table.applied_snapshot_id is not None]
+    unpinned = [table for table in tables if table.snapshot_pinned is False]
+    if unpinned:
+        text = list_tables(unpinned, lambda table: f"{table.name}: {table.pin_message}")
+        return Claim(False, "NotPinned", text)
+    if tables and all(table.snapshot_pinned for table in tables):
+        return Claim(True, "Pinned")
+    return Claim(None, "NotReported", "no run has reported yet whether the snapshots are tagged")
+
+
+def claim_dead_letters(view: PipelineView) -> Claim:
+    """Return DeadLetters: an index refuses rows, which are stored as dead letters."""
+    tables = [table for table in view.status.tables if table.dead_letters]
+    if not tables:
+        return Claim(False, "None")
+    text = list_tables(tables, lambda table: f"{table.name}: {table.dead_letters} rows")
+    return Claim(True, "Refused", text)
+
+
+def claim_verified(view: PipelineView) -> Claim:
+    """Return Verified: the last comparison found index and table equal, or repaired."""
+    pending = None
+    if view.spec is not None:
+        pending = comparisons.describe_pending(view.status, view.spec)
+    if pending is not None:
+        return Claim(None, "Pending", pending)
+    result, tables = verification.find_worst(view.status.tables)
+    text = "raise spec.resync.nonce with mode Verify to compare index and table"
+    if tables:
+        text = list_tables(tables, verification.describe_table)
+    return Claim(verification.STATUS_BY_RESULT[result], result.value, text)
