@@ -67,11 +67,8 @@ class TableState(StrEnum):
 
 
 class TableReason(StrEnum):
-    """Why a table does not advance.
-
-    Those from `SourceUnavailable` on are retried, all others wait for a person. Each is the name of
-    an error class in `icdc_api.errors`, which says what happened and who acts.
-    """
+    """Why a table does not advance: the name of a class in `icdc_api.errors`, which says who acts.
+    Those from `SourceUnavailable` on are retried, all others wait for a person."""
 
     GAP = "Gap"
     INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
