@@ -47,6 +47,8 @@ class RunMode(StrEnum):
             RunKind.PLAN: cls.PLAN,
             RunKind.VERIFY: cls.VERIFY,
             RunKind.REPAIR: cls.REPAIR,
+            RunKind.DEAD_LETTERS: cls.LETTERS,
+            RunKind.REPLAY: cls.REPLAY,
             RunKind.DELETION: cls.DELETE,
         }
         return modes.get(kind, cls.RUN)

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from icdc_api import fewer_letters
 from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText
 from icdc_api.explain import format_path
 from icdc_api.job import RunReport
@@ -34,9 +35,10 @@ OMITTED = "omitted"
 """Field beside those of a report: what was left out, in words."""
 MESSAGE_OMITTED = "the message is left out of the report, which is too large; read the driver's log"
 
-_DETAILS = ("index", "message", "why", "mappingChanges")
+_DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
 """Of an entry in the result: what a reader can do without, and what has no bound."""
 DETAILS_OMITTED = "details of the result"
+LETTERS_OMITTED = "dead letters"
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -64,9 +66,10 @@ class TerminationMessage(ApiModel):
 def to_annotation(report: RunReport) -> str:
     """`report` as text of at most MAX_ANNOTATION_BYTES.
 
-    What is too large loses first the messages of tables, then samples of duplicates, samples and
-    messages in the result, then whole tables, of which those that wait for somebody are kept
-    longest. A result goes before any table only where it does not fit even alone: verdicts do.
+    What is too large loses first the messages of tables, then samples of duplicates, dead letters
+    beyond the newest, samples and messages in the result, then whole tables, of which those that
+    wait for somebody are kept longest. A result goes before any table only where it does not fit
+    even alone: verdicts do.
     """
     smaller, omitted = report, list[str]()
     for smaller, omitted in _shrink(report):
@@ -140,6 +143,8 @@ def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     omitted = [*omitted, "samples of duplicates"]
     yield report, omitted
     if report.result is not None:
+        for result in fewer_letters.smaller_results(report.result):
+            yield report.model_copy(update={"result": result}), [*omitted, LETTERS_OMITTED]
         bare = _without_details(report.result)
         yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
 

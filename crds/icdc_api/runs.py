@@ -77,18 +77,30 @@ class RunKind(StrEnum):
     """Compare index and table."""
     REPAIR = "Repair"
     """Compare, and correct what differs."""
+    DEAD_LETTERS = "DeadLetters"
+    """List the rows that indices refused."""
+    REPLAY = "Replay"
+    """Write the refused rows again."""
     DELETION = "Deletion"
     """Delete all that the pipeline has created."""
 
     @property
     def letter(self) -> str:
-        """`e`, `c`, `p`, `v`, `r` or `d`, as in the name of the run."""
-        return self.value[0].lower()
+        """`e`, `c`, `p`, `v`, `r`, `l` or `d`, as in the name of the run."""
+        # Both kinds about dead letters are `l`: `r` and `d` are taken, and the sequence number
+        # alone keeps the names of two runs apart.
+        about_letters = self in (RunKind.DEAD_LETTERS, RunKind.REPLAY)
+        return "l" if about_letters else self.value[0].lower()
 
     @property
     def inspects(self) -> bool:
         """Whether such a run answers a question about index and table, and so replicates none."""
-        return self in (RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR)
+        return self not in (RunKind.EXPORT, RunKind.CHANGELOG, RunKind.DELETION)
+
+    @property
+    def needs_executors(self) -> bool:
+        """Whether such a run reads rows; else its driver does the work alone."""
+        return self not in (RunKind.PLAN, RunKind.DEAD_LETTERS, RunKind.DELETION)
 
 
 class RunState(StrEnum):
@@ -117,9 +129,9 @@ class RunStatus(ApiModel):
     """One attempt of one run: one Spark application."""
 
     name: ShortText
-    """Name of the application: `<pipeline>-<e|c|p|v|r|d><sequence>-<attempt>`."""
+    """Name of the application: `<pipeline>-<e|c|p|v|r|l|d><sequence>-<attempt>`."""
     kind: RunKind
-    """Export, Changelog, Plan, Verify, Repair or Deletion."""
+    """Export, Changelog, Plan, Verify, Repair, DeadLetters, Replay or Deletion."""
     sequence: Count
     """Counts the runs of the pipeline from 1; attempts of one run share it."""
     attempt: Annotated[Count, Field(ge=1)] = 1

@@ -1,7 +1,8 @@
 """One-time requests to a pipeline, as its status records them: nonces, and questions.
 
-A question (`icdc plan NAME`, `icdc verify NAME`) is an annotation, because it is no part of the
-desired state: a GitOps tool that keeps the spec as it is in Git leaves annotations alone.
+A question (`icdc plan`, `verify` and `dead-letters` with a NAME) is an annotation, because it is no
+part of the desired state: a GitOps tool that keeps the spec as it is in Git leaves annotations
+alone.
 """
 
 import json
@@ -10,9 +11,19 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
+from icdc_api.errors import BadSpec
 from icdc_api.runs import Failure, ResyncMode, RunKind
 
-AskedKind = Literal[RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR]
+AskedKind = Literal[
+    RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR, RunKind.DEAD_LETTERS, RunKind.REPLAY
+]
+
+MAX_ASKED_IDS = 1000
+"""Document ids in one question. An id has at most 512 bytes, and all annotations of an object
+together at most 256 KiB: see `Ask.to_annotation` for what really fits."""
+
+MAX_ASK_BYTES = 100_000
+"""Of the annotation: the rest of the 256 KiB belongs to other annotations of the pipeline."""
 
 
 class Ask(ApiModel):
@@ -21,11 +32,26 @@ class Ask(ApiModel):
     id: ShortText
     """Identifies the question."""
     mode: AskedKind
-    """Plan, Verify or Repair."""
+    """Plan, Verify, Repair, DeadLetters or Replay."""
+    tables: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=MAX_TABLES)] | None = (
+        None
+    )
+    """Names of the tables that DeadLetters and Replay are about; absent for all."""
+    ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_ASKED_IDS)] | None = None
+    """Document ids that DeadLetters and Replay are about; absent for all."""
+    documents: Flag | None = None
+    """Whether DeadLetters answers with the refused documents, which hold values of rows."""
 
     def to_annotation(self) -> str:
-        """Return the text of the annotation."""
-        return json.dumps(self.to_resource())
+        """Return the text of the annotation. BadSpec where it does not fit beside others."""
+        text = json.dumps(self.to_resource())
+        size = len(text.encode())
+        if size > MAX_ASK_BYTES:
+            raise BadSpec(
+                f"the question has {size} bytes, and an annotation takes {MAX_ASK_BYTES}: ask for "
+                "fewer ids at a time"
+            )
+        return text
 
     @classmethod
     def of_annotation(cls, text: str | None) -> "Ask | None":

@@ -7,13 +7,15 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from icdc_api.errors import BadSpec
+from icdc_api.spec import PipelineSpec
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_cli.local.resource import LocalPipeline
 from icdc_cli.local.secrets import check_secrets
@@ -77,6 +79,25 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="leave the embedded OpenSearch node running at the end"
     )
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """Return the `type` of an option that takes whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+        return int(text)
+
+    return parse
+
+
+def check_tables(names: Iterable[str], spec: PipelineSpec, *, source: str) -> None:
+    """Raise BadSpec for a `--table` that the pipeline in `source` does not have."""
+    tables = [table.name for table in spec.tables]
+    for name in names:
+        if name not in tables:
+            raise BadSpec(f"--table {name}: {source} has no such table: {', '.join(tables)}")
 
 
 def state_dir(given: Path | None, local: LocalPipeline) -> StateDir:

@@ -1,9 +1,16 @@
-"""`icdc plan NAME` and `icdc verify NAME`: a question to the operator, and the wait for its answer.
+"""`icdc plan`, `verify` and `dead-letters` with a NAME: ask the operator, and wait for its answer.
 
 The question is an annotation on the pipeline; a run in the cluster answers it, under the account
 of the driver. So nothing of what a pipeline says (Spark properties, jars, classes, Secrets) comes
-to this host: here is neither Spark nor a JDK needed, and no right but to read and patch pipelines
-and to read pods. The answer is in the report that the pod of the run's driver carries.
+to this host: it needs neither Spark nor a JDK, and no right but to read and patch pipelines and to
+read pods. The answer is in the report that the pod of the run's driver carries.
+
+    this command                       operator and driver
+    set annotation ask {id, mode}
+                                       status.observedAsk {id, run}; run starts
+    "the run shop-p2-1 answers …"
+                                       report.result in the pod's annotation; observedAsk finished
+    remove annotation, print result
 """
 
 import argparse
@@ -14,11 +21,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from icdc_api import loading, naming
+from icdc_api import loading, naming, report_text
 from icdc_api.errors import BadSpec, NodeLost, StartTimeout
 from icdc_api.runs import Failure
+from icdc_api.spec import PipelineSpec
 from icdc_api.status import PipelineStatus
 from icdc_api.triggers import Ask, AskedKind
+from icdc_cli import options
 from icdc_cli.cluster import next_step, session, status
 from icdc_cli.cluster.session import Target
 from icdc_operator.cluster.kube import errors, kinds
@@ -26,71 +35,75 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
 
 WAIT_SECONDS = 600
-"""How long an answer is waited for unless --wait says otherwise."""
+"""How long to wait for an answer unless --wait says otherwise."""
 
 POLL_SECONDS = 1.0
+"""Between two reads of the pipeline while it has no answer."""
+
 TAKEN_UP_SECONDS = 60.0
-"""How long an operator may take to notice a question while nothing else is at work: more than a
-new leader needs."""
+"""How long an operator may take to notice a question while no run is active: more than a new
+leader needs."""
+
+MAX_WITHDRAWALS = 5
+"""Attempts to remove the annotation while others write the pipeline at the same time."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What came of a question."""
+class ClusterAnswer:
+    """The end of a question."""
 
     next_step: str
-    """What the operator does next by itself."""
+    """The next thing that the operator does by itself, as one line."""
     answer: dict[str, Any] | Failure
+    """The result of the run, or why there is none."""
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:
-    """`--wait`."""
+    """Add `--wait`."""
     parser.add_argument(
         "--wait",
-        type=_seconds,
+        type=options.number_from(1),
         default=WAIT_SECONDS,
         metavar="SECONDS",
         help="how long to wait for the answer from a cluster, which may have to wait itself for "
-        f"the end of the run that is at work (default: {WAIT_SECONDS})",
+        f"the end of the active run (default: {WAIT_SECONDS})",
     )
 
 
-def _seconds(text: str) -> int:
-    seconds = int(text)
-    if seconds < 1:
-        raise argparse.ArgumentTypeError("it is 1 or more")
-    return seconds
+def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> ClusterAnswer:
+    """Ask the pipeline that the arguments name, and wait for the answer.
 
-
-def ask(arguments: argparse.Namespace, mode: AskedKind) -> Told:
-    """Asks the pipeline that the arguments name, and waits for the answer.
-
-    Raises BadSpec for what the cluster refuses or does not have, StartTimeout where no operator
-    answers in time.
+    `details` are further fields of the question. Raises BadSpec for what the cluster refuses or
+    does not have, StartTimeout where no operator answers in time.
     """
+    question = Ask(id=secrets.token_hex(8), mode=mode, **details)
 
-    async def work(target: Target, arguments: argparse.Namespace) -> Told:
-        return await _ask(target, mode, seconds=arguments.wait)
+    async def work(target: Target, arguments: argparse.Namespace) -> ClusterAnswer:
+        return await _ask(target, question, seconds=arguments.wait)
 
-    return session.answered(work, arguments)
+    return session.run_for(work, arguments)
 
 
-async def _ask(target: Target, mode: AskedKind, *, seconds: float) -> Told:
+async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswer:
     resource = await target.pipeline()
-    step = _checked(target, resource)
+    spec = _parse_spec(target, resource)
+    source = f"{naming.SINGULAR}/{target.name}"
+    options.check_tables(question.tables or (), spec, source=source)
+    now = datetime.now(UTC)
+    step = next_step.next_step(resource, status.parse_status_of(resource), spec, now=now)
     # The right to read the answer is needed in the end; without it nothing is asked.
     await target.api.list_driver_pods(target.namespace, target.name)
-    question = Ask(id=secrets.token_hex(8), mode=mode)
     await _annotate(target, question.to_annotation())
     try:
-        known = await _answered(target, question, seconds)
+        answered = await _wait_for_answer(target, question, seconds)
     finally:
+        # Also after Ctrl-C: the operator ends a run whose question nobody asks any more.
         await _withdraw(target, question)
-    return Told(step, await _answer(target, known))
+    return ClusterAnswer(step, await _read_answer(target, answered))
 
 
-def _checked(target: Target, resource: Resource) -> str:
-    """What the operator does next by itself; BadSpec for a pipeline that can answer nothing."""
+def _parse_spec(target: Target, resource: Resource) -> PipelineSpec:
+    """Return the spec. BadSpec for a pipeline that can answer nothing."""
     document = {
         "apiVersion": resource.get("apiVersion"),
         "kind": resource.get("kind"),
@@ -101,35 +114,38 @@ def _checked(target: Target, resource: Resource) -> str:
     pipeline = loading.parse_pipeline(document, source=f"{naming.SINGULAR}/{target.name}")
     if resource["metadata"].get("deletionTimestamp"):
         raise BadSpec(f"{target.name} is being deleted and answers nothing any more")
-    known = status.parsed(resource)
-    return next_step.next_step(resource, known, pipeline.spec, now=datetime.now(UTC))
+    return pipeline.spec
 
 
-async def _answered(target: Target, question: Ask, seconds: float) -> PipelineStatus:
-    """The status, once the question has its answer in it."""
+async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> PipelineStatus:
+    """Return the status that says that the question was answered.
+
+    BadSpec where another question has replaced it; StartTimeout after `seconds`.
+    """
     loop = asyncio.get_running_loop()
-    asked, told = loop.time(), ""
+    asked_at, shown = loop.time(), ""
     while True:
         resource = await target.pipeline()
-        known = status.parsed(resource)
-        taken_up = known.observed_ask
+        pipeline_status = status.parse_status_of(resource)
+        taken_up = pipeline_status.observed_ask
+        # Before the annotation is compared: somebody may ask the next question once ours is done.
         if taken_up is not None and taken_up.id == question.id and taken_up.finished:
-            return known
-        if _question(resource) != question:
+            return pipeline_status
+        if _question_of(resource) != question:
             raise BadSpec(f"somebody else has asked {target.name} something meanwhile: ask again")
-        waited = loop.time() - asked
-        waits_for = _waits_for(known, question)
-        if waited >= seconds or (not waits_for and waited >= TAKEN_UP_SECONDS):
-            raise StartTimeout(_no_answer(target, waits_for, waited))
-        if waits_for != told:
-            sys.stderr.write(f"icdc: {waits_for}\n")
-            told = waits_for
+        waited = loop.time() - asked_at
+        obstacle = _obstacle(pipeline_status, question)
+        if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
+            raise StartTimeout(_no_answer(target, obstacle, waited))
+        if obstacle != shown:
+            sys.stderr.write(f"icdc: {obstacle}\n")
+            shown = obstacle
         await asyncio.sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
 
 
-def _waits_for(known: PipelineStatus, question: Ask) -> str:
-    """What keeps the answer, as far as the status tells; empty where it tells nothing."""
-    run = known.current_run
+def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
+    """Return the run that has to end before the answer is there; empty where none is active."""
+    run = pipeline_status.current_run
     if run is None:
         return ""
     if run.ask == question.id:
@@ -137,11 +153,11 @@ def _waits_for(known: PipelineStatus, question: Ask) -> str:
     return f"the run {run.name} is at work and has to end first"
 
 
-def _no_answer(target: Target, waits_for: str, waited: float) -> str:
+def _no_answer(target: Target, obstacle: str, waited: float) -> str:
     lead = f"no answer within {waited:.0f} s"
-    if waits_for:
+    if obstacle:
         return (
-            f"{lead}: {waits_for}; ask again with a higher --wait, see icdc logs {target.name}, or "
+            f"{lead}: {obstacle}; ask again with a higher --wait, see icdc logs {target.name}, or "
             f"end the run by icdc pause {target.name}, as a paused pipeline answers too"
         )
     return (
@@ -150,7 +166,7 @@ def _no_answer(target: Target, waits_for: str, waited: float) -> str:
     )
 
 
-def _question(resource: Resource) -> Ask | None:
+def _question_of(resource: Resource) -> Ask | None:
     annotations = resource["metadata"].get("annotations") or {}
     return Ask.of_annotation(annotations.get(naming.ANNOTATION_ASK))
 
@@ -164,28 +180,41 @@ async def _annotate(target: Target, text: str | None, version: str | None = None
 
 
 async def _withdraw(target: Target, question: Ask) -> None:
-    """Takes the annotation away; a run that is still at work on it ends."""
-    for _ in range(5):
+    """Remove the annotation; a run that still works on the question ends."""
+    for _ in range(MAX_WITHDRAWALS):
         resource = await target.api.get_pipeline(target.namespace, target.name)
-        if resource is None or _question(resource) != question:
+        if resource is None or _question_of(resource) != question:
             return
         try:
+            # Of this version only: a question that somebody else asks in between stays.
             await _annotate(target, None, resource["metadata"]["resourceVersion"])
         except errors.Conflict:
             continue
         return
 
 
-async def _answer(target: Target, known: PipelineStatus) -> dict[str, Any] | Failure:
-    taken_up = known.observed_ask
+async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, Any] | Failure:
+    """Return the result in the report of the driver's pod, or why there is none."""
+    taken_up = answered.observed_ask
     assert taken_up is not None  # that is what was waited for
     if taken_up.failure is not None:
         return taken_up.failure
-    ids = [run.run_id for run in known.recent_runs if run.name == taken_up.run]
+    ids = [run.run_id for run in answered.recent_runs if run.name == taken_up.run]
     for pod in await target.api.list_driver_pods(target.namespace, target.name):
-        if ids and (pod["metadata"].get("labels") or {}).get(naming.LABEL_RUN) == taken_up.run:
-            report, _ = reports.read_report(pod, ids[0] or taken_up.run)
-            if report is not None and report.result is not None:
-                return report.result
+        metadata = pod["metadata"]
+        if not ids or (metadata.get("labels") or {}).get(naming.LABEL_RUN) != taken_up.run:
+            continue
+        report, _ = reports.read_report(pod, ids[0] or taken_up.run)
+        if report is not None and report.result is not None:
+            _say_what_is_left_out(metadata["annotations"])
+            return report.result
     gone = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"
     return Failure.of(NodeLost(f"{gone}: ask again"))
+
+
+def _say_what_is_left_out(annotations: dict[str, str]) -> None:
+    """Write to stderr what the report does not hold of the answer, because it is too large."""
+    text = annotations.get(report_text.ANNOTATION_REPORT)
+    problem = report_text.from_annotation(text).problem if text else None
+    if problem is not None:
+        sys.stderr.write(f"icdc: {problem}\n")

@@ -38,7 +38,7 @@ class Target:
         return found
 
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -64,19 +64,22 @@ def carry_out(
     work: Callable[[Target, argparse.Namespace], Awaitable[Exit]],
 ) -> Callable[[argparse.Namespace], int]:
     """The command that does `work` on the pipeline that its arguments name."""
-    return lambda arguments: answered(work, arguments)
+    return lambda arguments: run_for(work, arguments)
 
 
-def answered(
-    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
-) -> Answer:
-    """What `work` finds out about the pipeline that the arguments name."""
-    return asyncio.run(_answered(work, arguments))
+def run_for(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Result]], arguments: argparse.Namespace
+) -> Result:
+    """Do `work` on the pipeline that the arguments name; return its result.
+
+    BadSpec for what the cluster refuses.
+    """
+    return asyncio.run(_run_for(work, arguments))
 
 
-async def _answered(
-    work: Callable[[Target, argparse.Namespace], Awaitable[Answer]], arguments: argparse.Namespace
-) -> Answer:
+async def _run_for(
+    work: Callable[[Target, argparse.Namespace], Awaitable[Result]], arguments: argparse.Namespace
+) -> Result:
     context = kubeconfig.chosen(os.environ, arguments.context)
     namespace = arguments.namespace or context.namespace
     try:

@@ -54,7 +54,7 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
     resource.get("metadata", {}).pop("managedFields", None)
     if arguments.output != Output.TEXT:
         options.write(resource, arguments.output)
-    status = parsed(resource)
+    status = parse_status_of(resource)
     if arguments.output == Output.TEXT:
         sys.stdout.write(text(resource, status, now=datetime.now(UTC)) + "\n")
     code, message = exit_of(status)
@@ -63,8 +63,8 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
     return code
 
 
-def parsed(resource: Resource) -> PipelineStatus:
-    """The status of the pipeline; BadSpec for one that this version cannot know."""
+def parse_status_of(resource: Resource) -> PipelineStatus:
+    """Return the status of the pipeline. BadSpec where another version has written it."""
     try:
         return parse_status(resource.get("status") or {})
     except ValidationError as error:

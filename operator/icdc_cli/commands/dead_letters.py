@@ -1,4 +1,8 @@
-"""`icdc dead-letters list` and `replay`: rows that an index refused, and another try for them."""
+"""`icdc dead-letters list` and `replay`: rows that an index refused, and another attempt for them.
+
+Of a file Spark answers on this host; of a pipeline in a cluster, a run in the cluster does. It
+must not know how either is reached.
+"""
 
 import argparse
 import sys
@@ -7,9 +11,10 @@ from typing import Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode
-from icdc_api.runs import Failure
+from icdc_api.runs import Failure, RunKind
+from icdc_api.triggers import MAX_ASKED_IDS, AskedKind
 from icdc_cli import exits, options, tables
-from icdc_cli.cluster import session
+from icdc_cli.cluster import asking, session
 from icdc_cli.commands import questions
 from icdc_cli.exits import Exit
 from icdc_cli.local import resource
@@ -17,24 +22,27 @@ from icdc_cli.options import Output
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Register the command."""
     parser = commands.add_parser(
         "dead-letters",
         help="show and re-send rows that an index refused",
         description="Rows that an index refused are kept in <index>-dead-letters, and their "
-        "documents are not in the index.",
+        "documents are not in the index. Of a pipeline in a cluster (NAME) a run in the cluster "
+        "answers; a continuous run makes room for it and comes back.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser(
         "list",
         help="show them",
         description="Shows the refused rows of the newest batches by their ids, without values of "
-        "rows: a reason is cut before it quotes one.",
+        "rows: a reason is cut before it quotes one. A list that was cut off says so.",
     )
     listing.add_argument(
         "--documents",
         action="store_true",
-        help="show the refused documents (json and yaml) and whole reasons: they hold values",
+        help="show the refused documents (json and yaml) and whole reasons: they hold values. "
+        "With NAME these stand in an annotation of the driver's pod until that is removed, and "
+        "whoever may read pods can read them",
     )
     replay = actions.add_parser(
         "replay",
@@ -42,52 +50,51 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Writes the documents of the applied snapshot for the refused rows again, once "
         "the cause was mended in the index. Exit code 1 when one is refused again.",
     )
-    for each, command in ((listing, list_letters), (replay, replay_letters)):
-        session.add_target(each, required=False)
-        options.add_pipeline(each, required=False)
-        each.add_argument("--table", action="append", help="of this table alone; may be repeated")
-        each.add_argument("--id", action="append", help="of this document; may be repeated")
-        options.add_verbose(each)
-        each.set_defaults(command=command)
+    for action, command in ((listing, list_letters), (replay, replay_letters)):
+        session.add_target(action, required=False)
+        options.add_pipeline(action, required=False)
+        asking.add_wait(action)
+        action.add_argument("--table", action="append", help="of this table alone; may be repeated")
+        action.add_argument("--id", action="append", help="of this document; may be repeated")
+        options.add_verbose(action)
+        action.set_defaults(command=command)
 
 
 def list_letters(arguments: argparse.Namespace) -> int:
-    """Carries out `icdc dead-letters list`; the exit code."""
-    answer = _ask(arguments, RunMode.LETTERS, documents=arguments.documents)
-    return _tell(answer, arguments, tables.letters_table)
+    """Carry out `icdc dead-letters list`; return the exit code."""
+    details = {"documents": arguments.documents}
+    answer = _ask(arguments, RunMode.LETTERS, RunKind.DEAD_LETTERS, details)
+    return _show(answer, arguments, tables.letters_table)
 
 
 def replay_letters(arguments: argparse.Namespace) -> int:
-    """Carries out `icdc dead-letters replay`; the exit code."""
-    answer = _ask(arguments, RunMode.REPLAY)
-    return _tell(answer, arguments, tables.replay_table)
+    """Carry out `icdc dead-letters replay`; return the exit code."""
+    answer = _ask(arguments, RunMode.REPLAY, RunKind.REPLAY, {})
+    return _show(answer, arguments, tables.replay_table)
 
 
-def _ask(arguments: argparse.Namespace, mode: RunMode, **details: Any) -> dict[str, Any] | Failure:
-    if (arguments.name is None) == (arguments.filename is None):
-        raise BadSpec("it takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
-    if arguments.name is not None:
-        raise BadSpec(
-            f"dead letters of {arguments.name}, a pipeline in a cluster, cannot be asked for by "
-            "name yet: use -f with its manifest and --secrets-dir with its Secrets, on a host that "
-            "reaches its catalog and OpenSearch"
-        )
-    local = resource.load(arguments.filename)
-    known = [table.name for table in local.pipeline.spec.tables]
-    for name in arguments.table or ():
-        if name not in known:
-            raise BadSpec(f"--table {name}: {local.source} has no such table: {', '.join(known)}")
-    details |= {"only": arguments.table, "ids": arguments.id}
-    return questions.answer(local, arguments, mode, **details)
+def _ask(
+    arguments: argparse.Namespace, mode: RunMode, kind: AskedKind, details: dict[str, Any]
+) -> dict[str, Any] | Failure:
+    ids = arguments.id
+    if questions.is_of_file(arguments, "dead-letters"):
+        local = resource.load(arguments.filename)
+        options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
+        return questions.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
+    if ids is not None and len(ids) > MAX_ASKED_IDS:
+        raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")
+    return asking.ask(arguments, kind, tables=arguments.table, ids=ids, **details).answer
 
 
-def _tell(
+def _show(
     answer: dict[str, Any] | Failure,
     arguments: argparse.Namespace,
     text: Callable[[Mapping[str, Any]], str],
 ) -> int:
     if isinstance(answer, Failure):
-        sys.stderr.write(f"icdc: {answer.failure_class.value}: {answer.message}\n")
+        # A driver in a cluster chooses its words; a terminal must not act on them.
+        message = tables.printable(answer.message)
+        sys.stderr.write(f"icdc: {answer.failure_class.value}: {message}\n")
         return exits.of_failure(answer)
     if arguments.output == Output.TEXT:
         sys.stdout.write(text(answer) + "\n")

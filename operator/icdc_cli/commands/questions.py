@@ -59,31 +59,36 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 def plan(arguments: argparse.Namespace) -> int:
     """Carries out `icdc plan`; the exit code."""
-    if _is_of_file(arguments, "plan"):
+    if is_of_file(arguments, "plan"):
         return _ask(arguments, RunMode.PLAN, tables.plan_table)
-    told = asking.ask(arguments, RunKind.PLAN)
-    answer = told.answer
+    reply = asking.ask(arguments, RunKind.PLAN)
+    answer = reply.answer
     if arguments.output == Output.TEXT:
-        sys.stdout.write(f"The operator: {told.next_step}\n")
+        sys.stdout.write(f"The operator: {reply.next_step}\n")
         sys.stdout.flush()
     elif not isinstance(answer, Failure):
-        answer = {"operator": told.next_step, **answer}
+        answer = {"operator": reply.next_step, **answer}
     return _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Carries out `icdc verify`; the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
-    if _is_of_file(arguments, "verify"):
+    if is_of_file(arguments, "verify"):
         return _ask(arguments, mode, tables.verify_table)
-    told = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _tell(told.answer, arguments, mode, tables.verify_table)
+    reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
+    return _tell(reply.answer, arguments, mode, tables.verify_table)
 
 
-def _is_of_file(arguments: argparse.Namespace, command: str) -> bool:
-    """Whether a file is asked about, not a pipeline in a cluster; BadSpec for both or none."""
+def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
+    """Return whether a file is asked about, not a pipeline in a cluster.
+
+    BadSpec for both or none, and for options that a pipeline in a cluster has no use for.
+    """
     if (arguments.name is None) == (arguments.filename is None):
-        raise BadSpec(f"{command} takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml")
+        raise BadSpec(
+            f"{command}: it takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml"
+        )
     if arguments.name is None:
         return True
     for option in ("secrets_dir", "state_dir"):

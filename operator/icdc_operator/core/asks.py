@@ -1,4 +1,4 @@
-"""Questions that people ask a pipeline (`icdc plan NAME`, `icdc verify NAME`): one run each. Pure.
+"""Questions that people ask a pipeline, such as `icdc plan NAME`: one run each. Pure.
 
 A question stands beside what the spec asks for: it is answered whether the pipeline is suspended,
 stalled or waits for an attempt, and how its run ends changes none of these. No other run is active

@@ -185,6 +185,8 @@ def _handle_planned_run(
         continuous,
         reexport=resyncs.build_reexport(status, observed.spec),
         tables=comparisons.table_names(status, observed.spec) if compares else None,
+        # A record whose question is another one by now was dropped above: it is withdrawn.
+        ask=None if run.ask is None else observed.ask,
     )
     return Draft(status, (create,), OBSERVE_SECONDS)
 

@@ -159,6 +159,8 @@ class CreateRun:
     """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
     """Tables to compare; None for a run that replicates all of them."""
+    ask: Ask | None = None
+    """The question that the run answers, with its details; None where the spec wants the run."""
 
 
 @dataclass(frozen=True)

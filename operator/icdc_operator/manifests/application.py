@@ -69,7 +69,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
     """
     refusals.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
     deletes = launch.run.kind == RunKind.DELETION
-    if deletes or launch.run.kind == RunKind.PLAN:
+    if not launch.run.kind.needs_executors:
         launch = _without_executors(launch)
     spark = launch.spec.spark
     return {

@@ -24,11 +24,14 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
 
     Status and managed fields are left out: nothing of them is asked for, and they are large.
     """
-    owner, spec, kind = launch.owner, launch.spec, launch.run.kind
+    owner, spec, kind, ask = launch.owner, launch.spec, launch.run.kind, launch.ask
     return RunRequest(
         run_id=launch.run_id,
         mode=RunMode.of(kind),
         tables=launch.tables,
+        ids=None if ask is None else ask.ids,
+        only=None if ask is None else ask.tables,
+        documents=None if ask is None else ask.documents,
         reexport=launch.reexport,
         pipeline={
             "apiVersion": naming.API_VERSION,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from icdc_api.job import Reexport
 from icdc_api.runs import RunStatus
 from icdc_api.spec import PipelineSpec
+from icdc_api.triggers import Ask
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Launch:
     """What re-export its tables owe."""
     tables: tuple[str, ...] | None = None
     """The tables that a comparison is about; None for a run that follows all of them."""
+    ask: Ask | None = None
+    """The question that the run answers; None for a run that the spec wants."""
 
     @property
     def run_id(self) -> str:

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.api
 
 Start = Callable[..., OperatorProcess]
 TABLE = {"name": "shop.orders", "index": "shop.orders"}
+SOME = ["--table", "shop.orders", "--id", "7"]
+LIST, REPLAY = ["dead-letters", "list", *SOME], ["dead-letters", "replay", *SOME]
 
 
 @pytest.fixture
@@ -87,6 +89,8 @@ def request_of(cluster: Cluster, run: str) -> RunRequest:
         (["plan"], "shop-p2-1", RunMode.PLAN, {"mode": "Changelog", "rows": 7}, "Changelog"),
         (["verify"], "shop-v2-1", RunMode.VERIFY, {"equal": True, "rows": 7}, "yes"),
         (["verify", "--repair"], "shop-r2-1", RunMode.REPAIR, {"equal": True}, "yes"),
+        (LIST, "shop-l2-1", RunMode.LETTERS, {"letters": [{"id": "7"}]}, "shop.orders   7"),
+        (REPLAY, "shop-l2-1", RunMode.REPLAY, {"resent": 1, "left": 0}, "1        0"),
     ],
 )
 @pytest.mark.usefixtures("person")
@@ -115,11 +119,13 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     operator.until(lambda: run in cluster.names("sparkapplication"), "the question is taken up")
     request = request_of(cluster, run)
     assert (request.mode, request.tables, request.continuous) == (mode, None, False)
+    some = mode in (RunMode.LETTERS, RunMode.REPLAY)
+    assert (request.only, request.ids) == ((("shop.orders",), ("7",)) if some else (None, None))
     (application,) = [
         each for each in cluster.objects("sparkapplication") if each["metadata"]["name"] == run
     ]
     assert application["spec"]["driver"]["serviceAccount"] == "icdc-spark"
-    if mode is RunMode.PLAN:
+    if mode in (RunMode.PLAN, RunMode.LETTERS):
         allocation = application["spec"]["dynamicAllocation"]
         assert (allocation["minExecutors"], allocation["initialExecutors"]) == (0, 0)
     ends_well(cluster, run, result={"tables": [TABLE | entry]})

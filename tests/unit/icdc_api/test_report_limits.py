@@ -1,5 +1,6 @@
 """Reports larger than Kubernetes allows: what is kept, what is lost first, what is said."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -168,3 +169,52 @@ def test_the_largest_report_loses_tables_and_keeps_those_that_wait_for_somebody(
     positions = [table.rows_upserted for table in read.tables]
     assert positions == sorted(positions)
     assert not well & set(positions)
+
+
+def letters_result(count: int, length: int, *, document: int = 0) -> dict[str, Any]:
+    """The answer of `icdc dead-letters list`: one table with some, one with one, one with none."""
+
+    def letter(number: int) -> dict[str, Any]:
+        more = {"document": incompressible(number, document)} if document else {}
+        return {"id": str(number), "reason": incompressible(number, length), **more}
+
+    letters = [letter(number) for number in range(count)]
+    lists = {"shop.a": letters, "shop.b": letters[:1], "shop.c": []}
+    return {
+        "tables": [
+            {"name": name, "count": len(some), "letters": some} for name, some in lists.items()
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("result", "kept", "documents"),
+    [
+        (letters_result(3, 100), {3}, False),
+        (letters_result(1000, 1000), range(30, 60), False),
+        (letters_result(50, 100, document=12_000), range(1, 4), True),
+        # Not even one of each table fits with its document: ids and reasons are worth more.
+        (letters_result(50, 100, document=60_000), {50}, False),
+    ],
+    ids=["few", "many", "documents", "large documents"],
+)
+def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
+    result: dict[str, Any], kept: Collection[int], documents: bool
+) -> None:
+    report = RunReport(run_id="r", started_at=NOW, updated_at=NOW, result=result)
+    text = report_text.to_annotation(report)
+    assert len(text) <= report_text.MAX_ANNOTATION_BYTES
+    read, problem = report_text.from_annotation(text)
+    assert read is not None
+    assert read.result is not None
+    first, second, third = read.result["tables"]
+    before = result["tables"][0]["letters"]
+    count = len(first["letters"])
+    assert count in kept
+    assert [letter["id"] for letter in first["letters"]] == [each["id"] for each in before[:count]]
+    assert all(("document" in letter) == documents for letter in first["letters"])
+    assert (len(second["letters"]), third["letters"]) == (1, [])
+    hidden = len(before) - count
+    assert first.get("message") == (f"{hidden} more are not shown" if hidden else None)
+    cut = first["letters"] != before
+    assert (problem is not None and "dead letters" in problem) == cut

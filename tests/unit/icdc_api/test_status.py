@@ -138,7 +138,7 @@ def test_the_time_of_a_condition_moves_only_with_its_status(
 
 
 def test_a_run_kind_has_the_letter_of_its_name() -> None:
-    assert [kind.letter for kind in RunKind] == ["e", "c", "p", "v", "r", "d"]
+    assert [kind.letter for kind in RunKind] == ["e", "c", "p", "v", "r", "l", "l", "d"]
 
 
 def test_only_two_states_of_a_run_are_final() -> None:

@@ -235,9 +235,14 @@ def test_dead_letters_are_shown_and_sent_again(
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [([], "it takes either NAME"), (["shop"], "by name yet: use -f")],
+    [
+        ([], "it takes either NAME"),
+        (["shop", "-f", "x.yaml"], "it takes either NAME"),
+        (["shop", "--secrets-dir", "x"], "--secrets-dir goes with -f"),
+        (["shop", *(f"--id={number}" for number in range(1001))], "--id: at most 1000 at a time"),
+    ],
 )
-def test_dead_letters_of_a_pipeline_in_a_cluster_say_what_to_do_instead(
+def test_dead_letters_are_those_of_a_file_or_of_a_pipeline_in_a_cluster(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["dead-letters", "list", *arguments]) == 2

@@ -41,9 +41,9 @@ EVERY_ELDEST = 10
 """Each so many turns is that of who has waited longest, wherever it is: runs that never end must
 not make others of their namespace wait for ever."""
 
-UNLIMITED_KINDS = frozenset({RunKind.DELETION, RunKind.PLAN})
+UNLIMITED_KINDS = frozenset(kind for kind in RunKind if not kind.needs_executors)
 """Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line, and who
-asks what comes next is answered by a driver alone."""
+asks a question that reads no rows is answered by a driver alone."""
 
 
 @dataclass

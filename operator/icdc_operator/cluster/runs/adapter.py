@@ -220,6 +220,7 @@ class ClusterAdapter:
             continuous=action.continuous,
             reexport=action.reexport,
             tables=action.tables,
+            ask=action.ask,
         )
         try:
             await creation.create(self._api, launch, observation.pipeline)

@@ -45,7 +45,7 @@ class Driver:
             return None
         if self.course is Course.FAILS:
             return self.last(Failure.of(SourceUnavailable("the catalog does not answer")))
-        if self.request.mode in (RunMode.PLAN, RunMode.VERIFY, RunMode.REPAIR):
+        if self.request.mode not in (RunMode.RUN, RunMode.DELETE):
             entries = [{"name": table, "equal": True} for table in self._names]
             return self.last(None).model_copy(update={"result": {"tables": entries}})
         # The n-th run of a pipeline finds the n-th snapshot.

@@ -1,9 +1,10 @@
-"""`icdc plan NAME` and `icdc verify NAME`: what is asked of the cluster, and what is said of it."""
+"""`icdc plan`, `verify` and `dead-letters` with a NAME: what is asked, and what is said of it."""
 
 import json
 import os
 import subprocess
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.unit
 
 PLAN_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "mode": "Export"}]}
 VERIFY_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": True}]}
+LETTER = {"id": "7", "errorType": "mapper_parsing_exception", "reason": "no number"}
+LETTERS_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "letters": [LETTER]}]}
+REPLAY_RESULT = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 0}]}
+REFUSED_AGAIN = {"tables": [{"name": "shop.orders", "index": "orders", "resent": 3, "left": 2}]}
 DIFFERENT = {"tables": [{"name": "shop.orders", "index": "orders", "equal": False}]}
 
 
@@ -84,6 +89,9 @@ def annotations(shop: Object) -> Object:
         (["verify"], RunKind.VERIFY, VERIFY_RESULT, 0, "yes"),
         (["verify", "--repair"], RunKind.REPAIR, VERIFY_RESULT, 0, "yes"),
         (["verify"], RunKind.VERIFY, DIFFERENT, 1, "no"),
+        (["dead-letters", "list"], RunKind.DEAD_LETTERS, LETTERS_RESULT, 0, "mapper_parsing"),
+        (["dead-letters", "replay"], RunKind.REPLAY, REPLAY_RESULT, 0, "3        0"),
+        (["dead-letters", "replay"], RunKind.REPLAY, REFUSED_AGAIN, 1, "3        2"),
     ],
 )
 def test_the_answer_of_a_run_in_the_cluster_is_shown(
@@ -126,6 +134,44 @@ def test_nothing_that_a_pipeline_says_runs_on_the_host_of_who_asks(
     # A version that refuses such a spec as a whole asks nothing either.
     assert code == (0 if operator.asked else 2)
     assert not marker.exists()
+
+
+def test_some_dead_letters_are_asked_for_by_table_and_id(
+    operator: Operator, shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator.result = LETTERS_RESULT
+    some = ["--table", "shop.orders", "--id", "7", "--id", "8|x"]
+    assert main.main(["dead-letters", "list", "shop", "--documents", *some]) == 0
+    assert main.main(["dead-letters", "list", "shop", "--table", "shop.items"]) == 2
+    assert "has no such table: shop.orders, shop.customers" in capsys.readouterr().err
+    (asked,) = operator.asked
+    assert (asked.tables, asked.ids) == (("shop.orders",), ("7", "8|x"))
+    assert asked.documents
+
+
+def test_no_more_is_asked_than_an_annotation_holds(
+    operator: Operator, shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [f"--id={number:0>500}" for number in range(300)]
+    assert main.main(["dead-letters", "replay", "shop", *ids]) == 2
+    assert "ask for fewer ids at a time" in capsys.readouterr().err
+    assert annotations(shop) == {}
+    assert not operator.asked
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_list_that_was_cut_off_says_so(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    letters = [LETTER | {"id": f"{number:x}", "reason": token_hex(500)} for number in range(1000)]
+    table = {"name": "shop.orders", "index": "orders", "count": 1000, "letters": letters}
+    operator.result = {"tables": [table]}
+    assert main.main(["dead-letters", "list", "shop"]) == 0
+    shown = capsys.readouterr()
+    *rows, last = shown.out.splitlines()
+    assert 150 < len(rows) - 1 < 1000
+    assert last == f"shop.orders: {1000 - (len(rows) - 1)} more are not shown"
+    assert "left out of the report, which is too large" in shown.err
 
 
 def test_plan_says_first_what_the_operator_does_by_itself(

@@ -60,6 +60,7 @@ def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     created = decide(after(world, planned), NOW)
     (create,) = created.actions
     assert isinstance(create, CreateRun)
+    assert create.ask == world.ask
     assert not create.continuous
     assert create.tables is None
     live = (seen_run(create.run, RunPhase.RUNNING),)
@@ -197,7 +198,7 @@ def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
     assert (again.name, again.ask, again.generation) == ("shop-p3-1", "q1", 2)
 
 
-@pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR])
+@pytest.mark.parametrize("mode", [RunKind.VERIFY, RunKind.REPAIR, RunKind.REPLAY])
 def test_what_reads_all_rows_waits_for_its_turn(mode: AskedKind) -> None:
     place = Queued(60.0, "--max-active-runs", allowed=1, position=1, waiting=1)
     world = replace(world_of(GOOD, ask=Ask(id="q1", mode=mode)), queued=place)

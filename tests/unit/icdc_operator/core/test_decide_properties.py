@@ -76,7 +76,7 @@ class Machine(RuleBasedStateMachine):
         self.world.spec = self.world.spec.model_copy(update={"resync": resync})
         self.world.generation += 1
 
-    @rule(mode=st.sampled_from([RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR]))
+    @rule(mode=st.sampled_from([kind for kind in RunKind if kind.inspects]))
     def somebody_asks(self, mode: Any) -> None:
         self.questions += 1
         self.world.ask = Ask(id=f"q{self.questions}", mode=mode)

@@ -164,9 +164,12 @@ def _image(launch: Launch) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key.startswith("image")}
 
 
-def test_a_plan_has_no_executor_to_begin_with(launch: Callable[..., Launch]) -> None:
+@pytest.mark.parametrize("kind", [RunKind.PLAN, RunKind.DEAD_LETTERS])
+def test_a_run_that_reads_no_rows_has_no_executor_to_begin_with(
+    kind: RunKind, launch: Callable[..., Launch]
+) -> None:
     made = launch(spark={"executor": {"instances": 5}})
-    run = made.run.model_copy(update={"kind": RunKind.PLAN})
+    run = made.run.model_copy(update={"kind": kind})
     spec = build_spark_application(replace(made, run=run))["spec"]
     allocation = spec["dynamicAllocation"]
     assert (allocation["initialExecutors"], allocation["minExecutors"]) == (0, 0)

@@ -11,6 +11,7 @@ from icdc_api import loading
 from icdc_api.errors import BadSpec
 from icdc_api.job import Reexport, RunMode, RunRequest
 from icdc_api.runs import RunKind
+from icdc_api.triggers import Ask
 from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
 
@@ -80,6 +81,18 @@ def test_a_comparison_is_asked_for_the_tables_of_the_resync_and_never_stays(
     request = build_request(made, {"spec": {}})
     assert (request.mode, request.tables) == (mode, tables)
     assert request.continuous == (mode is RunMode.RUN)
+
+
+def test_a_question_about_dead_letters_reaches_the_application_with_its_details(
+    launch: Callable[..., Launch],
+) -> None:
+    ask = Ask(
+        id="q", mode=RunKind.DEAD_LETTERS, tables=("shop.orders",), ids=("7",), documents=True
+    )
+    run = launch().run.model_copy(update={"kind": ask.mode, "ask": ask.id})
+    request = build_request(replace(launch(run=run), ask=ask), {"spec": {}})
+    assert (request.mode, request.tables) == (RunMode.LETTERS, None)
+    assert (request.only, request.ids, request.documents) == (("shop.orders",), ("7",), True)
 
 
 def test_the_request_says_what_reexport_is_owed_whatever_the_spec_says_by_now(

@@ -27,7 +27,7 @@ def test_without_limits_nobody_waits_and_nobody_is_woken() -> None:
     assert (site.admission.active, site.woken, site.waited) == (2, [], [0, 0, 0])
 
 
-@pytest.mark.parametrize("kind", [RunKind.DELETION, RunKind.PLAN])
+@pytest.mark.parametrize("kind", [RunKind.DELETION, RunKind.PLAN, RunKind.DEAD_LETTERS])
 def test_a_deletion_and_a_question_without_executors_wait_for_nobody_and_count(
     kind: RunKind,
 ) -> None:
