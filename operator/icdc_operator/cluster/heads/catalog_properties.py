@@ -1,7 +1,13 @@
-"""Catalog properties as Iceberg's Java library names them, in the words of pyiceberg.
+"""Translate catalog properties of Iceberg's Java library into those of pyiceberg.
 
-Only what is listed here is handed on: some properties of pyiceberg name a class to import, and who
-writes a pipeline must not choose code that the operator runs. Pure; opens nothing.
+An allow-list: some properties of pyiceberg name a class to import, and whoever writes a pipeline
+must not choose code that the operator runs. Pure; opens nothing.
+
+    Java                                           pyiceberg
+    type: jdbc, uri: jdbc:postgresql://db/x        uri: postgresql+psycopg2://db/x?connect_timeout=5
+    s3.path-style-access: "true"                   s3.force-virtual-addressing: "false"
+    client.assume-role.arn: arn:…                  client.role-arn: arn:…
+    py-io-impl: some.Class                         dropped
 """
 
 import hashlib
@@ -16,21 +22,21 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from icdc_api.errors import FailureClass, IcdcError, WhoActs
 
 CONNECT_SECONDS = 5
-"""For a connection to a catalog or to the files of a table."""
+"""Time-out of a connection to a catalog or to a store."""
 
 ANSWER_SECONDS = 10
-"""Without a byte of an answer of a catalog or of a store."""
+"""Time-out of a catalog or a store that sends nothing."""
 
 
 class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
-    """The operator cannot look at the catalog, whatever is mended in it: only a run can."""
+    """The operator cannot read this catalog; a run can. Repairs of the catalog change nothing."""
 
     failure_class = FailureClass.SOURCE_UNAVAILABLE
     who_acts = WhoActs.NOBODY
 
 
 class CatalogKind(StrEnum):
-    """The kinds of catalogs that pyiceberg speaks to."""
+    """The kinds of catalogs that pyiceberg can read."""
 
     REST = "rest"
     SQL = "sql"
@@ -41,15 +47,17 @@ class CatalogKind(StrEnum):
 
 @dataclass(frozen=True)
 class PyCatalog:
-    """A catalog as pyiceberg wants it. Its properties may hold credentials."""
+    """A catalog in the terms of pyiceberg."""
 
     kind: CatalogKind
     name: str
+    """Name of the catalog; a JDBC catalog finds its rows by it."""
     properties: Mapping[str, Any] = field(repr=False)
+    """Not in the repr, because they may hold credentials."""
 
     @property
     def digest(self) -> str:
-        """The same for catalogs that are the same, without giving its properties away."""
+        """Hash of kind, name and properties: equal for equal catalogs, and no secret."""
         whole = json.dumps([self.kind, self.name, self.properties], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -103,7 +111,7 @@ _POSTGRES_FILES = ("sslcert", "sslkey", "sslrootcert")
 
 
 def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
-    """The catalog of that name and those properties; raises OutOfSight where there is none."""
+    """Return the catalog in pyiceberg's terms. Raises OutOfSight where pyiceberg cannot read it."""
     kind = _kind(properties)
     given = {_OTHER_NAMES.get(key, key): value for key, value in properties.items()}
     if kind not in (CatalogKind.GLUE, CatalogKind.DYNAMODB) and not given.get("uri"):
@@ -133,8 +141,8 @@ def _kind(properties: Mapping[str, str]) -> CatalogKind:
     if kind is None:
         # Values may come from a Secret by mistake, so none is repeated.
         what = "catalog-impl" if implementation else "type"
-        known = ", ".join(_IMPLEMENTATIONS if implementation else _KINDS)
-        raise OutOfSight(f"pyiceberg cannot read catalogs of this {what}; it can read {known}")
+        readable = ", ".join(_IMPLEMENTATIONS if implementation else _KINDS)
+        raise OutOfSight(f"pyiceberg cannot read catalogs of this {what}; it can read {readable}")
     return kind
 
 
@@ -144,7 +152,7 @@ def _only(allowed: re.Pattern[str], given: Mapping[str, str]) -> dict[str, Any]:
 
 def _rest(given: Mapping[str, str]) -> dict[str, Any]:
     result = _only(_REST, given)
-    # Not the whole history, only the snapshots that a branch or a tag names.
+    # Old tables have megabytes of history; heads need only what a branch or a tag names.
     result["snapshot-loading-mode"] = "refs"
     match given.get("rest.auth.type", "oauth2").lower():
         case "oauth2":
@@ -163,7 +171,7 @@ def _rest(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _files(given: Mapping[str, str]) -> dict[str, Any]:
-    """What reading a table's metadata file takes."""
+    """Return the properties by which a metadata file is read."""
     if "s3.proxy-uri" in given:
         # Whoever writes a pipeline must not choose a server that connects in the operator's place.
         raise OutOfSight(
@@ -179,7 +187,7 @@ def _files(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _sql_uri(given: Mapping[str, str]) -> str:
-    """A JDBC address as SQLAlchemy writes it."""
+    """Return a JDBC address in SQLAlchemy's form."""
     uri = given["uri"]
     if uri.startswith("jdbc:sqlite:"):
         return _sqlite_uri(uri.removeprefix("jdbc:sqlite:"))
@@ -192,7 +200,7 @@ def _sqlite_uri(rest: str) -> str:
     path = rest.removeprefix("file:").partition("?")[0]
     if not path or path.startswith(":"):
         raise OutOfSight("a database in memory is seen by its own process alone")
-    # Read-only: opened in any other way, a file that is not there would be made.
+    # Read-only: in any other mode SQLite creates a file that is missing.
     return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
 
 
@@ -215,7 +223,8 @@ def _postgres_uri(uri: str, given: Mapping[str, str]) -> str:
     query["connect_timeout"] = str(CONNECT_SECONDS)
     hosts = address.netloc or "localhost"
     if "," in hosts:
-        names = [each.partition(":") for each in hosts.split(",")]
+        # Several hosts (failover) do not fit SQLAlchemy's URL; libpq takes them as lists.
+        names = [host.partition(":") for host in hosts.split(",")]
         query["host"] = ",".join(name for name, _, _ in names)
         query["port"] = ",".join(port or "5432" for _, _, port in names)
         hosts = ""

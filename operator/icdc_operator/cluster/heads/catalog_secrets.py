@@ -1,7 +1,7 @@
-"""The properties of a catalog with those that come from Secrets, where the operator may read them.
+"""Complete the properties of a catalog by those from Secrets, where the operator may read them.
 
-The only module of the operator that reads credentials. Values are kept for some minutes, for no
-request per look, and are put into no message.
+The only module of the operator that reads credentials. Values are cached for some minutes, so that
+polls cost no requests, and no message repeats one.
 """
 
 import base64
@@ -16,22 +16,22 @@ from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 
-KEPT_SECONDS = 300.0
-"""How long a Secret is not read again; a refusal of the catalog ends it earlier."""
+CACHE_SECONDS = 300.0
+"""Lifetime of a cached Secret. `forget` ends it earlier, when the catalog refuses it."""
 
 FLAG = "--read-catalog-secrets"
 
 
 class SecretApi(Protocol):
-    """The API server, as far as Secrets are concerned. Raises the errors of `cluster.errors`."""
+    """The part of `ClusterApi` that reads Secrets. Raises the errors of `kube.errors`."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        """The object; None when it is not there."""
+        """Return the object, or None if it does not exist."""
         ...
 
 
 class CatalogSecrets:
-    """Reads the Secrets that pipelines name. `clock` gives seconds that never go back."""
+    """Read and cache the Secrets that pipelines name. `clock` gives monotonic seconds."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class CatalogSecrets:
         self._api = api
         self._allowed = allowed
         self._clock = clock
-        self._kept: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
+        self._cache: dict[tuple[str, str], tuple[float, dict[str, str]]] = {}
 
     async def properties(self, namespace: str, catalog: Catalog) -> dict[str, str]:
-        """The properties to hand to Iceberg: those of the spec, then each Secret's over them.
+        """Return the properties of the spec, overridden by each Secret's, the last one winning.
 
         Raises OutOfSight where the operator may not read Secrets, and Unauthorized or an error of
         the API server where one cannot be read.
@@ -62,28 +62,28 @@ class CatalogSecrets:
         return result
 
     def forget(self, namespace: str, catalog: Catalog) -> None:
-        """The catalog refused: its Secrets may have been rotated."""
+        """Drop the cached Secrets of a catalog that refused them: they may have been rotated."""
         for source in catalog.properties_from:
-            self._kept.pop((namespace, source.secret_ref.name), None)
+            self._cache.pop((namespace, source.secret_ref.name), None)
 
     async def _secret(self, namespace: str, name: str) -> dict[str, str]:
         now = self._clock()
-        self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now}
-        kept = self._kept.get((namespace, name))
-        if kept is not None:
-            return kept[1]
-        found = await self._api.get(kinds.SECRET, namespace, name)
-        if found is None:
+        self._cache = {key: entry for key, entry in self._cache.items() if entry[0] > now}
+        entry = self._cache.get((namespace, name))
+        if entry is not None:
+            return entry[1]
+        secret = await self._api.get(kinds.SECRET, namespace, name)
+        if secret is None:
             raise Unauthorized(f"there is no Secret {name!r} in the namespace of the pipeline")
         values = {
-            key: _value(encoded, name, key) for key, encoded in (found.get("data") or {}).items()
+            key: _value(encoded, name, key) for key, encoded in (secret.get("data") or {}).items()
         }
-        self._kept[(namespace, name)] = (now + KEPT_SECONDS, values)
+        self._cache[(namespace, name)] = (now + CACHE_SECONDS, values)
         return values
 
 
 def _value(encoded: str, name: str, key: str) -> str:
-    """As the mounted file is read: without a final newline."""
+    """Decode one value without its final newline, as runs read the mounted file."""
     try:
         return base64.b64decode(encoded, validate=True).decode().removesuffix("\n")
     except (binascii.Error, UnicodeDecodeError):

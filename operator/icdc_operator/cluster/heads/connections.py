@@ -1,6 +1,8 @@
-"""Connections of the operator to the process that reads catalogs, each with a child of its own.
+"""Connect the operator to the process that reads catalogs: one connection, one child, one catalog.
 
-What comes over them is checked like any other foreign text: a child has read a stranger's answers.
+The process runs in another container (the chart) or is started here (a laptop, tests). What comes
+over a connection is checked like any other foreign text. It must not know when or why a table is
+read.
 """
 
 import asyncio
@@ -30,38 +32,39 @@ _log = logging.getLogger(__name__)
 
 
 class OpenConnection(Protocol):
-    """One catalog. Not for two questions at a time."""
+    """A connection for one catalog. One question at a time."""
 
     async def head(self, table: Sequence[str], branch: str, seconds: float) -> int | None:
         """Return the newest snapshot of a branch; None for an empty table.
 
-        Raises the errors of `wire.FAILURES`. Who stops waiting for it closes the connection.
+        Raises the errors of `wire.FAILURES`. Close the connection after a cancelled call: its
+        answer may still come.
         """
         ...
 
     def close(self) -> None:
-        """End the reader of the catalog, whatever it does."""
+        """Close the connection; that ends its reader, even amid a call."""
         ...
 
 
 class Readers(Protocol):
-    """Makes connections."""
+    """A factory of connections."""
 
     async def connect(self, catalog: PyCatalog) -> OpenConnection:
-        """Begin a reader of that catalog, which connects to it when it is first asked."""
+        """Start a reader for that catalog. It connects to the catalog with the first question."""
         ...
 
     def close(self) -> None:
-        """Begin no more."""
+        """Start no more readers, and end those of a process of our own."""
         ...
 
 
 def readers(
     settings: ReaderSettings, path: Path | None, api_server: "LearnAddresses | None" = None
 ) -> "Readers":
-    """Return those of the process that listens at `path`; without one, of a process of our own.
+    """Return readers of the process that listens at `path`, or of a process of our own by None.
 
-    `api_server` gives the addresses that no reader may connect to, for each connection anew.
+    `api_server` gives addresses that no reader may connect to; asked again for each connection.
     """
     learn = api_server or _learn_none
     return OfOwnProcess(settings, learn) if path is None else OfAnotherContainer(path, learn)
@@ -76,14 +79,14 @@ async def _learn_none() -> Collection[str]:
 
 
 class OfAnotherContainer:
-    """Readers of a process that listens at a socket file, which may be there only later."""
+    """Readers of a process in another container, which may start later than this one."""
 
     def __init__(self, path: Path, learn: LearnAddresses = _learn_none) -> None:
         self._path = path
         self._learn = learn
 
     async def connect(self, catalog: PyCatalog) -> OpenConnection:
-        """See `Readers`. Waits for the process; who calls limits that."""
+        """See `Readers`. Waits until the process listens; the caller sets a time-out."""
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 streams = await asyncio.open_unix_connection(self._path)
@@ -95,7 +98,7 @@ class OfAnotherContainer:
 
 
 class OfOwnProcess:
-    """Readers of a process that is started for the first of them, and ends with this one."""
+    """Readers of a process that is started with the first connection and ends with this one."""
 
     def __init__(self, settings: ReaderSettings, learn: LearnAddresses = _learn_none) -> None:
         self._settings = settings
@@ -115,7 +118,7 @@ class OfOwnProcess:
         return _Connection(*streams, catalog, await self._learn())
 
     def close(self) -> None:
-        """See `Readers`. The process sees its control end, and its children go with it."""
+        """See `Readers`. The process ends with its control socket, and its children with it."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -136,7 +139,8 @@ class OfOwnProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # what a terminal sends to the operator is not for it
+                # Ctrl-C goes to the whole process group: the operator must end first, in order.
+                start_new_session=True,
             )
         return self._control
 

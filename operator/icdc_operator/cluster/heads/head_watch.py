@@ -1,8 +1,14 @@
-"""Follows the table heads of idle pipelines, and asks for a look when something about them changed.
+"""Poll the table heads of idle pipelines, and request a reconcile when one changes.
 
-One task for each idle pipeline, at the pace of its spec; a look at a pipeline never waits for a
-catalog. What was read before a run says nothing after it, so each run begins a new watch. What is
-remembered is a hint: an operator that starts anew reads once and knows the same.
+One task for each idle pipeline, at the `pollInterval` of its spec. A reconcile never waits for a
+catalog: it takes the heads that were read last. What was read before a run says nothing after it,
+so each run begins a new watch. All memory is a hint: a restarted operator reads once and knows
+the same.
+
+    run 41 ends, head 7      follow(after=41): no heads yet; poll; heads {orders: 7} -> reconcile
+    poll: head 7             no change, no reconcile
+    commit, poll: head 8     changed -> reconcile -> a run 42 is planned -> leave()
+    run 42 ends              follow(after=42): head 8 was first seen before it, so it is old
 """
 
 import asyncio
@@ -21,11 +27,11 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
 
 FAILING_SECONDS = 300.0
-"""Between two looks at a pipeline of which no table can be looked at, at most; its pollInterval if
-that is longer."""
+"""Longest wait between two polls of a pipeline whose tables all fail; or its pollInterval, if that
+is longer."""
 
 BROKEN_SECONDS = 60.0
-"""Until a pipeline is looked at whose watch has ended by an error that nobody foresaw."""
+"""Wait until a reconcile starts a watch anew that ended by an unforeseen error."""
 
 MAX_NAMED = 3
 """Tables that a log line names."""
@@ -34,19 +40,21 @@ _log = logging.getLogger(__name__)
 
 
 class TableReader(Protocol):
-    """Looks at tables; never raises for what a catalog does."""
+    """Reads heads; never raises for what a catalog does."""
 
     async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
-        """The head of each table by its name, or why there is none."""
+        """Return the head of each table by its name, or why it could not be read."""
         ...
 
 
 @dataclass(frozen=True)
 class KnownHeads:
-    """What is known of a pipeline's heads. See `Observed` for what each field says."""
+    """The heads of a pipeline as far as they were read."""
 
     heads: Mapping[str, str | None] | None
+    """Snapshot id by table; None before the first poll has ended. See `Observed.heads`."""
     old: Set[str] = frozenset()
+    """Tables whose head was first seen before the last run. See `Observed.old_heads`."""
 
 
 @dataclass
@@ -54,17 +62,20 @@ class _Watch:
     """One idle pipeline since its last run."""
 
     after: int
+    """Epoch of the last run."""
     tables: tuple[TableBranch, ...]
     poll_seconds: float
-    found: dict[str, Head | Unseen] | None = None
+    results: dict[str, Head | Unseen] | None = None
+    """Of the last poll; None before the first has ended."""
     task: asyncio.Task[None] | None = None
 
 
 @dataclass
 class _Memory:
-    """What outlasts the runs of a pipeline."""
+    """State of a pipeline that outlasts its runs."""
 
     read_at: float | None = None
+    """When its heads were polled last, by the clock of `HeadWatch`."""
     first_seen: dict[str, tuple[Head, int]] = field(default_factory=dict)
     """Each head, and the epoch of the last run before it was first seen."""
     reasons: dict[str, str] = field(default_factory=dict)
@@ -93,9 +104,9 @@ class HeadWatch:
         self._ended: set[asyncio.Task[None]] = set()
 
     def follow(self, key: PipelineKey, spec: PipelineSpec, *, after: int) -> KnownHeads:
-        """What is known by now of the heads of an idle pipeline, which is followed from now on.
+        """Return the heads of an idle pipeline as they are known now, and poll them from now on.
 
-        `after` is the epoch of its last run.
+        `after` is the epoch of its last run. A changed run, spec or interval begins a new watch.
         """
         tables = table_heads.list_branches(spec)
         poll = float(spec.changelog.poll_interval_seconds)
@@ -113,7 +124,7 @@ class HeadWatch:
         return self._known(key, watch)
 
     def leave(self, key: PipelineKey) -> None:
-        """The pipeline is not idle any more."""
+        """Stop polling a pipeline that is not idle any more; `close` waits for its task."""
         watch = self._watches.pop(key, None)
         if watch is not None and watch.task is not None and not watch.task.done():
             watch.task.cancel()
@@ -121,19 +132,19 @@ class HeadWatch:
             watch.task.add_done_callback(self._ended.discard)
 
     def forget(self, key: PipelineKey) -> None:
-        """The pipeline is gone, or has nothing to follow."""
+        """Drop all memory of a pipeline that is deleted or has no heads to poll."""
         self.leave(key)
         if self._memory.pop(key, None) is not None:
             self._metrics.show_unseen(key, None)
 
     async def close(self) -> None:
-        """Ends all watches."""
+        """Stop all watches and wait for their tasks."""
         for key in list(self._watches):
             self.leave(key)
         await asyncio.gather(*self._ended, return_exceptions=True)
 
     def _note_end(self, key: PipelineKey, task: asyncio.Task[None]) -> None:
-        """A watch ends by itself only by an error that nobody foresaw; a later look begins anew."""
+        """Log the unforeseen error that ended a watch, and request a reconcile that starts anew."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.error("internal error; please report it", exc_info=error)
@@ -141,76 +152,77 @@ class HeadWatch:
             task.get_loop().call_later(BROKEN_SECONDS, self._wake, key)
 
     def _known(self, key: PipelineKey, watch: _Watch) -> KnownHeads:
-        if watch.found is None:
+        if watch.results is None:
             return KnownHeads(None)
-        seen = {n: h.snapshot_id for n, h in watch.found.items() if isinstance(h, Head)}
+        seen = {n: h.snapshot_id for n, h in watch.results.items() if isinstance(h, Head)}
         first_seen = self._memory[key].first_seen
         return KnownHeads(seen, frozenset(n for n in seen if first_seen[n][1] != watch.after))
 
     async def _poll(self, key: PipelineKey, watch: _Watch) -> None:
         memory = self._memory.setdefault(key, _Memory())
         if memory.read_at is not None:
-            # A short run must not make the looks more frequent.
+            # Short runs must not make polls more frequent than the spec says.
             next_at = memory.read_at + watch.poll_seconds
             await self._sleep(max(0.0, next_at - self._clock()))
         failures = 0
         with logs.about(pipeline=str(key)):
             while True:
                 memory.read_at = self._clock()
-                found = await self._reader.read(key.namespace, watch.tables)
-                self._take(key, watch, memory, found)
-                blind = not any(isinstance(each, Head) for each in found.values())
+                results = await self._reader.read(key.namespace, watch.tables)
+                self._take(key, watch, memory, results)
+                blind = not any(isinstance(result, Head) for result in results.values())
                 failures = failures + 1 if blind else 0
-                await self._sleep(_pace(watch.poll_seconds, failures))
+                await self._sleep(_poll_wait(watch.poll_seconds, failures))
 
     def _take(
-        self, key: PipelineKey, watch: _Watch, memory: _Memory, found: dict[str, Head | Unseen]
+        self, key: PipelineKey, watch: _Watch, memory: _Memory, results: dict[str, Head | Unseen]
     ) -> None:
-        before, watch.found = watch.found, found
-        kept = {}
-        for name, head in found.items():
+        before, watch.results = watch.results, results
+        first_seen = {}
+        for name, head in results.items():
             if isinstance(head, Head):
-                known = memory.first_seen.get(name)
-                same = known is not None and known[0] == head
-                kept[name] = known if known is not None and same else (head, watch.after)
-        memory.first_seen = kept
-        reasons = {n: each.reason for n, each in found.items() if isinstance(each, Unseen)}
+                earlier = memory.first_seen.get(name)
+                same = earlier is not None and earlier[0] == head
+                first_seen[name] = earlier if earlier is not None and same else (head, watch.after)
+        memory.first_seen = first_seen
+        reasons = {n: result.reason for n, result in results.items() if isinstance(result, Unseen)}
         if reasons != memory.reasons:
-            _tell(memory.reasons, reasons)
+            _log_changes(memory.reasons, reasons)
             memory.reasons = reasons
         self._metrics.show_unseen(key, len(reasons))
-        if before is None or _visible(before) != _visible(found):
+        # The first result is news too: until then the reconcile knew no heads at all.
+        if before is None or _visible(before) != _visible(results):
             self._wake(key)
 
 
-def _visible(found: Mapping[str, Head | Unseen]) -> dict[str, Head]:
-    return {name: each for name, each in found.items() if isinstance(each, Head)}
+def _visible(results: Mapping[str, Head | Unseen]) -> dict[str, Head]:
+    return {name: result for name, result in results.items() if isinstance(result, Head)}
 
 
-def _pace(poll: float, failures: int) -> float:
+def _poll_wait(poll: float, failures: int) -> float:
     if failures == 0:
         return poll
     return max(poll, min(FAILING_SECONDS, poll * 2.0 ** min(failures, 30)))
 
 
-def _tell(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Logs what has changed: once for each reason, not for each table."""
-    told: dict[str, list[str]] = {}
+def _log_changes(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Log new reasons once each, not once per table, and tables that can be read again."""
+    tables: dict[str, list[str]] = {}
     for name, reason in after.items():
         if before.get(name) != reason:
-            told.setdefault(reason, []).append(name)
-    for reason, names in told.items():
+            tables.setdefault(reason, []).append(name)
+    for reason, names in tables.items():
         _log.warning(
-            "the newest snapshot of %s cannot be looked at: %s; runs look instead, less often "
-            "the longer nothing changes",
-            _named(names),
+            "the newest snapshot of %s cannot be read: %s; runs poll it instead, less often "
+            "while nothing changes",
+            _name_some(names),
             reason,
         )
     healed = [name for name in before if name not in after]
     if healed:
-        _log.info("the newest snapshot of %s can be looked at", _named(healed))
+        _log.info("the newest snapshot of %s can be read again", _name_some(healed))
 
 
-def _named(names: Sequence[str]) -> str:
+def _name_some(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more

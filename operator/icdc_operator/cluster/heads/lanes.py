@@ -1,8 +1,11 @@
-"""Calls in turn, of which some never end: who waits, for how long, and who goes first.
+"""Limit calls of which some never end: how many run at once, for how long, and in which order.
 
-A lane is one catalog: its calls come one after the other. All lanes share a few places, of which a
-namespace has fewer, so that catalogs of one that hang leave places to the others. Knows nothing of
-catalogs.
+A lane is one catalog: its calls run one after the other. All lanes together have MAX_CALLS, a
+namespace MAX_CALLS_OF_NAMESPACE of them. Catalogs of one namespace that hang therefore leave calls
+to the others. It must not know what a catalog is.
+
+    team-a has 5 catalogs that hang, team-b has 1      running: a1, a2, b1; a3..a5 wait for a1, a2
+    a1 is late after 20 s                              a1 fails, and all that wait behind a1 with it
 """
 
 import asyncio
@@ -14,16 +17,16 @@ from typing import TypeVar
 from icdc_api.errors import SourceUnavailable
 
 MAX_CALLS = 8
-"""Calls at the same time."""
+"""Calls that run at the same time."""
 
 MAX_CALLS_OF_NAMESPACE = 2
-"""Calls at the same time for the pipelines of one namespace."""
+"""Of these, calls for the pipelines of one namespace."""
 
 Result = TypeVar("Result")
 
 
 class CallLimits:
-    """The places that all lanes share. For one event loop."""
+    """The limits that all lanes share. For one event loop."""
 
     def __init__(
         self, count: int = MAX_CALLS, *, of_namespace: int = MAX_CALLS_OF_NAMESPACE
@@ -34,14 +37,15 @@ class CallLimits:
 
     @asynccontextmanager
     async def hold(self, namespace: str) -> AsyncIterator[None]:
-        """Hold one of the places. Who waits longest goes first, of each namespace a few wait."""
+        """Run the block as one call within the limits; the call that waits longest comes first."""
+        # The namespace's limit first: else its waiting calls would hold those of the operator.
         own = self._own.setdefault(namespace, asyncio.Semaphore(self._of_namespace))
         async with own, self._all:
             yield
 
 
 class Lane:
-    """Calls one after the other."""
+    """One catalog, whose calls run one after the other."""
 
     def __init__(self, limits: CallLimits, namespace: str) -> None:
         self._limits = limits
@@ -51,19 +55,19 @@ class Lane:
 
     @property
     def late(self) -> bool:
-        """Whether the last call took too long."""
+        """Return whether the last call took too long."""
         return self._late_at is not None
 
     @property
     def busy(self) -> bool:
-        """Whether a call is under way."""
+        """Return whether a call is running."""
         return self._order.locked()
 
     async def call(self, work: Callable[[], Awaitable[Result]], seconds: float) -> Result:
-        """Return what `work` returns, which is cancelled after `seconds`: SourceUnavailable.
+        """Run `work` and return its result; SourceUnavailable if it takes longer than `seconds`.
 
-        The time that it waits for its turn is not counted. Who waits behind a call that is late
-        is refused with it: for each of many tables it would take as long again.
+        The wait for the lane and the limits is not counted. A call that waited behind a late one
+        fails with it: otherwise each of many tables would wait for the same time-out again.
         """
         asked_at = time.monotonic()
         async with self._order:
@@ -72,11 +76,11 @@ class Lane:
             async with self._limits.hold(self._namespace):
                 try:
                     async with asyncio.timeout(seconds):
-                        found = await work()
+                        result = await work()
                 except TimeoutError:
                     self._late_at = time.monotonic()
                     raise SourceUnavailable(
                         f"the catalog does not answer within {seconds:g} s"
                     ) from None
         self._late_at = None
-        return found
+        return result

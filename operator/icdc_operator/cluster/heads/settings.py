@@ -1,4 +1,8 @@
-"""What the readers of catalogs may do, as the flags of both processes say it. Opens nothing."""
+"""Access rights of the readers of catalogs, and the flags for them. Opens nothing.
+
+The operator and `icdc-heads` have the same flags: an operator without the container `heads` starts
+the process by itself and hands its settings on.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -15,9 +19,9 @@ class ReaderSettings:
     """The access of every catalog's reader."""
 
     allow_hosts: tuple[str, ...] = ()
-    """Patterns of names and addresses, or networks, that may be connected to; looked at first."""
+    """Names, addresses or networks that may be connected to, with wildcards; checked first."""
     deny_hosts: tuple[str, ...] = ()
-    """Those that may not; what neither names is allowed but for `addresses.REFUSED`."""
+    """Those that may not. All others are allowed, except `addresses.REFUSED`."""
     use_cloud_role: bool = False
     """Whether catalogs without keys may use the cloud role of this pod or host."""
     local_files: bool = False
@@ -25,10 +29,10 @@ class ReaderSettings:
 
     @property
     def flags(self) -> Sequence[str]:
-        """The command line that means the same."""
+        """Return these settings as arguments of a command line."""
         return [
-            *(f"{ALLOW}={each}" for each in self.allow_hosts),
-            *(f"{DENY}={each}" for each in self.deny_hosts),
+            *(f"{ALLOW}={pattern}" for pattern in self.allow_hosts),
+            *(f"{DENY}={pattern}" for pattern in self.deny_hosts),
             *([CLOUD_ROLE] if self.use_cloud_role else []),
             *([LOCAL_FILES] if self.local_files else []),
         ]
@@ -58,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def of_arguments(given: argparse.Namespace) -> ReaderSettings:
-    """Return what these flags, or those of the operator, say."""
+    """Return the settings of parsed flags, of `icdc-heads` or of the operator."""
     return ReaderSettings(
         allow_hosts=tuple(given.heads_allow_host),
         deny_hosts=tuple(given.heads_deny_host),

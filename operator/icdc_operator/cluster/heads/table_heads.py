@@ -1,7 +1,11 @@
-"""Reads the newest snapshot of each table's branch: Secrets, catalogs and readers put together.
+"""Read the current snapshot of each table's branch: Secrets, catalogs and connections together.
 
-What cannot be read is an answer too: why. Nothing here raises for what a catalog does, and nothing
-blocks the event loop. Decides neither when to look nor what follows from it.
+A failure is a result too: `Unseen`, with the reason. Nothing here raises for what a catalog does,
+and nothing blocks the event loop. It must not decide when to read, nor what follows from it.
+
+    shop.orders, shop.items in catalog A    one connection, two questions one after the other
+    shop.users in catalog B                 another connection, at the same time as A
+    catalog A refuses its credentials       both Unseen; A's Secrets are read again the next time
 """
 
 import asyncio
@@ -21,28 +25,30 @@ from icdc_operator.cluster.heads.lanes import CallLimits, Lane
 from icdc_operator.cluster.metrics import Metrics
 
 TABLE_SECONDS = 20.0
-"""For one table, a first connection to its catalog included."""
+"""Time-out for one table, including the connection to its catalog."""
 
 MAX_CATALOGS = 64
-"""Catalogs that stay connected, each with a process; pipelines of a namespace with the same
-properties share one."""
+"""Catalogs that stay connected, with a process each. Pipelines of a namespace share a catalog if
+its properties are the same."""
 
 CATALOGS_OF_NAMESPACE = 8
-"""Of these, so that one namespace does not fill the memory of all."""
+"""Of these, catalogs of one namespace, so that it does not fill the memory of all."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """Newest snapshot of a table's branch; None for an empty table."""
+    """The head of a table's branch."""
 
     snapshot_id: str | None
+    """Id of the snapshot; None for an empty table."""
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """Why there is no head, in words for a person."""
+    """A head that could not be read."""
 
     reason: str
+    """Why, for a person."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +62,14 @@ class TableBranch:
 
 
 def list_branches(spec: PipelineSpec) -> tuple[TableBranch, ...]:
-    """The tables of a pipeline."""
+    """Return the branches that a pipeline follows, one for each table."""
     return tuple(
         TableBranch(table.name, table.branch, spec.catalog_of(table)) for table in spec.tables
     )
 
 
 class _OpenedCatalog:
-    """One catalog, connected when it is first asked, and anew after it failed."""
+    """One catalog: connected with the first question, and again after a failure."""
 
     def __init__(
         self, namespace: str, catalog: PyCatalog, readers: Readers, places: CallLimits
@@ -75,7 +81,7 @@ class _OpenedCatalog:
         self._open: OpenConnection | None = None
 
     async def head(self, table: TableBranch, seconds: float) -> Head:
-        """Raises the errors of `wire.FAILURES`."""
+        """Return the head of `table`. Raises the errors of `wire.FAILURES`."""
         return await self.lane.call(lambda: self._head(table, seconds), seconds)
 
     async def _head(self, table: TableBranch, seconds: float) -> Head:
@@ -84,26 +90,26 @@ class _OpenedCatalog:
             if self._open is None:
                 self._open = await self._readers.connect(self._catalog)
             parts = naming.parse_table_name(table.name)
-            found = await self._open.head(parts, table.branch, seconds)
+            snapshot = await self._open.head(parts, table.branch, seconds)
             healthy = True
         except (BranchNotFound, TableNotFound):
             healthy = True
             raise
         finally:
-            # Also where nobody waits any more: the next question must not get this answer.
+            # Also after cancellation: the next question must not get the answer to this one.
             if not healthy:
                 self.close()
-        return Head(None if found is None else str(found))
+        return Head(None if snapshot is None else str(snapshot))
 
     def close(self) -> None:
-        """End what reads the catalog."""
+        """Close the connection, which ends the reader of the catalog."""
         before, self._open = self._open, None
         if before is not None:
             before.close()
 
 
 class HeadReader:
-    """Looks at tables of many pipelines. For one event loop."""
+    """Reads the heads of many pipelines. For one event loop."""
 
     def __init__(
         self,
@@ -125,11 +131,11 @@ class HeadReader:
 
     @property
     def overdue(self) -> int:
-        """Catalogs whose last answer was late."""
+        """Return how many catalogs were late with their last answer."""
         return sum(held.lane.late for held in self._held.values())
 
     async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
-        """The head of each table by its name, or why there is none."""
+        """Return the head of each table by its name, or why it could not be read."""
         catalogs: dict[str, tuple[Catalog, list[TableBranch]]] = {}
         for table in tables:
             same = table.catalog.model_dump_json()
@@ -137,10 +143,10 @@ class HeadReader:
         parts = await asyncio.gather(
             *(self._of_catalog(namespace, catalog, its) for catalog, its in catalogs.values())
         )
-        found = {name: head for part in parts for name, head in part.items()}
-        for head in found.values():
+        results = {name: head for part in parts for name, head in part.items()}
+        for head in results.values():
             self._metrics.head_reads.labels("read" if isinstance(head, Head) else "unseen").inc()
-        return found
+        return results
 
     def close(self) -> None:
         """End all readers."""
@@ -161,7 +167,7 @@ class HeadReader:
         outcomes = await asyncio.gather(
             *(held.head(table, self._table_seconds) for table in tables), return_exceptions=True
         )
-        if any(isinstance(each, Unauthorized) for each in outcomes):
+        if any(isinstance(outcome, Unauthorized) for outcome in outcomes):
             self._secrets.forget(namespace, catalog)
         return {
             table.name: outcome if isinstance(outcome, Head) else Unseen(self._reason(outcome))
@@ -175,19 +181,22 @@ class HeadReader:
             held = _OpenedCatalog(namespace, catalog, self._readers, self._places)
             self._held[key] = held
         self._held.move_to_end(key)
-        own = [each for each in self._held if each[0] == namespace]
+        own = [held_key for held_key in self._held if held_key[0] == namespace]
         if len(own) > CATALOGS_OF_NAMESPACE:
-            self._let_one_go(own, beside=key)
+            self._close_one(own, beside=key)
         if len(self._held) > self._max_catalogs:
-            self._let_one_go(list(self._held), beside=key)
+            self._close_one(list(self._held), beside=key)
         return held
 
-    def _let_one_go(self, among: list[tuple[str, str]], *, beside: tuple[str, str]) -> None:
-        """Of the namespace that has most, so that it cannot push out the catalogs of others."""
-        idle = [each for each in among if each != beside and not self._held[each].lane.busy]
+    def _close_one(self, among: list[tuple[str, str]], *, beside: tuple[str, str]) -> None:
+        """Close the catalog that was used least recently, of the namespace that has most.
+
+        Of any namespace, one with many catalogs would push out those of the others.
+        """
+        idle = [key for key in among if key != beside and not self._held[key].lane.busy]
         if idle:
             counts = Counter(held.namespace for held in self._held.values())
-            # The one that has not been asked for longest stands first.
+            # `max` takes the first of equals, and the dict has the least recently used first.
             self._held.pop(max(idle, key=lambda key: counts[key[0]])).close()
 
     def _reason(self, error: BaseException) -> str:

@@ -1,4 +1,11 @@
-"""What the operator and the reader of a catalog say to each other: one JSON object a line."""
+"""Messages between the operator and the reader of a catalog: one JSON object per line.
+
+    operator -> reader    Opening     once: the catalog
+    operator -> reader    Question    a table's branch
+    reader -> operator    HeadAnswer  its newest snapshot, or a failure by name
+
+Both sides parse them as foreign text: a child has read a stranger's answers.
+"""
 
 from typing import Any
 
@@ -9,14 +16,14 @@ from icdc_api.errors import Bug, IcdcError
 from icdc_operator.cluster.heads.catalog_properties import CatalogKind, OutOfSight, PyCatalog
 
 MAX_LINE_BYTES = 2**20
-"""Of a question; answers are far shorter."""
+"""Longest line that a reader accepts; answers are far shorter."""
 
 MAX_TEXT = 1000
-"""Characters of a reason."""
+"""Most characters of a reason that the operator takes over."""
 
 FAILURES: dict[str, type[IcdcError]] = {
-    each.__name__: each
-    for each in (
+    error.__name__: error
+    for error in (
         errors.BranchNotFound,
         errors.SourceUnavailable,
         errors.TableNotFound,
@@ -25,21 +32,22 @@ FAILURES: dict[str, type[IcdcError]] = {
         Bug,
     )
 }
-"""What may be wrong, by the names that go over the wire."""
+"""The failures that an answer may name. A name from a reader is looked up here and nowhere else."""
 
 
 class Opening(BaseModel):
-    """The first line: the catalog of all that follow. Holds credentials."""
+    """The first line of a connection: the catalog of all questions."""
 
     kind: CatalogKind
     name: str
     properties: dict[str, Any]
+    """May hold credentials."""
     api_server: tuple[str, ...] = ()
     """Addresses of the API server that the operator learned beyond those of its Service."""
 
     @property
     def catalog(self) -> PyCatalog:
-        """As the reader wants it."""
+        """Return the catalog."""
         return PyCatalog(self.kind, self.name, self.properties)
 
 
@@ -47,19 +55,23 @@ class Question(BaseModel):
     """Asks for the newest snapshot of a table's branch."""
 
     table: tuple[str, ...]
+    """Parts of its name, the namespace first."""
     branch: str
     seconds: float
-    """The reader ends after them, whatever it does."""
+    """Time for the answer; the kernel ends a reader that takes longer."""
 
 
 class HeadAnswer(BaseModel):
-    """The snapshot (None: of an empty table), or why there is none."""
+    """The newest snapshot of a branch, or a failure."""
 
     head: int | None = None
+    """Id of the snapshot; None for an empty table."""
     failure: str | None = None
+    """A name of `FAILURES`; None if the head was read."""
     text: str = ""
+    """Message of the failure, for a person."""
     where: str = ""
-    """Of an error that nobody foresaw: frames, without values."""
+    """Stack frames of an unforeseen error, without values."""
 
 
 def line(message: BaseModel) -> bytes:

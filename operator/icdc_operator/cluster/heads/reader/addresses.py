@@ -1,8 +1,15 @@
-"""Decides which addresses a reader of catalogs may connect to, and holds this process to it.
+"""Decide which addresses a reader of catalogs may connect to, and hold this process to it.
 
-The address is checked that is connected to, so a name that resolves to another one in between
-(DNS rebinding) gains nothing. That holds for all that uses Python's sockets; libpq is given
-addresses that were checked before.
+Part 2 of `reader`: resolve. The address itself is checked at the moment of the connection, so a
+name that resolves to another address in between (DNS rebinding) gains nothing. The check covers
+all of Python's sockets. libpq connects by itself, and gets addresses that were checked before.
+
+    allowHosts   denyHosts   address                  result
+    -            -           10.1.2.3                 allowed: catalogs inside the cluster
+    -            -           169.254.169.254          refused: in REFUSED
+    -            -           the API server's         refused
+    *.corp       *           10.1.2.3 (lake.corp)     allowed: allowHosts is checked first
+    -            10.0.0.0/8  10.1.2.3                 refused
 """
 
 import fnmatch
@@ -18,8 +25,8 @@ from icdc_operator.cluster.heads.settings import ReaderSettings
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 REFUSED = tuple(
-    ipaddress.ip_network(each)
-    for each in (
+    ipaddress.ip_network(network)
+    for network in (
         "0.0.0.0/8",  # this host
         "127.0.0.0/8",
         "169.254.0.0/16",  # link-local: metadata and credentials of AWS, Azure, Google
@@ -37,10 +44,10 @@ REFUSED = tuple(
         "ff00::/8",
     )
 )
-"""Networks that no catalog is in, and where an answer may be worth something."""
+"""Networks without catalogs, where an answer may hold credentials."""
 
 _OF_ADDRESSES = re.compile(r"[0-9.*?]+|[0-9a-f.:*?]*:[0-9a-f.:*?]*")
-"""Patterns that never mean a name: whoever owns `evil.example` owns `10.evil.example` too."""
+"""Patterns that mean addresses, never names: anybody can own a name such as `10.evil.example`."""
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 _STARTS = frozenset(
@@ -57,11 +64,14 @@ WHY = (
 
 
 class AccessRefused(BaseException):
-    """The process is held back from what it was about to do; the message is for a person."""
+    """The process is not allowed to do this; the message is for a person.
+
+    A BaseException, so that no `except Exception` of a library swallows it and goes on.
+    """
 
 
 class Addresses:
-    """What `settings` and the addresses of the API server leave."""
+    """The rule: the settings of the chart, then REFUSED and the API server's own addresses."""
 
     def __init__(self, settings: ReaderSettings, api_server: Iterable[str] = ()) -> None:
         self._settings = settings
@@ -72,7 +82,7 @@ class Addresses:
         self._api_server |= {str(_plain(address)) for address in api_server}
 
     def allows(self, host: str, address: str) -> bool:
-        """Tell whether `address`, to which the name `host` leads, may be connected to."""
+        """Return whether `address`, which the name `host` resolved to, may be connected to."""
         try:
             plain = _plain(address)
         except ValueError:
@@ -82,11 +92,11 @@ class Addresses:
             return True
         if any(_matches(pattern, name, plain) for pattern in self._settings.deny_hosts):
             return False
-        known = any(plain in network for network in REFUSED)
-        return not known and str(plain) not in self._api_server
+        refused = any(plain in network for network in REFUSED)
+        return not refused and str(plain) not in self._api_server
 
     def names(self, host: str) -> bool:
-        """Tell whether `host` is allowed by its name, whatever it leads to."""
+        """Return whether `allowHosts` has the name `host`, whatever it resolves to."""
         name = host.lower().rstrip(".")
         return any(
             fnmatch.fnmatchcase(name, pattern.lower())
@@ -96,7 +106,7 @@ class Addresses:
 
 
 class Guard:
-    """Holds this process to `addresses` from `install` on; nothing takes that back."""
+    """Hold this process to `addresses` from `install` on. Python cannot remove an audit hook."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -113,14 +123,14 @@ class Guard:
         self._addresses.refuse(api_server)
 
     def resolve(self, host: str, port: int) -> Sequence[str]:
-        """Return the allowed addresses of a name; raises Refused for none, OSError likewise."""
-        found = self._getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(each[4][0]) for each in found))
+        """Return the allowed addresses of a name. Raises AccessRefused if none is, and OSError."""
+        entries = self._getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
     def check_beyond_proxy(self, host: str, port: int) -> None:
-        """Raise Refused where a proxy would be asked for an address that is none to connect to.
+        """Raise AccessRefused for a host that this process may not connect to directly.
 
-        A name that only the proxy can look up has to be allowed as such.
+        A name that only the proxy can look up has to be in `allowHosts`.
         """
         try:
             self.resolve(host, port)
@@ -130,17 +140,18 @@ class Guard:
 
     def _getaddrinfo(self, host: Any, *args: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else str(host or "")
-        found = self._look_up(host, *args, **options)
-        allowed = [each for each in found if self._addresses.allows(name, str(each[4][0]))]
-        if found and not allowed:
+        entries = self._look_up(host, *args, **options)
+        allowed = [entry for entry in entries if self._addresses.allows(name, str(entry[4][0]))]
+        if entries and not allowed:
             raise AccessRefused(WHY)
-        self._permitted.update(str(each[4][0]) for each in allowed)
+        # `_audit` sees the address alone: one that is allowed by its name is remembered here.
+        self._permitted.update(str(entry[4][0]) for entry in allowed)
         return allowed
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "socket.connect":
             address = arguments[1]
-            # Of a socket of this host the address is a path.
+            # For AF_UNIX the address is a path, which is never in `_permitted`.
             target = str(address[0]) if isinstance(address, tuple) else ""
             if target not in self._permitted and not self._addresses.allows(target, target):
                 raise AccessRefused(WHY)
@@ -149,13 +160,16 @@ class Guard:
 
 
 def _plain(address: str) -> IpAddress:
-    """Without a scope, and as IPv4 where IPv6 only wraps it. Raises ValueError."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        if found in _TRANSLATED:
-            return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        return found.ipv4_mapped or found.sixtofour or found
-    return found
+    """Parse an address without its scope, as IPv4 where IPv6 only wraps it. Raises ValueError.
+
+    Without this, ::ffff:127.0.0.1 or 64:ff9b::7f00:1 (NAT64) would pass as addresses of nobody.
+    """
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed in _TRANSLATED:
+            return ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+        return parsed.ipv4_mapped or parsed.sixtofour or parsed
+    return parsed
 
 
 def _matches(pattern: str, name: str, address: IpAddress) -> bool:
@@ -163,5 +177,5 @@ def _matches(pattern: str, name: str, address: IpAddress) -> bool:
         return address in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
         wanted = pattern.lower()
-        found = str(address) if _OF_ADDRESSES.fullmatch(wanted) else name
-        return fnmatch.fnmatchcase(found, wanted)
+        subject = str(address) if _OF_ADDRESSES.fullmatch(wanted) else name
+        return fnmatch.fnmatchcase(subject, wanted)

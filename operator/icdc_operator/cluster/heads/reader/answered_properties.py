@@ -1,7 +1,13 @@
-"""Choose what the reader of heads takes over from a catalog's answers. Pure; opens nothing.
+"""Keep the few settings of a catalog's answer that are safe to use. Pure; opens nothing.
 
-A catalog answers `GET /v1/config` with properties. Java's client lets them choose classes, files
-and servers; a pipeline's author may run that catalog, so here they choose none of these.
+Part 3 of `reader`: read. A REST catalog answers `GET /v1/config` with properties. Java's client
+lets them choose classes, files and servers. The author of a pipeline may run that catalog, so here
+they choose none of these.
+
+    answered                              kept
+    prefix: lakes/one                     yes: a part of the paths of requests
+    uri: https://other/                   OutOfSight: another server, which only a run follows
+    auth, ssl, token, header.X, s3.…      dropped
 """
 
 from collections.abc import Mapping
@@ -21,19 +27,19 @@ def keep_safe_properties(answered: Mapping[str, Any], uri: str) -> dict[str, str
 
     Raises ValueError where one is no text, and OutOfSight where they name another server.
     """
-    found = {key: answered[key] for key in _KNOWN if key in answered}
-    for key, value in found.items():
+    kept = {key: answered[key] for key in _KNOWN if key in answered}
+    for key, value in kept.items():
         if not isinstance(value, str):
             raise ValueError(f"the catalog answers with a {key} that is no text")
-    if "uri" in found and _origin(found["uri"]) != _origin(uri):
+    if "uri" in kept and _origin(kept["uri"]) != _origin(uri):
         raise OutOfSight("the catalog names another server for itself, which only a run follows")
-    return found
+    return kept
 
 
 def may_lead_to(source: str, target: str) -> bool:
-    """Tell whether a redirect from `source` stays at its server; https: may take over from http:.
+    """Return whether a redirect from `source` stays at its server. https: may replace http:.
 
-    Raises ValueError for an address that is none.
+    Raises ValueError for text that is no address.
     """
     before, after = _origin(source), _origin(target)
     upgraded = before[:2] == ("http", after[1]) and after[0] == "https"
@@ -41,7 +47,8 @@ def may_lead_to(source: str, target: str) -> bool:
 
 
 def _origin(uri: str) -> tuple[str, str | None, int | None]:
-    if "\\" in uri:  # where a server's name ends before it is a matter of taste
+    # Libraries differ in where the host ends: http://a\\@b is host a to some, host b to others.
+    if "\\" in uri:
         raise ValueError("an address of the catalog has a backslash")
     address = urlsplit(uri)
     return address.scheme, address.hostname, address.port or _PORTS.get(address.scheme)

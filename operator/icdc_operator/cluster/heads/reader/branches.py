@@ -1,4 +1,12 @@
-"""The branches of a table and their newest snapshots, in its metadata: all else is passed over."""
+"""Parse the branches of a table and their newest snapshots out of Iceberg metadata.
+
+Part 3 of `reader`: read. All other fields are ignored, so that metadata of a newer format version
+can be read. Pure; it does not know where the metadata came from.
+
+    {"format-version": 2, "current-snapshot-id": 7,
+     "refs": {"audit": {"snapshot-id": 5, "type": "branch"},
+              "v1": {"snapshot-id": 3, "type": "tag"}}}        -> {"main": 7, "audit": 5}
+"""
 
 from collections.abc import Mapping
 
@@ -8,13 +16,13 @@ from icdc_api.errors import BranchNotFound
 
 MAIN = "main"
 _NO_SNAPSHOT = -1
-"""How older writers say that a table has none."""
+"""Written by older versions of Iceberg for a table without a snapshot."""
 
 MAX_BRANCHES = 10_000
-"""Of one table; they are remembered for each."""
+"""Of one table: a child keeps them in memory for each table."""
 
 Heads = Mapping[str, int]
-"""Newest snapshot by branch; an empty table has none."""
+"""Newest snapshot id by branch name; without entries for an empty table."""
 
 
 class _Ref(BaseModel):
@@ -23,7 +31,7 @@ class _Ref(BaseModel):
 
 
 class _Metadata(BaseModel):
-    """What heads need of a table's metadata. All else may be of a kind that is not known here."""
+    """The fields that are read. Others may have types that are unknown here."""
 
     format_version: int = Field(alias="format-version")
     current_snapshot_id: int | None = Field(None, alias="current-snapshot-id")
@@ -37,17 +45,17 @@ class _Answer(BaseModel):
 
 
 def branches(metadata: object) -> Heads:
-    """Return those of metadata as Python has JSON. Raises ValueError."""
+    """Return the branches of metadata as parsed JSON. Raises ValueError."""
     return _heads(_Metadata.model_validate(metadata))
 
 
 def parse_file(content: bytes) -> Heads:
-    """Return those of a metadata file. Raises ValueError."""
+    """Return the branches of a metadata file. Raises ValueError."""
     return _heads(_Metadata.model_validate_json(content))
 
 
 def parse_answer(content: bytes) -> Heads:
-    """Return those of a table that a REST catalog sends. Raises ValueError."""
+    """Return the branches in a REST catalog's answer to a load. Raises ValueError."""
     return _heads(_Answer.model_validate_json(content).metadata)
 
 
@@ -59,9 +67,10 @@ def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
 
 
 def _heads(table: _Metadata) -> Heads:
-    found = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.type == "branch"}
-    if len(found) > MAX_BRANCHES:
+    heads = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.type == "branch"}
+    if len(heads) > MAX_BRANCHES:
         raise ValueError(f"more than {MAX_BRANCHES} branches")
     if table.current_snapshot_id not in (None, _NO_SNAPSHOT):
-        found.setdefault(MAIN, table.current_snapshot_id)
-    return found
+        # Format version 1 has no refs: `main` is then the current snapshot.
+        heads.setdefault(MAIN, table.current_snapshot_id)
+    return heads

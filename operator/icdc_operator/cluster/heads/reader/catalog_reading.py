@@ -1,7 +1,11 @@
-"""Reads the newest snapshots of tables through pyiceberg.
+"""Open a catalog by its kind and read the branches of its tables through pyiceberg.
 
-Metadata only, never data, and nothing is ever written. Every call blocks and may hang: who started
-this process sees to that.
+Part 3 of `reader`: read. Reads metadata only and writes nothing. Every call blocks and may hang;
+`child` sets a timer of the kernel before each, so nothing here has a timeout of its own.
+
+    REST               rest.Rest            the answer holds the metadata
+    Hive, Glue, DynamoDB  pointers          the answer names a metadata file
+    JDBC               jdbc.Jdbc            a row names a metadata file
 """
 
 from collections.abc import Sequence
@@ -26,12 +30,12 @@ class OpenCatalog(Protocol):
         ...
 
     def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         ...
 
 
 def open_catalog(catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> OpenCatalog:
-    """Connect to the catalog. Raises the errors that `map_errors` knows."""
+    """Connect to the catalog. Raises the errors of `map_errors`."""
     with map_errors("the catalog"):
         _require_own_keys(catalog, settings)
         if catalog.kind is CatalogKind.SQL:
@@ -51,7 +55,10 @@ _LOADING: dict[CatalogKind, Any] = {
 
 
 def _require_own_keys(catalog: PyCatalog, settings: ReaderSettings) -> None:
-    """Raise OutOfSight for a catalog that the libraries of AWS would find keys for."""
+    """Raise OutOfSight for a catalog without keys of its own, where boto3 would look for some.
+
+    boto3 goes on to environment, files and the metadata of the node: the operator's own role.
+    """
     signs = catalog.properties.get("rest.sigv4-enabled", "").lower() in ("true", "1", "t", "yes")
     of_aws = catalog.kind in (CatalogKind.GLUE, CatalogKind.DYNAMODB) or signs
     if of_aws and not all(catalog.properties.get(key) for key in _KEYS):
@@ -62,26 +69,30 @@ _KEYS = ("client.access-key-id", "client.secret-access-key")
 
 
 class Loaded:
-    """A catalog that pyiceberg loads whole tables from, which stops where nothing has moved."""
+    """A catalog of pyiceberg whose loads stop at the pointer of the newest metadata.
+
+    A pointer (a file location or an ETag) that did not change means the same metadata, which is
+    not read again.
+    """
 
     def __init__(self, catalog: Any) -> None:
         self._catalog = catalog
-        self._known: dict[tuple[str, ...], tuple[str | None, Heads]] = {}
+        self._last: dict[tuple[str, ...], tuple[str | None, Heads]] = {}
 
     def heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
         key = tuple(table)
-        known, before = self._known.get(key, (None, {}))
-        self._catalog.known = known
+        last_pointer, last_heads = self._last.get(key, (None, {}))
+        self._catalog.last_pointer = last_pointer
         with map_errors(".".join(table)):
             try:
                 self._catalog.load_table(key)
             except MetadataPointer as named:
-                if named.pointer == known:
-                    return before
-                found = named.read()
-                self._known[key] = (named.pointer, found)
-                return found
+                if named.pointer == last_pointer:
+                    return last_heads
+                heads = named.read()
+                self._last[key] = (named.pointer, heads)
+                return heads
             raise LookupError("the catalog named no metadata")
 
     def close(self) -> None:

@@ -1,4 +1,8 @@
-"""One child: reads the heads of one catalog until the operator has no more questions."""
+"""Serve one connection: read the catalog that it opens, and answer its questions.
+
+Parts 2 to 4 of `reader`, in that order. Confinement (part 1) is behind it when `serve` begins.
+It must not decide what an answer means: that is the operator's business.
+"""
 
 import signal
 import socket
@@ -17,11 +21,13 @@ _GRACE_SECONDS = 1.0
 
 
 def serve(connection: socket.socket, settings: ReaderSettings, guard: Guard) -> None:
-    """Answer the questions of one connection, each within its seconds."""
+    """Answer the questions of one connection, each within its seconds; return at its end."""
+    # Before the first byte is read: what comes over the connection is already a stranger's.
     guard.install()
     proxies.install(guard)
     with connection, connection.makefile("rb") as stream:
         opening = Opening.model_validate_json(stream.readline(wire.MAX_LINE_BYTES))
+        # Only the operator can learn these: they take a token, which this process has not.
         guard.refuse(opening.api_server)
         catalog: OpenCatalog | None = None
         while line := stream.readline(wire.MAX_LINE_BYTES):
@@ -32,7 +38,7 @@ def serve(connection: socket.socket, settings: ReaderSettings, guard: Guard) -> 
             try:
                 catalog = catalog or catalog_reading.open_catalog(opening.catalog, settings, guard)
                 answer = HeadAnswer(head=_head(catalog, question))
-            except Exception as error:  # noqa: BLE001 - the outermost frame
+            except Exception as error:  # noqa: BLE001 - the root of a process
                 answer = _failure(error)
             signal.setitimer(signal.ITIMER_REAL, 0)
             connection.sendall(wire.line(answer))
@@ -47,6 +53,6 @@ def _failure(error: Exception) -> HeadAnswer:
     name = type(error).__name__
     if isinstance(error, IcdcError) and name in wire.FAILURES:
         return HeadAnswer(failure=name, text=error.message[: wire.MAX_TEXT])
-    # Of an error that nobody foresaw the text may hold anything: where it arose is enough.
+    # The text of an unforeseen error may quote the catalog or a password: send frames only.
     frames = "".join(traceback.format_tb(error.__traceback__))
     return HeadAnswer(failure="Bug", text=name, where=frames[-8 * wire.MAX_TEXT :])

@@ -1,7 +1,12 @@
-"""Takes from a reader of catalogs what it does not need: variables, files, memory, processors.
+"""Take from a reader of catalogs what it does not need: variables, files, memory, processor time.
 
-Each holds by itself. Where the kernel has no Landlock (before Linux 5.13, or switched off) a child
-may read what its user may; in the chart's pod the token is in another container.
+Part 1 of `reader`: confine. Each limit holds without the others. Where the kernel has no Landlock
+(before Linux 5.13, or switched off) a child may read what its user may; in the chart's pod the
+token is mounted in another container. It must not know what a catalog is.
+
+    environment()    once, in the parent: no variable of Kubernetes, none of a cloud role
+    confine()        in each child: death signal, no ptrace, Landlock, no files, bounded memory
+    allow_processor_seconds()   before each question
 """
 
 import ctypes
@@ -15,7 +20,7 @@ from pathlib import Path
 from icdc_operator.cluster.heads.reader import landlock
 
 MEMORY_BYTES = 256 * 2**20
-"""What a child may take for itself, on top of what all share."""
+"""Memory that a child may allocate beyond what it shares with its parent."""
 
 OPEN_FILES = 64
 
@@ -40,9 +45,9 @@ _NAMES_A_FILE = frozenset(
 _PRIVATE = frozenset(
     {"dev", "home", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var"}
 )
-"""Of the root folder: the others hold programs, and what an administrator mounts for catalogs."""
+"""Folders of / that are closed. The others hold programs and mounts of an administrator."""
 _NEEDED = tuple(map(Path, ("/dev/null", "/dev/urandom", "/etc/resolv.conf")))
-"""Names are looked up by the last one, which may lead into /run."""
+"""/etc/resolv.conf may be a link into /run (systemd-resolved), which is closed."""
 
 _SET_DEATH_SIGNAL, _SET_DUMPABLE = 1, 4
 
@@ -61,18 +66,20 @@ def environment(given: Mapping[str, str], *, cloud_role: bool) -> dict[str, str]
 
 
 def confine(environ: Mapping[str, str], *, local_files: bool) -> None:
-    """Confine this process, which is a child, for good."""
-    memory = _data_bytes() + MEMORY_BYTES  # /proc cannot be read later
+    """Confine this child process. Nothing takes that back."""
+    # Before Landlock: /proc cannot be read afterwards.
+    memory = _data_bytes() + MEMORY_BYTES
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    # Its memory holds credentials: other children of the same user may not look into it.
+    # Its memory holds credentials. Not dumpable means no ptrace and no /proc/PID/mem for others
+    # of the same user (prctl(2), PR_SET_DUMPABLE).
     libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     if not local_files:
         landlock.restrict(_readable(environ))
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
     limit(resource.RLIMIT_NOFILE, OPEN_FILES)
-    # Address space is no measure: libraries reserve much of it and use little.
+    # RLIMIT_DATA, not RLIMIT_AS: libraries reserve much address space and use little of it.
     limit(resource.RLIMIT_DATA, memory)
 
 
@@ -84,7 +91,10 @@ def limit(what: int, most: int) -> None:
 
 
 def allow_processor_seconds(seconds: int) -> None:
-    """From now on; the kernel ends the process that takes more."""
+    """Grant so many seconds from now on; the kernel kills a process that takes more.
+
+    RLIMIT_CPU counts from the start of the process, so what was used already is added.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     spent = int(used.ru_utime + used.ru_stime) + 1
@@ -93,14 +103,14 @@ def allow_processor_seconds(seconds: int) -> None:
 
 def _readable(environ: Mapping[str, str]) -> Iterator[Path]:
     root = Path("/")
-    yield from (each for each in root.iterdir() if each.name not in _PRIVATE)
+    yield from (folder for folder in root.iterdir() if folder.name not in _PRIVATE)
     yield from _NEEDED
     code = (*sys.path, sys.prefix, sys.base_prefix)
     named = (environ.get(name) for name in _NAMES_A_FILE)
-    yield from (Path(each) for each in (*code, *named) if each)
-    # A token is renewed as another file beside it.
+    yield from (Path(path) for path in (*code, *named) if path)
+    # The folder, not the file: the kubelet renews a token by a new file and a changed link.
     tokens = (value for name, value in environ.items() if name.endswith("_TOKEN_FILE"))
-    yield from (Path(each).parent for each in tokens)
+    yield from (Path(path).parent for path in tokens)
 
 
 def _data_bytes() -> int:

@@ -1,7 +1,12 @@
-"""The border at which errors of pyiceberg and of its libraries end.
+"""Turn errors of pyiceberg and of its libraries into errors of this project.
 
-Foreign texts are not repeated in messages: they may hold addresses with passwords, or what was
-found in a file in place of metadata.
+Part 4 of `reader`: answer. Foreign texts are not repeated in messages: they may hold addresses with
+passwords, or content of a file that is no metadata. The name of the class is enough to search by.
+
+    NoSuchTableError, NoSuchNamespaceError      TableNotFound        stalls the table
+    UnauthorizedError, ForbiddenError, …        Unauthorized         Secrets are read again
+    AccessRefused, ImportError                  OutOfSight           only a run can read it
+    connections, answers, files, memory         SourceUnavailable    tried again
 """
 
 import struct
@@ -33,7 +38,7 @@ _REFUSED = (
     foreign.SignError,
 )
 _OTHERS: tuple[type[Exception], ...] = (
-    *(each for each in vars(foreign).values() if isinstance(each, type)),
+    *(error for error in vars(foreign).values() if isinstance(error, type)),
     OSError,  # connections (requests'), files
     ValueError,  # answers and files that are not what they should be (pydantic's), bad addresses
     LookupError,
@@ -56,7 +61,7 @@ _OTHERS: tuple[type[Exception], ...] = (
 
 @contextmanager
 def map_errors(what: str) -> Iterator[None]:
-    """Raise what pyiceberg and its libraries raise in the body as an error of the one tree."""
+    """Raise errors of pyiceberg in the body as ours; `what` (a table, the catalog) begins them."""
     try:
         yield
     except AccessRefused as error:

@@ -1,4 +1,8 @@
-"""A JDBC catalog: its rows by the model of pyiceberg, which would also make its tables."""
+"""Read a JDBC catalog: one row for each table, which names its metadata file.
+
+Part 3 of `reader`: read. Uses pyiceberg's model of the rows but not its `SqlCatalog`, which would
+create the tables of the catalog where they are missing.
+"""
 
 from collections.abc import Sequence
 
@@ -17,10 +21,7 @@ _PORT = "5432"
 
 
 class Jdbc:
-    """See `catalog_reading.OpenCatalog`.
-
-    The metadata file of a table is read only when the row names another one than before.
-    """
+    """See `catalog_reading.OpenCatalog`. Reads a metadata file only when its row names another."""
 
     def __init__(self, catalog: PyCatalog, settings: ReaderSettings, guard: Guard) -> None:
         self._name = catalog.name
@@ -31,22 +32,22 @@ class Jdbc:
             settings.require_local_files()
         else:
             url = pin_addresses(url, guard)
-        # One connection, tried before use: it may have been cut between two looks.
+        # One connection, checked before use: firewalls cut idle ones between two polls.
         self._engine = create_engine(url, pool_pre_ping=True, pool_size=1, max_overflow=0)
-        self._known: dict[tuple[str, ...], tuple[str, Heads]] = {}
+        self._last: dict[tuple[str, ...], tuple[str, Heads]] = {}
 
     def heads(self, table: Sequence[str]) -> Heads:
         """See `OpenCatalog`."""
         key = tuple(table)
         with map_errors(".".join(table)):
             location = self._location(key)
-            known = self._known.get(key)
-            if known is not None and known[0] == location:
-                return known[1]
+            last = self._last.get(key)
+            if last is not None and last[0] == location:
+                return last[1]
             content = metadata_files.read(self._files, location, self._settings)
-            found = branches.parse_file(content)
-        self._known[key] = (location, found)
-        return found
+            heads = branches.parse_file(content)
+        self._last[key] = (location, heads)
+        return heads
 
     def close(self) -> None:
         """See `OpenCatalog`."""
@@ -66,9 +67,12 @@ class Jdbc:
 
 
 def pin_addresses(url: URL, guard: Guard) -> URL:
-    """Return the address of PostgreSQL with the checked addresses of its hosts.
+    """Return `url` with the checked address of each PostgreSQL host in `hostaddr`.
 
-    libpq connects by itself, to `hostaddr` where that is given, and takes the name for TLS.
+    libpq is C and passes by the guard of Python's sockets. It connects to `hostaddr` where that is
+    given, and uses `host` for TLS alone (PostgreSQL docs, "Connection Strings").
+
+        //db:5433/x    ->    host=db, hostaddr=10.0.0.7, port=5433
     """
     query = url.query
     names = _words(query.get("host")) or [url.host or "localhost"]
@@ -78,8 +82,9 @@ def pin_addresses(url: URL, guard: Guard) -> URL:
         for name, port in zip(names, ports * (len(names) // len(ports)), strict=True)
         for address in guard.resolve(name, int(port))
     ]
-    hosts, addresses, of_each = (",".join(column) for column in zip(*pairs, strict=True))
-    where = {"host": hosts, "hostaddr": addresses, "port": of_each}
+    # libpq wants three lists of the same length, also where a name has several addresses.
+    hosts, addresses, port_list = (",".join(column) for column in zip(*pairs, strict=True))
+    where = {"host": hosts, "hostaddr": addresses, "port": port_list}
     return URL.create(
         url.drivername,
         username=url.username,

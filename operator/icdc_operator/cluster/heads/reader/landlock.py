@@ -1,4 +1,8 @@
-"""Linux's Landlock: a process gives up files for itself and its children, without any privilege."""
+"""Give up files by Linux's Landlock, for this process and its children, without any privilege.
+
+Part 1 of `reader`: confine. By system calls, because no library of Python's has them. See
+Documentation/userspace-api/landlock.rst of the kernel. It must not know which files are needed.
+"""
 
 import ctypes
 import os
@@ -6,21 +10,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-"""Numbers of system calls, the same on all architectures."""
+"""Numbers of system calls; since Linux 5.1 new ones are the same on all architectures."""
 _VERSION = 1
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many rights on files a version knows. All are taken; execution and writing are two."""
+"""File rights that each version of Landlock knows. All are handled, so all are taken."""
 _NEWEST = max(_RIGHTS)
 
 _O_PATH = 0o10000000
 _SCOPED = 0b11
-"""Neither signals to, nor abstract sockets of, processes that gave up less."""
+"""No signals to, and no abstract sockets of, processes outside of this domain."""
 SCOPES_SINCE = 6
-"""The version that knows `_SCOPED`."""
+"""First version that knows `_SCOPED` (Linux 6.12)."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -40,40 +44,41 @@ class _PathBeneath(ctypes.Structure):
 def version() -> int:
     """Return the kernel's version of Landlock; below 1 where it has none."""
     libc = ctypes.CDLL(None, use_errno=True)
-    found: int = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
-    return found
+    supported: int = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    return supported
 
 
 def restrict(readable: Iterable[Path]) -> bool:
-    """Leave this process only reading, only beneath `readable`; False where the kernel cannot.
+    """Allow this process to read beneath `readable` and nothing else. False without Landlock.
 
-    Files that are open stay open. Raises OSError for what should not happen.
+    Files that are open stay open. Raises OSError if a call fails that should not.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
     if version < 1:
         return False
     rights = (1 << _RIGHTS[min(version, _NEWEST)]) - 1
-    # Older kernels take a longer struct, too, as long as what they do not know is zero.
+    # Older kernels accept a longer struct if the fields that they do not know are zero.
     wanted = _Ruleset(rights, 0, _SCOPED if version >= SCOPES_SINCE else 0)
     size = ctypes.c_size_t(ctypes.sizeof(wanted))
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(wanted), size, 0))
+    ruleset = _check_result(libc.syscall(_CREATE_RULESET, ctypes.byref(wanted), size, 0))
     for path in readable:
         allowed = _READ_FILE | (_READ_DIR if path.is_dir() else 0)
         try:
             parent = os.open(path, _O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue
+            continue  # a path that is missing or closed already needs no rule
         rule = _PathBeneath(allowed, parent)
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))
+        _check_result(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))
         os.close(parent)
-    _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    # Without it the kernel refuses RESTRICT_SELF to a process without CAP_SYS_ADMIN.
+    _check_result(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _check_result(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
     return True
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,7 +1,12 @@
-"""Reads metadata files of tables: at most so many bytes, and of no scheme but those named here.
+"""Read metadata files of tables: bounded in bytes, and only at the schemes named here.
 
-By Python's own clients, so that every connection passes `addresses.Guard`; pyiceberg's would be
-pyarrow's, which ask nobody and take ninety megabytes.
+Part 3 of `reader`: read. By boto3 and requests, so that every connection passes
+`addresses.Guard`. pyiceberg would use pyarrow, whose C++ clients pass by it and take 90 MB.
+
+    s3://lake/t/m.json       S3 by keys of the pipeline, anonymous, or the cloud role if allowed
+    gs://lake/t/m.json       Google's store by gcs.oauth2.token
+    file:/x/m.json, /x/…     this host, only with heads.localFiles
+    hdfs:, abfs:, relative   OutOfSight: only a run reads it
 """
 
 import os
@@ -25,7 +30,7 @@ from icdc_operator.cluster.heads.catalog_properties import (
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_BYTES = 64 * 2**20
-"""Of one metadata file or one answer of a catalog, after decompression."""
+"""Most bytes of one metadata file, or of one answer of a catalog, after decompression."""
 
 _CHUNK_BYTES = 64 * 2**10
 _GOOGLE = "https://storage.googleapis.com"
@@ -47,11 +52,11 @@ def read(properties: Mapping[str, str], location: object, settings: ReaderSettin
     # Iceberg encodes nothing in a location: `?` and `%` are part of names.
     host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     chunks = opener(properties, host, path, settings)
-    return join_bounded(_decompressed(chunks) if location.endswith(".gz.metadata.json") else chunks)
+    return join_bounded(_decompress(chunks) if location.endswith(".gz.metadata.json") else chunks)
 
 
 def join_bounded(chunks: Iterator[bytes]) -> bytes:
-    """Put chunks together; raises ValueError beyond MAX_BYTES."""
+    """Return the chunks as one; raises ValueError beyond MAX_BYTES, before more is read."""
     whole = bytearray()
     for chunk in chunks:
         whole += chunk
@@ -60,8 +65,8 @@ def join_bounded(chunks: Iterator[bytes]) -> bytes:
     return bytes(whole)
 
 
-def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Of gzip; each piece is bounded, however much it was compressed."""
+def _decompress(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress gzip in pieces of at most _CHUNK_BYTES, so that a bomb meets MAX_BYTES early."""
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     for chunk in chunks:
         left = chunk
@@ -73,7 +78,7 @@ def _decompressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise ValueError("the compressed file ends too early")
 
 
-def _of_s3(
+def _read_s3(
     properties: Mapping[str, str], bucket: str, key: str, settings: ReaderSettings
 ) -> Iterator[bytes]:
     anonymous = properties.get("s3.anonymous", "").lower() == "true"
@@ -90,14 +95,14 @@ def _of_s3(
         signature_version=UNSIGNED if anonymous else None,
     )
     region = properties.get("s3.region") or properties.get("client.region")
-    session = boto3.Session(**_assumed(properties, keys, region), region_name=region)
+    session = boto3.Session(**_assume_role(properties, keys, region), region_name=region)
     client = session.client("s3", endpoint_url=properties.get("s3.endpoint"), config=config)
     body = client.get_object(Bucket=bucket, Key=key)["Body"]
     yield from body.iter_chunks(_CHUNK_BYTES)
 
 
 def _s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those for files, or those for all of AWS, as boto3 names them."""
+    """Return the keys for files (s3.*), else those for all of AWS (client.*), by boto3's names."""
     names = {
         "aws_access_key_id": "access-key-id",
         "aws_secret_access_key": "secret-access-key",
@@ -105,15 +110,15 @@ def _s3_keys(properties: Mapping[str, str]) -> dict[str, str]:
     }
     for group in ("s3", "client"):
         if f"{group}.access-key-id" in properties:
-            found = {ours: properties.get(f"{group}.{theirs}") for ours, theirs in names.items()}
-            return {name: value for name, value in found.items() if value}
+            keys = {ours: properties.get(f"{group}.{theirs}") for ours, theirs in names.items()}
+            return {name: value for name, value in keys.items() if value}
     return {}
 
 
-def _assumed(
+def _assume_role(
     properties: Mapping[str, str], keys: dict[str, str], region: str | None
 ) -> dict[str, str]:
-    """The keys of the role that is to be assumed, if one is."""
+    """Return the keys of the role that the properties ask to assume, else `keys`."""
     role = properties.get("s3.role-arn") or properties.get("client.role-arn")
     if not role:
         return keys
@@ -127,7 +132,7 @@ def _assumed(
     }
 
 
-def _of_google(
+def _read_google(
     properties: Mapping[str, str], bucket: str, key: str, _: ReaderSettings
 ) -> Iterator[bytes]:
     token = properties.get("gcs.oauth2.token")
@@ -149,13 +154,13 @@ def _of_google(
         yield from answer.iter_content(_CHUNK_BYTES)
 
 
-def _of_this_host(
+def _read_local(
     _: Mapping[str, str], host: str, path: str, settings: ReaderSettings
 ) -> Iterator[bytes]:
     settings.require_local_files()
     if host not in ("", "localhost"):
         raise ValueError("a file of another host")
-    # Without waiting for whoever writes into a pipe.
+    # O_NONBLOCK: to open a named pipe would otherwise wait for a writer.
     number = os.open(Path("/", path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -167,9 +172,9 @@ def _of_this_host(
 _Opener = Callable[[Mapping[str, str], str, str, ReaderSettings], Iterator[bytes]]
 
 _OPENERS: dict[str, _Opener] = {
-    "s3": _of_s3,
-    "s3a": _of_s3,
-    "s3n": _of_s3,
-    "gs": _of_google,
-    "file": _of_this_host,
+    "s3": _read_s3,
+    "s3a": _read_s3,
+    "s3n": _read_s3,
+    "gs": _read_google,
+    "file": _read_local,
 }

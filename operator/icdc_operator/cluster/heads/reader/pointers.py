@@ -1,4 +1,8 @@
-"""Catalogs of pyiceberg that know where the metadata file of a table is: Hive, Glue, DynamoDB."""
+"""Stop pyiceberg at the metadata location of a table: Hive, Glue and DynamoDB.
+
+Part 3 of `reader`: read. These catalogs hold the location alone; the file is read by
+`metadata_files`, and only if the location is new.
+"""
 
 import functools
 from typing import Any
@@ -15,10 +19,10 @@ from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
 class _Pointing(MetastoreCatalog):
-    """Ends each load of a table by `MetadataPointer`, before pyiceberg opens a file."""
+    """End each load of a table by `MetadataPointer`, before pyiceberg opens a file."""
 
     settings = ReaderSettings()
-    known: str | None = None
+    last_pointer: str | None = None
 
     def _load_file_io(self, properties: object = None, location: str | None = None) -> Any:
         self._stop_at(location)
@@ -39,13 +43,13 @@ class Glue(_Pointing, GlueCatalog):
 
 
 class DynamoDb(_Pointing, DynamoDbCatalog):
-    """Makes no table in DynamoDB where there is none, and need not be allowed to look."""
+    """The catalog in DynamoDB. pyiceberg would look for its table and create a missing one."""
 
     def _ensure_catalog_table_exists_or_create(self) -> None:
         pass
 
     def _convert_dynamo_table_item_to_iceberg_table(self, dynamo_table_item: dict[str, Any]) -> Any:
-        # Unlike the others it opens the file without asking `_load_file_io`.
+        # Unlike the others, DynamoDB's catalog opens the file without `_load_file_io`.
         location = dynamo_table_item.get("p.metadata_location", {}).get("S")
         if location is not None:
             self._stop_at(location)

@@ -1,9 +1,10 @@
-"""Entry of `icdc-heads`: the process whose children read catalogs, one for each connection.
+"""Run `icdc-heads`: fork one child for each connection, and kill it when its connection ends.
 
-The operator connects over a socket file (in the chart's pod: of another container, which has no
-token) or hands over connections by a socket that it has started this process with. A child ends
-when its connection does, when it is late, or when it takes too much; the operator then sees the
-connection's end. Single-threaded, so that forking is safe.
+The operator connects over a socket file (in the chart's pod: of this container, which has no
+token), or hands connections over by a socket that it started this process with. A child ends
+when its connection does, when it is late, or when it takes too much. The operator then sees the
+end of the connection. Single-threaded, so that forking is safe. It must not know what a question
+asks: `child` does.
 """
 
 import argparse
@@ -29,7 +30,7 @@ _API_SERVER = "kubernetes.default.svc"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until asked to end, or until the operator that started it has ended."""
+    """Run until a signal, or until the operator that started this process has ended."""
     given = arguments(argv)
     settings = flags.of_arguments(given)
     api_server = addresses_of_the_api_server(os.environ)
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.update(kept)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    gc.freeze()  # what all share stays shared: no collection of a child writes to it
+    # A collection in a child would write to every object and so copy each shared page.
+    gc.freeze()
     addresses = Addresses(settings, api_server)
     if given.socket is not None:
         _Process(_listening(given.socket), settings, addresses).run()
@@ -49,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Process:
-    """The children, by the file numbers whose events say that they or their operator ended."""
+    """The children, by the file descriptors whose events say that a child or its peer ended."""
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class _Process:
         if pid == 0:
             self._become_child(connection)
         begun = _Child(pid, os.pidfd_open(pid), connection)
-        # Its end shows at one of both: the operator's side closed, or the process ended.
+        # Either may come first: the operator closes its side, or the child ends (pidfd).
         self._poll.register(begun.pidfd, select.POLLIN)
         self._poll.register(connection, _ENDED)
         self._children[begun.pidfd] = self._children[connection.fileno()] = begun
@@ -102,18 +104,20 @@ class _Process:
         for number in (ended.pidfd, ended.connection.fileno()):
             self._poll.unregister(number)
             del self._children[number]
-        os.kill(ended.pid, signal.SIGKILL)  # its number is its own until it is waited for
+        # A pid is not used again before waitpid, so this cannot hit another process.
+        os.kill(ended.pid, signal.SIGKILL)
         os.waitpid(ended.pid, 0)
         os.close(ended.pidfd)
         ended.connection.close()
 
     def _become_child(self, connection: socket.socket) -> None:
-        """Never returns."""
+        """Serve the connection in this forked process, and exit. Never returns."""
         code = 1
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            # Of the others: their connections hold credentials, and would not end while open here.
+            # A connection that stays open here would not end for the others, and carries their
+            # credentials.
             self._source.close()
             for other in set(self._children.values()):
                 other.connection.close()
@@ -138,9 +142,10 @@ class _Child:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket file that only this user may connect to; one that is left over is replaced."""
+    """Listen at a socket file for this user alone; a file of an earlier process is replaced."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # By umask, not chmod after bind: in between anybody could connect.
     before = os.umask(0o177)
     listener.bind(str(path))
     os.umask(before)
@@ -149,15 +154,18 @@ def _listening(path: Path) -> socket.socket:
 
 
 def addresses_of_the_api_server(environ: Mapping[str, str]) -> frozenset[str]:
-    """Of the pod that this process runs in; none elsewhere."""
+    """Return the addresses of the `kubernetes` Service as this pod sees it; none elsewhere.
+
+    Endpoints behind the Service are learned by the operator (`api_addresses`), which has a token.
+    """
     host = environ.get("KUBERNETES_SERVICE_HOST")
     if not host:
         return frozenset()
-    found = {host}
+    addresses = {host}
     for name in (host, _API_SERVER):
         with contextlib.suppress(OSError):
-            found.update(str(each[4][0]) for each in socket.getaddrinfo(name, 443))
-    return frozenset(found)
+            addresses.update(str(entry[4][0]) for entry in socket.getaddrinfo(name, 443))
+    return frozenset(addresses)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

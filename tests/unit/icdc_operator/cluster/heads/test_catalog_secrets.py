@@ -8,7 +8,7 @@ import pytest
 from icdc_api.catalog import Catalog
 from icdc_api.errors import IcdcError, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.catalog_secrets import KEPT_SECONDS, CatalogSecrets
+from icdc_operator.cluster.heads.catalog_secrets import CACHE_SECONDS, CatalogSecrets
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.errors import Denied, Unavailable
 from icdc_testing.adapter.fake_api import FakeServer, on, refusal
@@ -72,10 +72,10 @@ def test_a_secret_is_read_again_only_after_some_minutes() -> None:
     world = World()
     world.properties()
     world.put("lake", token=b"rotated")
-    world.seconds = KEPT_SECONDS - 1
+    world.seconds = CACHE_SECONDS - 1
     assert world.properties()["token"] == "swordfish"
     assert len(world.server.requests) == 2
-    world.seconds = KEPT_SECONDS
+    world.seconds = CACHE_SECONDS
     assert world.properties()["token"] == "rotated"
 
 

@@ -212,8 +212,8 @@ def test_what_cannot_be_looked_at_is_said_once_and_shown(
         run(story)
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert len(warned) == 1
-    assert "shop.t0, shop.t1, shop.t2 and 2 more cannot be looked at: the catalog" in warned[0]
-    assert "can be looked at" in caplog.records[-1].getMessage()
+    assert "shop.t0, shop.t1, shop.t2 and 2 more cannot be read: the catalog" in warned[0]
+    assert "can be read again" in caplog.records[-1].getMessage()
 
 
 def test_a_watch_that_broke_asks_for_a_look_which_begins_it_anew(

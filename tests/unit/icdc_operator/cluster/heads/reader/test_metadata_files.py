@@ -56,7 +56,7 @@ def test_what_has_no_end_is_read_to_no_end(tmp_path: Path) -> None:
 
 def test_pieces_of_a_compressed_file_stay_small(tmp_path: Path) -> None:
     bomb = gzip.compress(b" " * MAX_BYTES, 9)
-    pieces = [len(each) for each in metadata_files._decompressed(iter([bomb]))]
+    pieces = [len(each) for each in metadata_files._decompress(iter([bomb]))]
     assert sum(pieces) == MAX_BYTES
     assert max(pieces) <= 2**16
 
