@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import caches
 import image_base
 import oci_archive
 from icdc_api.errors import Submission
@@ -22,6 +23,8 @@ _SECONDS = 7200
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
 _SHOWN_LINES = 30
+MAX_STORAGE_BYTES = 10 * 10**9
+"""Of layers of earlier builds. One state of both images takes about 4 GB."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
 # The mount that is left out here would stay behind.
 _STORAGE = ("--storage-driver", "overlay", "--storage-opt", "overlay.skip_mount_home=true")
@@ -122,6 +125,14 @@ class Buildah:
         with self._container(image) as container:
             arguments = ("--isolation", "chroot", container, "--", *command)
             return self._call("run", *arguments, text=text)
+
+    def shrink(self) -> None:
+        """Remove every image when they take more than MAX_STORAGE_BYTES; the next build is whole.
+
+        buildah cannot say which layers are old: its images have the date of the checkout.
+        """
+        if caches.bytes_of(self.folder / "storage") > MAX_STORAGE_BYTES:
+            self._call("rmi", "--all", "--force")
 
     def clean(self) -> None:
         """Removes every image, and the storage with them."""

@@ -28,7 +28,7 @@ PACKAGES = ("runc", "util-linux")
 _BUILD_SECONDS = 7200
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.1
-_KEPT_MEGABYTES = 15_000
+_KEPT_MEGABYTES = 8_000
 """Layers of earlier builds that stay for later ones."""
 _SHOWN_LINES = 30
 _BASE = "base"
@@ -97,6 +97,10 @@ class BuildKit:
             return self.buildah.run(imported, command, text)
         finally:
             self.buildah.remove(imported)
+
+    def shrink(self) -> None:
+        """Leave the layers to buildkitd, which removes the oldest beyond _KEPT_MEGABYTES itself."""
+        self.buildah.shrink()
 
     def clean(self) -> None:
         """Remove every image and layer."""

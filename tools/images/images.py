@@ -65,6 +65,7 @@ def _build(
     builder: Builder, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
 ) -> None:
     host_packages.ensure(_PACKAGES[options.builder])
+    builder.shrink()
     base = builder.base(options.base_image, options.base, source.epoch)
     image = builder.build(
         target,

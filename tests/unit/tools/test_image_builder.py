@@ -1,0 +1,32 @@
+"""Layers of earlier builds do not fill the disk."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import image_builder
+
+pytestmark = pytest.mark.unit
+
+PROGRAM = """#!/bin/sh
+echo "$@" >> "$CALLS"
+"""
+
+
+@pytest.mark.parametrize(("megabytes", "removed"), [(1, False), (3, True)])
+def test_layers_beyond_the_budget_are_removed_before_a_build(
+    megabytes: int, removed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, calls = tmp_path / "bin" / "buildah", tmp_path / "calls"
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(calls))
+    monkeypatch.setattr(image_builder, "MAX_STORAGE_BYTES", 2_000_000)
+    layer = tmp_path / "images" / "storage" / "layer"
+    layer.parent.mkdir(parents=True)
+    layer.write_bytes(os.urandom(megabytes * 1_000_000))
+    image_builder.Buildah(tmp_path / "images").shrink()
+    assert (calls.is_file() and "rmi --all --force" in calls.read_text()) == removed
