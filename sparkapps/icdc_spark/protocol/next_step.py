@@ -1,38 +1,66 @@
-"""Which step a table needs next. Pure: no Spark, no OpenSearch, no clock.
+"""Decides the next step of a table. Pure: no Spark, no OpenSearch, no clock.
 
 The rules are those of the protocol: an open intent is replayed exactly before anything newer;
 what cannot be known any more is a gap and never silence; a spec or schema under which documents
-would differ is rebuilt, not patched.
+would differ is rebuilt, not patched. The first line that applies decides:
+
+    state document                    what else                        step
+    none, or nothing applied          mode StreamOnly                  BEGIN
+    none, or nothing applied                                           EXPORT
+    batch open, or none               table, index or snapshot lost    EXPORT, or Gap
+    any                               a re-export is asked for         EXPORT (*)
+    batch open                        documents would differ           EXPORT, or IncompatibleSchema
+    batch open                                                         REPLAY
+    export open                       of no use any more               EXPORT, or TargetInvalid
+    export open                                                        REPLAY
+    no intent                         documents would differ           EXPORT, or IncompatibleSchema
+    no intent                         mode ExportOnly                  COMPLETE
+    no intent, applied = current      nothing was committed            IDLE
+    no intent                         the table has no snapshot        EXPORT, of nothing
+    no intent                                                          CHANGELOG, applied to current
+
+(*) Not while a complete index is being swapped in: it is served first.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
-from icdc_spark.protocol.state_document import Intent, IntentKind, Phase, StateDocument
+from icdc_spark.protocol.state_document import Intent, IntentKind, IntentPhase, StateDocument
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 
 
 class StepKind(StrEnum):
-    """What is to be done next for one table."""
+    """The kinds of steps."""
 
     IDLE = "Idle"
+    """Nothing to write: the index equals the current snapshot."""
     EXPORT = "Export"
+    """Write all rows of a snapshot into a new index."""
     BEGIN = "Begin"
+    """Create an empty index, from which on changes are applied (StreamOnly)."""
     REPLAY = "Replay"
+    """Repeat the open intent exactly."""
     CHANGELOG = "Changelog"
+    """Write the difference of two snapshots."""
     COMPLETE = "Complete"
+    """Nothing to write ever again (ExportOnly)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step. `reason` is for events and `icdc plan`: why this and not the next cheaper one."""
+    """One step."""
 
     kind: StepKind
+    """What to do."""
     from_id: str | None = None
+    """The snapshot that the index equals before; None for exports and the empty table."""
     to_id: str | None = None
+    """The snapshot that the index will equal; None for the empty table."""
     intent: Intent | None = None
+    """The open intent to replay; None for any other step."""
     reason: str = ""
+    """Why this and not the next cheaper one, as a clause for events and `icdc plan`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +68,20 @@ class Policies:
     """The parts of the spec that decide between rebuilding and stopping."""
 
     reexport_on_gap: bool
+    """True if changelog.onGap is Reexport, False if it is Stop."""
     reexport_on_incompatible_schema: bool
+    """The same for changelog.onIncompatibleSchema."""
     export_only: bool
+    """True in the mode ExportOnly."""
     stream_only: bool
+    """True in the mode StreamOnly."""
     resync_nonce: int
-    """0 unless a re-export of this very table is asked for."""
+    """The nonce of a re-export of this very table; 0 unless one is asked for."""
     resync_id: int | None = None
-    """Which request that is; None where nobody knows whether it is one that was honoured."""
+    """The id of that request; None if it is not known whether it was honoured already."""
 
     def owe_reexport(self, state: StateDocument) -> bool:
-        """Whether the re-export that is asked for has not been done yet."""
+        """Return whether a re-export is asked for that has not been done yet."""
         if self.resync_nonce == 0:
             return False
         if self.resync_id is None:
@@ -58,108 +90,118 @@ class Policies:
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
-    """All that the decision looks at; snapshot ids are strings, None is the empty table."""
+class StepInputs:
+    """All that the decision is made from; snapshot ids are strings, None is the empty table."""
 
     state: StateDocument | None
+    """The state document; None where there is none."""
     table: str
+    """The table's name, for messages."""
     table_uuid: str
+    """The table's UUID now."""
     head: str | None
+    """The current snapshot of the branch."""
     start: str | None
-    """Where StreamOnly begins; ignored otherwise."""
+    """The snapshot at which StreamOnly begins; ignored otherwise."""
     document_spec: str
+    """A hash of how documents are made now."""
     spec_change: str | None
     """Why documents already written would differ under the present spec; None if they would not."""
     readable: frozenset[str]
-    """Those of the snapshots that the state names which can still be read."""
+    """The snapshots that can still be read."""
     index_loss: str | None
     """Why index and state document do not belong together any more; None if they do."""
 
 
-def next_step(view: View, policies: Policies) -> Step:
-    """The next step of the table; raises Gap or IncompatibleSchema where the policy is Stop."""
-    state = view.state
+def next_step(inputs: StepInputs, policies: Policies) -> Step:
+    """Return the next step of the table; see the table at the top of the module.
+
+    Raises Gap or IncompatibleSchema where the policy is Stop, TargetInvalid where a new export
+    would be as useless as the open one.
+    """
+    state = inputs.state
     if state is None or (state.applied is None and state.intent is None):
-        return _first(view, policies)
+        return _first_step(inputs, policies)
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     if not rebuilding:
-        lost = _loss(view, policies)
+        lost = _loss(inputs, policies)
         if lost:
-            return _after_gap(view, policies, lost)
-    swapping = state.intent is not None and state.intent.phase is Phase.SWAPPING
-    if _resync_asked(view, policies) and not (swapping and not view.index_loss):
-        # Before any replay: what is open may be what can never be finished, and is abandoned. An
-        # index that is complete is served first, which takes one request.
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason="a re-export was asked for")
+            return _after_gap(inputs, policies, lost)
+    swapping = state.intent is not None and state.intent.phase is IntentPhase.SWAPPING
+    if _resync_asked(inputs, policies) and not (swapping and not inputs.index_loss):
+        # Before any replay: the open intent may be one that can never be finished; it is abandoned.
+        # An index that is complete is served first, which takes one request.
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="a re-export was asked for")
     if state.intent is not None:
-        return _replay(view, state.intent, policies)
-    if view.spec_change:
-        return _after_spec_change(view, policies, view.spec_change)
+        return _replay(inputs, state.intent, policies)
+    if inputs.spec_change:
+        return _after_spec_change(inputs, policies, inputs.spec_change)
     applied = state.applied.snapshot_id if state.applied else None
     if policies.export_only:
         return Step(kind=StepKind.COMPLETE)
-    if applied == view.head:
+    if applied == inputs.head:
         return Step(kind=StepKind.IDLE)
-    if view.head is None:
+    if inputs.head is None:
         return Step(kind=StepKind.EXPORT, reason="the table has no snapshot any more")
-    return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=view.head)
+    return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=inputs.head)
 
 
-def _resync_asked(view: View, policies: Policies) -> bool:
-    """Whether a re-export was asked for and not yet done: also how a person answers a Stop."""
-    return view.state is not None and policies.owe_reexport(view.state)
+def _resync_asked(inputs: StepInputs, policies: Policies) -> bool:
+    """Return whether a re-export is still to be done: also how a person answers a Stop."""
+    return inputs.state is not None and policies.owe_reexport(inputs.state)
 
 
-def _first(view: View, policies: Policies) -> Step:
+def _first_step(inputs: StepInputs, policies: Policies) -> Step:
     if policies.stream_only:
-        return Step(kind=StepKind.BEGIN, to_id=view.start, reason="the mode is StreamOnly")
-    return Step(kind=StepKind.EXPORT, to_id=view.head, reason="the table was never exported")
+        return Step(kind=StepKind.BEGIN, to_id=inputs.start, reason="the mode is StreamOnly")
+    return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="the table was never exported")
 
 
-def _loss(view: View, policies: Policies) -> str | None:
-    """Why the changes since the applied snapshot can no longer be known; None if they can."""
-    state = view.state
+def _loss(inputs: StepInputs, policies: Policies) -> str | None:
+    """Return why the changes since the applied snapshot are unknown, as a clause; None if known."""
+    state = inputs.state
     if state is None:
         return None
-    if state.source.uuid != view.table_uuid:
+    if state.source.uuid != inputs.table_uuid:
         return "the table was dropped and created again (its uuid changed)"
-    if view.index_loss:
-        return view.index_loss
+    if inputs.index_loss:
+        return inputs.index_loss
     applied = state.applied.snapshot_id if state.applied else None
     needed = [applied]
     if state.intent is not None:
         needed += [state.intent.from_, state.intent.to]
-    gone = [each for each in needed if each is not None and each not in view.readable]
-    if state.intent is None and (applied == view.head or policies.export_only):
+    lost = [snapshot for snapshot in needed if snapshot and snapshot not in inputs.readable]
+    if state.intent is None and (applied == inputs.head or policies.export_only):
         # Nothing is to be read from the applied snapshot on.
         return None
-    return f"snapshot {gone[0]} has expired or was removed" if gone else None
+    return f"snapshot {lost[0]} has expired or was removed" if lost else None
 
 
-def _after_gap(view: View, policies: Policies, lost: str) -> Step:
-    if policies.reexport_on_gap or _resync_asked(view, policies):
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=f"gap: {lost}")
+def _after_gap(inputs: StepInputs, policies: Policies, lost: str) -> Step:
+    if policies.reexport_on_gap or _resync_asked(inputs, policies):
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"gap: {lost}")
     raise Gap(
-        f"Table {view.table}: {lost}, so the changes since the last applied snapshot are unknown. "
+        f"Table {inputs.table}: {lost}, so the changes since the last applied snapshot "
+        "are unknown. "
         "Raise spec.resync.nonce to export the table again, or set changelog.onGap to Reexport."
     )
 
 
-def _after_spec_change(view: View, policies: Policies, change: str) -> Step:
-    if policies.reexport_on_incompatible_schema or _resync_asked(view, policies):
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=f"documents differ: {change}")
+def _after_spec_change(inputs: StepInputs, policies: Policies, change: str) -> Step:
+    if policies.reexport_on_incompatible_schema or _resync_asked(inputs, policies):
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=f"documents differ: {change}")
     raise IncompatibleSchema(
-        f"Table {view.table}: {change}, so documents already written would differ. Raise "
+        f"Table {inputs.table}: {change}, so documents already written would differ. Raise "
         "spec.resync.nonce to export the table again, or set changelog.onIncompatibleSchema to "
         "Reexport."
     )
 
 
-def _replay(view: View, intent: Intent, policies: Policies) -> Step:
+def _replay(inputs: StepInputs, intent: Intent, policies: Policies) -> Step:
     if intent.kind is not IntentKind.EXPORT:
-        if view.spec_change:
+        if inputs.spec_change:
             # Half of the batch is written under the old spec: a replay could not be exact.
-            return _after_spec_change(view, policies, view.spec_change)
+            return _after_spec_change(inputs, policies, inputs.spec_change)
         return Step(
             kind=StepKind.REPLAY,
             from_id=intent.from_,
@@ -167,26 +209,29 @@ def _replay(view: View, intent: Intent, policies: Policies) -> Step:
             intent=intent,
             reason="a batch was under way",
         )
-    anew = _reason_to_begin_anew(view, intent)
+    anew = _reason_to_begin_anew(inputs, intent)
     if anew:
         # Nothing of this export is visible to readers yet: it is begun anew, not a gap.
-        return Step(kind=StepKind.EXPORT, to_id=view.head, reason=anew)
+        return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason=anew)
     return Step(
         kind=StepKind.REPLAY, to_id=intent.to, intent=intent, reason="an export was under way"
     )
 
 
-def _reason_to_begin_anew(view: View, intent: Intent) -> str | None:
-    """Why an open export is of no use; raises TargetInvalid where another one would be none."""
-    if view.spec_change:
-        return f"documents differ: {view.spec_change}"
+def _reason_to_begin_anew(inputs: StepInputs, intent: Intent) -> str | None:
+    """Return why the open export is of no use, as a clause; None where it is replayed.
+
+    Raises TargetInvalid where another export would be of no use either.
+    """
+    if inputs.spec_change:
+        return f"documents differ: {inputs.spec_change}"
     if intent.miscounts >= MAX_MISCOUNTS:
         raise TargetInvalid(
-            f"Table {view.table}: index {intent.index}, like the one before it, does not hold what "
-            "was written into it: something else writes into or deletes from indices of that name "
-            "(a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
+            f"Table {inputs.table}: index {intent.index}, like the one before it, does not hold "
+            "what was written into it: something else writes into or deletes from indices of "
+            "that name (a job or a policy on a wildcard, an ingest pipeline). Stop it, then raise "
             "spec.resync.nonce to export the table again."
         )
-    if intent.to is not None and intent.to not in view.readable:
+    if intent.to is not None and intent.to not in inputs.readable:
         return "the exported snapshot expired"
-    return view.index_loss
+    return inputs.index_loss

@@ -6,120 +6,66 @@ abandoned, ordinals only grow, an older epoch never takes over from a newer one.
 knows neither where documents are stored nor how batches are written.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable
-from typing import Any, Literal, Self
-
-from pydantic import Field, ValidationError
+from typing import Any, Self
 
 from icdc_api import naming
 from icdc_api.base import MAX_COUNT
-from icdc_api.errors import AliasTaken, Bug, Fenced, StateCorrupt
+from icdc_api.errors import AliasTaken, Bug, Fenced
 from icdc_spark.protocol.state_parts import (
     FIXUP_OFFSET,
     MAX_SAMPLES,
     SAMPLE_CHARACTERS,
     VERSIONS_PER_ORDINAL,
     Applied,
-    Count,
-    Duplicates,
-    Instant,
+    DuplicateKeys,
     Intent,
     IntentKind,
+    IntentPhase,
     Owner,
-    Part,
-    Phase,
     Shards,
-    Source,
-    Text,
+    SourceTable,
     Totals,
     base_version,
+)
+from icdc_spark.protocol.stored_fields import (
+    CONTRACT_VERSION,
+    MAX_PREVIOUS_INDICES,
+    StoredFields,
+    corrupt,
 )
 
 __all__ = [
     "FIXUP_OFFSET",
     "VERSIONS_PER_ORDINAL",
     "Applied",
-    "Duplicates",
+    "DuplicateKeys",
     "Intent",
     "IntentKind",
+    "IntentPhase",
     "Owner",
-    "Phase",
     "Shards",
-    "Source",
+    "SourceTable",
     "StateDocument",
     "Totals",
     "base_version",
 ]
 
-CONTRACT_VERSION: Literal[2] = 2
-MAX_BYTES = 32 * 1024
-"""A document that grows beyond this is a bug: recovery reads one small document per table."""
-MAX_PREVIOUS_INDICES = 10
 
-
-class StateDocument(Part):
-    """The whole document; `checksum` is only known to `to_source` and `parse`."""
-
-    contract_version: Literal[1, 2] = CONTRACT_VERSION
-    alias: Text
-    index: Text | None = None
-    index_uuid: Text | None = None
-    shards: Shards | None = None
-    """`index` at the last advance. None during an export, and in older versions' documents."""
-    owner: Owner
-    source: Source
-    document_spec: Text
-    applied: Applied | None = None
-    intent: Intent | None = None
-    last_ordinal: Count = 0
-    resync_nonce: Count = 0
-    resync_id: Count | None = None
-    duplicates: Duplicates | None = None
-    totals: Totals = Totals()
-    previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
-    revision: Count | None = None
-    """How often the document was stored: its `_version`, unless it was put back from a copy."""
-    store_history: Text | None = None
-    """Which icdc-state the document was written into; another one since that was restored."""
-    updated_at: Instant
-
-    def to_source(self) -> dict[str, Any]:
-        """The stored form, with its checksum."""
-        content = self.model_dump(mode="json", by_alias=True)
-        source = content | {"checksum": _checksum(content)}
-        size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
-        if size > MAX_BYTES:
-            raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
-        return source
+class StateDocument(StoredFields):
+    """The document of one alias, and every change that it may go through."""
 
     @property
     def last_number(self) -> int:
-        """The greatest number of a physical index that this document remembers; 0 for none."""
+        """The greatest number of a physical index that this document names; 0 if it names none."""
         names = [self.index, self.intent.index if self.intent else None, *self.previous_indices]
         return max(self._number(name) for name in names)
 
-    @classmethod
-    def parse(cls, alias: str, source: dict[str, Any]) -> Self:
-        """The document of `alias`; StateCorrupt if it is not exactly one that we wrote."""
-        content = {key: value for key, value in source.items() if key != "checksum"}
-        version = content.get("contractVersion")
-        if isinstance(version, int) and version > CONTRACT_VERSION:
-            raise _corrupt(alias, f"it was written by a newer version (contract {version})")
-        if source.get("checksum") != _checksum(content):
-            raise _corrupt(alias, "its checksum does not match its content")
-        try:
-            document = cls.model_validate(content)
-        except ValidationError as error:
-            where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise _corrupt(alias, f"field {where!r} is not valid") from error
-        if document.alias != alias:
-            raise _corrupt(alias, f"it belongs to alias {document.alias!r}")
-        return document
+    def claim(self, owner: Owner, *, now: str) -> Self:
+        """Record a new owner: a newer run of the same pipeline, or the same run again.
 
-    def claimed(self, owner: Owner, *, now: str) -> Self:
-        """Taken over by a run of the same pipeline with a higher epoch (or the same run again)."""
+        Raises Fenced for a lower epoch, AliasTaken for another pipeline.
+        """
         if owner.pipeline != self.owner.pipeline:
             raise AliasTaken(
                 f"Alias {self.alias!r} is fed by pipeline {self.owner.pipeline!r}; "
@@ -137,14 +83,14 @@ class StateDocument(Part):
         return self._with(now, owner=owner)
 
     def with_intent(self, intent: Intent, *, now: str) -> Self:
-        """Records what is about to be written. The same work again is a replay and changes nothing.
+        """Record what is about to be written. The same work again is a replay and changes nothing.
 
         A changelog or repair starts at the applied snapshot and writes the current index.
         """
         if self.intent is not None:
             self._require(self.intent.same_work(intent), "another intent is still open")
             return self
-        fresh = intent.phase is Phase.WRITING and intent.chunks_done == 0
+        fresh = intent.phase is IntentPhase.WRITING and intent.chunks_done == 0
         self._require(fresh, "a new intent has progress already")
         self._require(intent.ordinal > self.last_ordinal, f"ordinal {intent.ordinal} was used")
         if intent.kind is not IntentKind.EXPORT:
@@ -157,44 +103,44 @@ class StateDocument(Part):
         shards = None if intent.kind is IntentKind.EXPORT else self.shards
         return self._with(now, intent=intent, last_ordinal=intent.ordinal, shards=shards)
 
-    def chunk_done(self, number: int, *, rows: int, now: str) -> Self:
-        """Chunk `number` (counted from 0, in order) is written whole, with `rows` documents."""
+    def complete_chunk(self, number: int, *, rows: int, now: str) -> Self:
+        """Record that chunk `number` (from 0, in order) is written whole, with `rows` rows."""
         intent = self._open()
-        self._require(intent.phase is Phase.WRITING, "the intent is past writing")
+        self._require(intent.phase is IntentPhase.WRITING, "the intent is past writing")
         in_order = number == intent.chunks_done < intent.chunks_total
         self._require(in_order, f"chunk {number} is not the next one")
         done = {"chunks_done": number + 1, "rows": intent.rows + rows}
         return self._with(now, intent=intent.model_copy(update=done))
 
-    def miscounted(self, *, now: str) -> Self:
-        """All chunks are written, and yet the index does not hold what they wrote."""
+    def add_miscount(self, *, now: str) -> Self:
+        """Record that all chunks are written and the index does not hold what they wrote."""
         intent = self._open()
         more = intent.model_copy(update={"miscounts": intent.miscounts + 1})
         return self._with(now, intent=more)
 
-    def swapping(self, *, shards: Shards | None = None, now: str) -> Self:
-        """All chunks are written and checked: from here on the alias may move.
+    def begin_swap(self, *, shards: Shards | None = None, now: str) -> Self:
+        """Record that all chunks are written and counted: from here on the alias may move.
 
-        `shards` is the new index as it was before it was counted.
+        `shards`: the primaries of the new index as they were before it was counted.
         """
         intent = self._open()
         self._require(intent.kind is IntentKind.EXPORT, "only an export moves the alias")
         self._require(intent.chunks_done == intent.chunks_total, "chunks are missing")
-        done = {"phase": Phase.SWAPPING, "shards": shards}
+        done = {"phase": IntentPhase.SWAPPING, "shards": shards}
         return self._with(now, intent=intent.model_copy(update=done))
 
-    def advanced(
+    def advance(
         self,
         applied: Applied,
         *,
         now: str,
         batch: Totals | None = None,
-        source: Source | None = None,
+        source: SourceTable | None = None,
         document_spec: str | None = None,
         shards: Shards | None = None,
         store_history: str | None = None,
     ) -> Self:
-        """The open intent is written whole: the index equals `applied`.
+        """Close the open intent, which is written whole: the index equals `applied`.
 
         `batch` counts this batch; `source` and `document_spec` replace the stored ones (export).
         `shards` is the index now; without it, what was recorded before still holds.
@@ -205,7 +151,7 @@ class StateDocument(Part):
         self._require(fits, "the applied state is not the intent's")
         changes: dict[str, Any] = {"applied": applied, "intent": None}
         if intent.kind is IntentKind.EXPORT:
-            self._require(intent.phase is Phase.SWAPPING, "the alias was not moved")
+            self._require(intent.phase is IntentPhase.SWAPPING, "the alias was not moved")
             older = {*self.previous_indices, self.index} - {None, intent.index}
             changes |= {
                 "index": intent.index,
@@ -228,49 +174,53 @@ class StateDocument(Part):
         history = self.store_history or store_history or None
         return self._with(now, shards=shards, store_history=history)
 
-    def abandoned(self, *, now: str) -> Self:
-        """Gives up the open intent, whose target can no longer be read; its ordinal stays used."""
+    def abandon(self, *, now: str) -> Self:
+        """Give up the open intent, whose target can no longer be read; its ordinal stays used."""
         self._open()
         return self._with(now, intent=None)
 
     def with_duplicates(self, count: int, samples: list[str], *, now: str) -> Self:
-        """Marks the table as having duplicate keys; a count of 0 takes the mark away."""
+        """Mark the table as having duplicate keys; a count of 0 takes the mark away."""
         cut = [sample[:SAMPLE_CHARACTERS] for sample in samples[:MAX_SAMPLES]]
-        return self._with(now, duplicates=Duplicates(count=count, samples=cut) if count else None)
+        return self._with(
+            now, duplicates=DuplicateKeys(count=count, samples=cut) if count else None
+        )
 
     def with_resync(self, nonce: int, request: int | None, *, now: str) -> Self:
-        """Records which re-export was honoured last: its nonce, and the id of the request. A
-        pipeline that is made again counts its nonces anew, so one may be lower than before."""
+        """Record the re-export that is honoured now: its nonce, and the id of the request.
+
+        A pipeline that is created again counts its nonces anew, so one may be lower than before.
+        """
         return self._with(now, resync_nonce=nonce, resync_id=request)
 
     def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
-        """Remembers indices that readers may be using now, whatever this document knew of them."""
+        """Remember indices that readers may be using now, whatever the document had of them."""
         older = {*self.previous_indices, *indices} - {self.index}
         return self._with(now, previous_indices=self._newest(older))
 
-    def trusted(self, store_history: str, *, now: str) -> Self:
-        """An export begins, to which nothing matters that this document may have missed."""
+    def trust(self, store_history: str, *, now: str) -> Self:
+        """Trust the document again: an export begins, for which nothing that it missed matters."""
         return self._with(now, revision=None, store_history=store_history)
 
-    def distrusted(self, *, now: str) -> Self:
-        """The index shows that this document is older: its revision is none that it could have."""
+    def distrust(self, *, now: str) -> Self:
+        """Mark the document as older than the index, by a revision that it could not have."""
         return self._with(now, revision=0)
 
     def without_previous(self, index: str, *, now: str) -> Self:
-        """Forgets an older physical index that was removed."""
+        """Forget an older physical index that was removed."""
         left = [name for name in self.previous_indices if name != index]
         return self._with(now, previous_indices=left)
 
     def _check_epoch(self) -> None:
-        """Raises StateCorrupt for an epoch that no run can exceed: no clock gives one."""
+        """Raise StateCorrupt for an epoch that no run can exceed: no clock gives one."""
         if self.owner.epoch >= MAX_COUNT:
-            raise _corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
+            raise corrupt(self.alias, f"no run can have a higher epoch than {self.owner.epoch}")
 
     def _number(self, index: str | None) -> int:
         return naming.physical_number(self.alias, index or "") or 0
 
     def _newest(self, indices: Iterable[str]) -> list[str]:
-        """The newest last, and no more than can be kept."""
+        """Return the indices with the newest last, and no more than can be remembered."""
         return sorted(indices, key=lambda name: (self._number(name), name))[-MAX_PREVIOUS_INDICES:]
 
     def _open(self) -> Intent:
@@ -283,18 +233,7 @@ class StateDocument(Part):
             raise Bug(f"State of {self.alias!r}: {problem}.")
 
     def _with(self, now: str, **changes: Any) -> Self:
+        # Validated again, so that no change can store a document that `parse` would refuse.
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         written = {"contract_version": CONTRACT_VERSION, "updated_at": now}
         return type(self).model_validate(fields | changes | written)
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-def _corrupt(alias: str, problem: str) -> StateCorrupt:
-    return StateCorrupt(
-        f"The state document {alias!r} in index icdc-state cannot be trusted: {problem}. "
-        f"Restore it, or delete the document {alias!r} in icdc-state to force a re-export."
-    )

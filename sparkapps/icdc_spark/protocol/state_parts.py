@@ -2,6 +2,18 @@
 
 They have no rules of their own beyond their bounds; what may follow what is decided by
 `icdc_spark.protocol.state_document`.
+
+Each batch has an ordinal, and its ordinal a range of external versions. Example, ordinals 2 and 3,
+with V = VERSIONS_PER_ORDINAL = 1,048,576:
+
+    version             in numbers    written by
+    2 V                 2097152       documents of batch 2
+    2 V + 1, ...        2097153       edits by somebody else: each adds one
+    2 V + V / 2         2621440       the second pass of batch 2, for duplicate keys (FIXUP_OFFSET)
+    3 V - 1             3145727       dead letters of batch 3, and the removal of older documents
+    3 V                 3145728       documents of batch 3: above all of that
+
+So a later batch wins over an earlier one, and over edits, in whatever order requests arrive.
 """
 
 from enum import StrEnum
@@ -14,13 +26,15 @@ MAX_SAMPLES = 20
 SAMPLE_CHARACTERS = 128
 
 VERSIONS_PER_ORDINAL = 1 << 20
-"""An edit by somebody else moves a version by one and must not outrank the next batch."""
+"""An edit by somebody else adds one to a version, so a million of them do not outrank the next
+batch. 2^43 ordinals are left below OpenSearch's greatest version."""
 FIXUP_OFFSET = 1 << 19
-"""Where the second pass of a batch (duplicate keys) writes within its ordinal."""
+"""The second pass of a batch writes this far above the first; half of the range is left to edits
+of either."""
 
 
 def base_version(ordinal: int) -> int:
-    """The version of every document that the batch `ordinal` writes."""
+    """Return the version of every document that the batch `ordinal` writes."""
     return ordinal * VERSIONS_PER_ORDINAL
 
 
@@ -32,6 +46,8 @@ Sample = Annotated[str, Field(max_length=SAMPLE_CHARACTERS)]
 
 
 class Part(BaseModel):
+    """A part of the document: unknown fields are refused, names in JSON are in camel case."""
+
     model_config = ConfigDict(
         strict=True,
         extra="forbid",
@@ -47,47 +63,62 @@ MAX_MISCOUNTS = 2
 
 
 class IntentKind(StrEnum):
-    """What an intent writes."""
+    """The work of an intent."""
 
     EXPORT = "Export"
+    """All rows of a snapshot, into a new index."""
     CHANGELOG = "Changelog"
+    """The difference of two snapshots, into the current index."""
     REPAIR = "Repair"
+    """Documents that a comparison found to differ, into the current index."""
 
 
-class Phase(StrEnum):
-    """How far an intent has come; only an export swaps the alias."""
+class IntentPhase(StrEnum):
+    """The progress of an intent."""
 
     WRITING = "Writing"
+    """Documents are being written."""
     SWAPPING = "Swapping"
+    """All documents are written and counted, and the alias may move. Of exports alone."""
 
 
 class Owner(Part):
-    """The run that may write; `pipeline` is namespace/name."""
+    """The run that may write."""
 
     pipeline: Text
+    """The pipeline, as namespace/name."""
     epoch: Count
+    """Grows from run to run; a run with a lower epoch than the stored one is fenced."""
     run_id: Text
+    """The run, as in its request."""
 
 
-class Source(Part):
+class SourceTable(Part):
     """The table that the index follows."""
 
     table: Text
+    """Its name in the catalog."""
     uuid: Text
+    """Its UUID: another one means that the table was dropped and created again."""
     branch: Text
+    """The branch whose snapshots are applied."""
 
 
 class Applied(Part):
-    """The snapshot that the index equals; a null id is the table before its first snapshot."""
+    """The snapshot that the index equals."""
 
     snapshot_id: SnapshotId | None
+    """Its id; null is the table before its first snapshot."""
     sequence_number: Count
+    """Its sequence number; 0 before the first snapshot."""
     committed_at: Instant | None
+    """The time of its commit."""
     ordinal: Count
+    """The batch that brought the index there."""
 
 
 class Shards(Part):
-    """How far the primaries of an index had come; two lines however many shards there are."""
+    """The progress of the primaries of an index; small however many shards there are."""
 
     histories: Text
     """A digest of the history UUIDs of all primaries, in the order of the shards."""
@@ -99,42 +130,58 @@ class Intent(Part):
     """The one batch that may be partly written; after a crash it is repeated exactly."""
 
     kind: Annotated[IntentKind, Field(strict=False)]
+    """The work."""
     from_: Annotated[SnapshotId | None, Field(alias="from")]
+    """The snapshot that the index equals before it; null for exports."""
     to: SnapshotId | None
+    """The snapshot that the index will equal; null is the table before its first snapshot."""
     ordinal: Annotated[int, Field(ge=1)]
+    """Its number, from which the versions of its documents are made; never used twice."""
     index: Text
+    """The physical index that it writes."""
     index_uuid: Text
-    phase: Annotated[Phase, Field(strict=False)] = Phase.WRITING
+    """The UUID of that index."""
+    phase: Annotated[IntentPhase, Field(strict=False)] = IntentPhase.WRITING
+    """Its progress."""
     chunks_total: Count = 1
+    """The chunks of an export; 0 where it only makes the index."""
     chunks_done: Count = 0
+    """The chunks that are written whole; a restart goes on with the next one."""
     rows: Count = 0
+    """Rows in those chunks: documents and dead letters."""
     miscounts: Count = 0
-    """How many exports in a row, this one included, did not hold what was written into them."""
+    """Exports in a row, this one included, that did not hold what was written into them."""
     shards: Shards | None = None
     """The new index of an export, as it was just before its documents were counted."""
 
     def same_work(self, other: "Intent") -> bool:
-        """Whether both write the same thing, however far each has come."""
+        """Return whether both write the same documents, whatever their progress."""
         progress = {"phase", "chunks_done", "rows", "miscounts", "shards"}
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
 
 
-class Duplicates(Part):
-    """Keys that occur more than once in the table; ids are cut to 128 characters."""
+class DuplicateKeys(Part):
+    """Keys that occur more than once in the table."""
 
     count: Count
+    """The number of such keys."""
     samples: Annotated[list[Sample], Field(max_length=MAX_SAMPLES)]
+    """The document ids of some of them, each cut to 128 characters."""
 
 
 class Totals(Part):
     """Writes since the table was first exported."""
 
     upserted: Count = 0
+    """Documents written."""
     deleted: Count = 0
+    """Documents deleted."""
     dead_letters: Count = 0
+    """Dead letters that there were after the last batch."""
 
     def plus(self, other: "Totals") -> "Totals":
-        """Sum of the first two; dead letters are a level, not a sum, so the newer one counts."""
+        """Return the totals after the batch `other`."""
+        # Dead letters are a level, not a sum: resolved ones have left the index.
         return Totals(
             upserted=self.upserted + other.upserted,
             deleted=self.deleted + other.deleted,

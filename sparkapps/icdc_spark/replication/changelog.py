@@ -72,7 +72,7 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
     intent = stored.document.intent
     if intent is not None and intent.kind is IntentKind.REPAIR:
         # Which documents it was to write is known to the comparison alone, which finds the rest.
-        return context.store.replace(stored, stored.document.abandoned(now=instant()))
+        return context.store.replace(stored, stored.document.abandon(now=instant()))
     if intent is None or intent.to is None:
         raise Bug(f"{context.table.name}: a changelog batch has no target snapshot")
     _extend_mapping(batch, intent)
@@ -191,7 +191,7 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
     now = identity.check_identity(
         context.client, intent.index, intent.index_uuid, stored.document.shards
     )
-    advanced = stored.document.advanced(
+    advanced = stored.document.advance(
         applied_state(snapshot, intent),
         now=instant(),
         batch=Totals(

@@ -28,7 +28,7 @@ from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
 from icdc_spark.protocol.next_step import Policies
-from icdc_spark.protocol.state_document import Intent, Owner, Source, StateDocument
+from icdc_spark.protocol.state_document import Intent, Owner, SourceTable, StateDocument
 from icdc_spark.reporting.reporter import TableReporter
 
 Stop = threading.Event
@@ -116,9 +116,9 @@ class TableContext:
         """Whether snapshots are kept by tags."""
         return self.spec.changelog.pin_snapshots
 
-    def source(self, uuid: str) -> Source:
+    def source(self, uuid: str) -> SourceTable:
         """The table, as the state document names it."""
-        return Source(table=self.table.name, uuid=uuid, branch=self.table.branch)
+        return SourceTable(table=self.table.name, uuid=uuid, branch=self.table.branch)
 
     def wishes(self) -> DocumentWishes:
         """What the spec asks of the documents."""

@@ -67,7 +67,7 @@ def _claim(context: TableContext, stored: Stored) -> Stored:
         raise AliasTaken(
             f"nothing is deleted of {context.alias!r}: it belongs to the pipeline {owner!r}"
         )
-    claimed = stored.document.claimed(context.owner, now=instant())
+    claimed = stored.document.claim(context.owner, now=instant())
     return context.store.replace(stored, claimed)
 
 

@@ -26,7 +26,7 @@ from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import (
     Intent,
     IntentKind,
-    Phase,
+    IntentPhase,
     StateDocument,
     Totals,
     base_version,
@@ -76,7 +76,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     intent = _intent(stored.document)
     # An export of no chunks only makes the index: StreamOnly begins with it.
     chunks = chunks if intent.chunks_total else []
-    if intent.phase is Phase.WRITING:
+    if intent.phase is IntentPhase.WRITING:
         try:
             stored = _write_chunks(work, stored, chunks)
         except Fenced as error:
@@ -122,8 +122,8 @@ def _record_intent(
         miscounts=miscounts,
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
-    state = state if abandoned is None else state.abandoned(now=instant())
-    state = state.trusted(identity.read_store_history(client), now=instant())
+    state = state if abandoned is None else state.abandon(now=instant())
+    state = state.trust(identity.read_store_history(client), now=instant())
     state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
     policies = context.policies()
     if policies.owe_reexport(state):
@@ -180,7 +180,7 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
         for position, each in enumerate(wave):
             # The rows of a wave are booked on its last chunk: nothing is recorded in between.
             share = rows if position == len(wave) - 1 else 0
-            state = state.chunk_done(each.number, rows=share, now=instant())
+            state = state.complete_chunk(each.number, rows=share, now=instant())
         stored = context.store.replace(stored, state)
         first += len(wave)
         _report(work, stored, rows_total)
@@ -215,7 +215,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
         stored = duplicates.mark(context, stored, twins)
     else:
         stored = duplicates.unmark(context, stored)
-    swapping = stored.document.swapping(shards=now.shards, now=instant())
+    swapping = stored.document.begin_swap(shards=now.shards, now=instant())
     return context.store.replace(stored, swapping), None
 
 
@@ -225,7 +225,7 @@ def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, misco
     An open export with so many miscounts stalls the table at its next look.
     """
     LOG.warning("%s: %s", work.context.table.name, miscount)
-    state = stored.document.miscounted(now=instant())
+    state = stored.document.add_miscount(now=instant())
     miscounts = _intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
@@ -246,7 +246,7 @@ def _swap(work: ExportWork, stored: Stored) -> Stored:
     # What an older index refused says nothing about this one.
     dead_letters.purge_older(context.client, context.alias, intent.ordinal)
     letters = dead_letters.count(context.client, context.alias)
-    state = stored.document.advanced(
+    state = stored.document.advance(
         applied_state(snapshot, intent),
         now=instant(),
         batch=Totals(upserted=intent.rows, deleted=0, dead_letters=letters),

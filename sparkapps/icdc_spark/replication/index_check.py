@@ -84,4 +84,4 @@ def withdraw(context: TableContext, error: Fenced) -> None:
     """
     stored = context.still_ours(error)
     LOG.warning("%s: %s", context.table.name, error)
-    context.store.replace(stored, stored.document.distrusted(now=instant()))
+    context.store.replace(stored, stored.document.distrust(now=instant()))

@@ -18,7 +18,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 from icdc_spark.opensearch.stores import aliases, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol import next_step
-from icdc_spark.protocol.next_step import Step, StepKind, View
+from icdc_spark.protocol.next_step import Step, StepInputs, StepKind
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import alias_check, batches, changelog, export, index_check, pins
@@ -125,7 +125,7 @@ class TableRun:
             else index_check.compare_with_index(context.client, stored)
         )
         change, added = self._spec_change(state, documents, intact=check.loss is None)
-        view = View(
+        view = StepInputs(
             state=state,
             table=context.table.name,
             table_uuid=table.uuid,
@@ -190,7 +190,7 @@ class TableRun:
         stored = self.load()
         if stored is None:
             return None
-        claimed = stored.document.claimed(context.owner, now=instant())
+        claimed = stored.document.claim(context.owner, now=instant())
         stored = context.store.replace(stored, claimed)
         context.outwait_older_runs(stored.document)
         return stored

@@ -34,7 +34,7 @@ Annotate = Callable[[str, float], str | None]
 
 
 @dataclass(frozen=True)
-class Pace:
+class Intervals:
     """How often the API server is spoken to; all in seconds."""
 
     interval: float = 5.0
@@ -53,11 +53,15 @@ class PodSink:
     """Where reports go in a pod. Only the newest counts: what is not sent in time is replaced."""
 
     def __init__(
-        self, annotate: Annotate | None, message_path: Path, *, pace: Pace | None = None
+        self,
+        annotate: Annotate | None,
+        message_path: Path,
+        *,
+        intervals: Intervals | None = None,
     ) -> None:
         self._annotate = annotate
         self._message_path = message_path
-        self._pace = pace or Pace()
+        self._intervals = intervals or Intervals()
         self._changed = threading.Condition()
         self._newest: RunReport | None = None
         self._urgent = False
@@ -84,7 +88,7 @@ class PodSink:
         with self._changed:
             self._newest = self._last = report
             self._changed.notify_all()
-            if not self._changed.wait_for(lambda: self._delivered is report, self._pace.last):
+            if not self._changed.wait_for(lambda: self._delivered is report, self._intervals.last):
                 LOG.warning("the last report is not in the pod's annotation: %s", self._complaint)
 
     def _write_message(self, report: RunReport) -> None:
@@ -98,7 +102,7 @@ class PodSink:
     def _work(self, annotate: Annotate) -> None:
         while True:
             report = self._due()
-            problem = annotate(report_text.to_annotation(report), self._pace.request)
+            problem = annotate(report_text.to_annotation(report), self._intervals.request)
             self._note(report, problem)
 
     def _due(self) -> RunReport:
@@ -113,11 +117,11 @@ class PodSink:
         """Seconds until `report` may be sent."""
         if self._free_since is None:
             return 0.0
-        pace = self._pace
+        intervals = self._intervals
         if report is self._last:
-            pause = pace.retry if self._complaint else 0.0
+            pause = intervals.retry if self._complaint else 0.0
         else:
-            pause = pace.urgent_interval if self._urgent else pace.interval
+            pause = intervals.urgent_interval if self._urgent else intervals.interval
         return self._free_since + pause - time.monotonic()
 
     def _note(self, report: RunReport, problem: str | None) -> None:

@@ -228,7 +228,7 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     """Writes the snapshot's documents of some ids (column `id`), as a recorded batch; how many
     documents it wrote or deleted. A crash leaves a batch to be repeated."""
     context = work.context
-    claimed = stored.document.claimed(context.owner, now=instant())
+    claimed = stored.document.claim(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
     context.outwait_older_runs(stored.document)
     state = stored.document
@@ -249,8 +249,6 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     totals = Totals(
         upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
     )
-    advanced = stored.document.advanced(
-        applied_state(snapshot, intent), now=instant(), batch=totals
-    )
+    advanced = stored.document.advance(applied_state(snapshot, intent), now=instant(), batch=totals)
     context.store.replace(stored, advanced)
     return result.upserted + result.deleted

@@ -12,7 +12,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
-from icdc_spark.protocol.state_document import Owner, Source, StateDocument
+from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
 from icdc_testing.target import sink_cases as sink
@@ -39,7 +39,7 @@ def stored(store: StateStore) -> Stored:
         StateDocument(
             alias=sink.OWNER.alias,
             owner=Owner(pipeline=sink.OWNER.pipeline, epoch=1, run_id="run-1"),
-            source=Source(table="shop.orders", uuid="t-1", branch="main"),
+            source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
             document_spec="abc",
             updated_at="2026-03-01T10:00:00Z",
         )
@@ -61,7 +61,7 @@ def test_a_task_ends_when_a_newer_run_owns_the_index(
     def slow() -> Iterator[pa.RecordBatch]:
         yield from rows(0)
         owner = Owner(pipeline=sink.OWNER.pipeline, epoch=epoch, run_id=f"run-{epoch}")
-        document = stored.document.claimed(owner, now="2026-03-01T10:00:01Z")
+        document = stored.document.claim(owner, now="2026-03-01T10:00:01Z")
         until(lambda: bool(proxy.writes()), "the task writes")
         store.replace(stored, document)
         yield from rows(10)

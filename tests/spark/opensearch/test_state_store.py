@@ -9,7 +9,7 @@ from icdc_api.errors import AliasTaken, Fenced, StateCorrupt
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
-from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, Source, StateDocument
+from icdc_spark.protocol.state_document import Intent, IntentKind, Owner, SourceTable, StateDocument
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Reset, Rewrite, Status
 from icdc_testing.target.node_calls import call
@@ -25,7 +25,7 @@ def first(run: str = "run-1", epoch: int = 1) -> StateDocument:
     return StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=epoch, run_id=run),
-        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
         document_spec="abc",
         updated_at=NOW,
     )
@@ -95,19 +95,19 @@ def test_a_document_that_was_put_back_from_a_copy_is_known_by_its_revision(
 ) -> None:
     stored = store.create(first())
     for _ in range(3):
-        stored = store.replace(stored, stored.document.claimed(first().owner, now=LATER))
+        stored = store.replace(stored, stored.document.claim(first().owner, now=LATER))
         assert stored.is_original
         assert store.load("orders") == stored
     copy = stored.document.to_source()
-    stored = store.replace(stored, stored.document.claimed(first().owner, now=LATER))
+    stored = store.replace(stored, stored.document.claim(first().owner, now=LATER))
     assert call(clean_indices, "PUT", f"/{STATE_INDEX}/_doc/orders", copy).status == 200
     put_back = store.load("orders")
     assert put_back is not None
     assert not put_back.is_original
     # Nor is it made an original by being written again: not before an export begins anew.
-    again = store.replace(put_back, put_back.document.claimed(first().owner, now=LATER))
+    again = store.replace(put_back, put_back.document.claim(first().owner, now=LATER))
     assert not again.is_original
-    assert store.replace(again, again.document.trusted("s", now=LATER)).is_original
+    assert store.replace(again, again.document.trust("s", now=LATER)).is_original
 
 
 def test_the_index_is_hidden_and_made_once(store: StateStore, clean_indices: str) -> None:
@@ -125,7 +125,7 @@ def test_the_slower_of_two_creations_is_fenced(store: StateStore) -> None:
 def test_the_older_of_two_owners_is_fenced_at_its_next_write(store: StateStore) -> None:
     old = store.create(first("run-1", epoch=1))
     newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
-    store.replace(old, old.document.claimed(newer, now=LATER))
+    store.replace(old, old.document.claim(newer, now=LATER))
     with pytest.raises(Fenced, match=r"run 'run-2' .* with epoch 2; this run has stopped"):
         store.replace(old, old.document.with_intent(export(), now=LATER))
     kept = store.load("orders")
@@ -144,7 +144,7 @@ def test_another_pipeline_finds_the_alias_taken(store: StateStore) -> None:
     stored = store.create(first())
     other = Owner(pipeline="default/other", epoch=9, run_id="x")
     with pytest.raises(AliasTaken, match="'default/shop'"):
-        stored.document.claimed(other, now=LATER)
+        stored.document.claim(other, now=LATER)
 
 
 @pytest.mark.parametrize("fault", [Reset(after=True), Status(503), Status(429, retry_after=1)])
@@ -173,7 +173,7 @@ def test_a_change_that_was_acknowledged_and_lost_is_stored_with_the_next(
     """Otherwise the ordinal of its batch would be used again for other rows."""
     through = StateStore(Connection(hosts=(proxy.url,)))
     created = through.create(first())
-    claimed = through.replace(created, created.document.claimed(OWNER, now=LATER))
+    claimed = through.replace(created, created.document.claim(OWNER, now=LATER))
     proxy.add(lie(claimed.seq_no + 1), method="PUT")
     begun = through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
     kept = store.load("orders")
@@ -208,7 +208,7 @@ def test_a_claim_that_was_acknowledged_and_lost_fences(
     created = through.create(first())
     proxy.add(lie(created.seq_no + 1), method="PUT")
     newer = Owner(pipeline="default/shop", epoch=2, run_id="run-2")
-    claimed = through.replace(created, created.document.claimed(newer, now=LATER))
+    claimed = through.replace(created, created.document.claim(newer, now=LATER))
     with pytest.raises(Fenced, match="now owned by run 'run-1'"):
         through.replace(claimed, claimed.document.with_intent(export(), now=LATER))
     assert store.load("orders") == created

@@ -10,7 +10,7 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Client, Connection
 from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.state_store import StateStore
-from icdc_spark.protocol.state_document import Owner, Source, StateDocument
+from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
 
@@ -137,7 +137,7 @@ def test_what_a_template_says_otherwise_is_without_effect_on_documents(
     state = StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=1, run_id="run-1"),
-        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
         document_spec="abc",
         updated_at="2026-03-01T10:00:00Z",
     )

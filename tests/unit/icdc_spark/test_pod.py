@@ -18,7 +18,7 @@ from icdc_api.runs import Failure
 from icdc_operator.manifests import pod_paths
 from icdc_operator.manifests.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report
-from icdc_spark.reporting.pod_report import Pace, PodSink
+from icdc_spark.reporting.pod_report import Intervals, PodSink
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 21, 13, 53, 59, tzinfo=UTC)
 NEVER = 3600.0
 """Longer than any test waits."""
-SLOW = Pace(interval=NEVER, urgent_interval=NEVER, retry=0.01)
+SLOW = Intervals(interval=NEVER, urgent_interval=NEVER, retry=0.01)
 
 
 def report(number: int, *, finished: bool = False) -> RunReport:
@@ -75,14 +75,14 @@ def arrived(api: Api, *numbers: int) -> Callable[[], bool]:
 
 
 def test_the_first_report_is_sent_at_once(api: Api, message: Path) -> None:
-    sink = PodSink(api.annotate, message, pace=SLOW)
+    sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
     until(arrived(api, 1), "the first report arrives")
     assert not message.exists()
 
 
 def test_within_the_interval_only_the_last_report_is_sent(api: Api, message: Path) -> None:
-    sink = PodSink(api.annotate, message, pace=SLOW)
+    sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
     until(arrived(api, 1), "the first report arrives")
     for number in (2, 3, 4):
@@ -94,7 +94,7 @@ def test_within_the_interval_only_the_last_report_is_sent(api: Api, message: Pat
 def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
     api: Api, message: Path
 ) -> None:
-    sink = PodSink(api.annotate, message, pace=Pace(interval=0.3, urgent_interval=NEVER))
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.3, urgent_interval=NEVER))
     sink.offer(report(1), urgent=False)
     until(arrived(api, 1), "the first report arrives")
     for number in (2, 3):
@@ -103,7 +103,7 @@ def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
 
 
 def test_an_urgent_report_does_not_wait_for_the_interval(api: Api, message: Path) -> None:
-    sink = PodSink(api.annotate, message, pace=Pace(interval=NEVER, urgent_interval=0.0))
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.0))
     sink.offer(report(1), urgent=False)
     until(arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
@@ -113,7 +113,7 @@ def test_an_urgent_report_does_not_wait_for_the_interval(api: Api, message: Path
 def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
     api: Api, message: Path
 ) -> None:
-    sink = PodSink(api.annotate, message, pace=Pace(interval=NEVER, urgent_interval=0.3))
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.3))
     sink.offer(report(1), urgent=False)
     until(arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
@@ -123,7 +123,7 @@ def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
 
 def test_a_slow_server_holds_up_nobody_and_gets_the_newest_report(api: Api, message: Path) -> None:
     api.open.clear()
-    sink = PodSink(api.annotate, message, pace=Pace(interval=0.0))
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
     sink.offer(report(1), urgent=True)
     until(lambda: api.tries == 1, "the first patch is under way")
     for number in range(2, 200):
@@ -140,7 +140,7 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
 ) -> None:
     caplog.set_level(logging.INFO)
     api.problem = "403 Forbidden"
-    sink = PodSink(api.annotate, message, pace=Pace(interval=0.0))
+    sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.0))
     sink.offer(report(1), urgent=False)
     until(lambda: api.tries >= 3, "it is tried again without another offer")
     api.problem = None
@@ -154,7 +154,7 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
 
 def test_the_last_report_is_tried_until_it_arrives(api: Api, message: Path) -> None:
     api.problem = "500"
-    sink = PodSink(api.annotate, message, pace=SLOW)
+    sink = PodSink(api.annotate, message, intervals=SLOW)
 
     def heal() -> None:
         until(lambda: api.tries >= 3, "the last report is tried again")
@@ -171,7 +171,7 @@ def test_the_last_report_is_given_up_in_time_and_the_message_is_there(
     api: Api, message: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.problem = "500 out of order"
-    sink = PodSink(api.annotate, message, pace=Pace(retry=0.01, last=0.2))
+    sink = PodSink(api.annotate, message, intervals=Intervals(retry=0.01, last=0.2))
     sink.deliver(report(9, finished=True))
     assert "the last report is not in the pod's annotation: 500 out of order" in caplog.text
     ending, _ = report_text.from_termination_message(message.read_text(encoding="utf-8"))
@@ -183,7 +183,7 @@ def test_a_server_that_does_not_answer_delays_the_end_for_a_bounded_time(
     api: Api, message: Path
 ) -> None:
     api.open.clear()
-    sink = PodSink(api.annotate, message, pace=Pace(last=0.1))
+    sink = PodSink(api.annotate, message, intervals=Intervals(last=0.1))
     sink.offer(report(1), urgent=False)
     sink.deliver(report(2, finished=True))
     assert api.received == []
@@ -191,7 +191,7 @@ def test_a_server_that_does_not_answer_delays_the_end_for_a_bounded_time(
 
 
 def test_a_second_last_report_is_delivered_too(api: Api, message: Path) -> None:
-    sink = PodSink(api.annotate, message, pace=SLOW)
+    sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.deliver(report(1, finished=True))
     failed = report(2, finished=True).model_copy(
         update={"outcome": Failure.of(Throttled("the queue is full"))}
@@ -207,7 +207,7 @@ def test_a_second_last_report_is_delivered_too(api: Api, message: Path) -> None:
 def test_a_message_that_cannot_be_written_is_logged(
     api: Api, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sink = PodSink(api.annotate, tmp_path / "none" / "termination-log", pace=SLOW)
+    sink = PodSink(api.annotate, tmp_path / "none" / "termination-log", intervals=SLOW)
     sink.deliver(report(1, finished=True))
     assert "the termination message cannot be written" in caplog.text
     assert api.received == [report(1, finished=True)]

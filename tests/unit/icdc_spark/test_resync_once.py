@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_spark.protocol.next_step import Policies
-from icdc_spark.protocol.state_document import Owner, Source, StateDocument
+from icdc_spark.protocol.state_document import Owner, SourceTable, StateDocument
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ def test_a_request_is_honoured_once(
     state = StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=1, run_id="run-1"),
-        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
         document_spec="abc",
         updated_at=NOW,
     ).with_resync(*honoured, now=NOW)

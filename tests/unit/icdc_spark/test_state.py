@@ -7,10 +7,10 @@ import pytest
 from icdc_api.errors import AliasTaken, Bug, Fenced
 from icdc_spark.protocol.state_document import (
     Applied,
+    IntentPhase,
     Owner,
-    Phase,
     Shards,
-    Source,
+    SourceTable,
     StateDocument,
     Totals,
 )
@@ -37,13 +37,13 @@ def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None
     assert document.totals == Totals(upserted=15)
     intent = swapping().intent
     assert intent is not None
-    assert (intent.rows, intent.chunks_done, intent.phase) == (15, 2, Phase.SWAPPING)
+    assert (intent.rows, intent.chunks_done, intent.phase) == (15, 2, IntentPhase.SWAPPING)
 
 
 def test_a_changelog_advances_the_applied_snapshot_and_the_totals() -> None:
     document = exported().with_intent(changelog(), now=NOW)
     batch = Totals(upserted=3, deleted=2, dead_letters=1)
-    after = document.advanced(applied(2, "78"), now=LATER, batch=batch)
+    after = document.advance(applied(2, "78"), now=LATER, batch=batch)
     assert after.applied == applied(2, "78")
     assert after.totals == Totals(upserted=18, deleted=2, dead_letters=1)
     assert (after.index, after.previous_indices) == ("orders-000001", [])
@@ -56,8 +56,8 @@ def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
     document = document.with_intent(changelog(), now=NOW)
     assert document.shards == SHARDS
     later = Shards(histories="abc", max_seq_nos=[20, 3])
-    assert document.advanced(applied(2, "78"), now=NOW).shards == SHARDS
-    document = document.advanced(applied(2, "78"), shards=later, now=NOW)
+    assert document.advance(applied(2, "78"), now=NOW).shards == SHARDS
+    document = document.advance(applied(2, "78"), shards=later, now=NOW)
     assert document.shards == later
     # An export ends with another index; a document of old and new numbers would be twice as long.
     document = document.with_intent(export(3, "orders-000002"), now=NOW)
@@ -79,9 +79,9 @@ def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
     document = exported().with_intent(export(2, "orders-000002", "80"), now=NOW)
     assert document.index == "orders-000001"
     for chunk in (0, 1):
-        document = document.chunk_done(chunk, rows=1, now=NOW)
-    new_source = Source(table="shop.orders", uuid="t-2", branch="main")
-    document = document.swapping(now=NOW).advanced(
+        document = document.complete_chunk(chunk, rows=1, now=NOW)
+    new_source = SourceTable(table="shop.orders", uuid="t-2", branch="main")
+    document = document.begin_swap(now=NOW).advance(
         applied(2, "80"), now=NOW, source=new_source, document_spec="def"
     )
     assert (document.index, document.previous_indices) == ("orders-000002", ["orders-000001"])
@@ -93,8 +93,8 @@ def test_the_history_of_indices_is_bounded() -> None:
     document = exported()
     for number in range(2, 20):
         intent = export(number, f"orders-{number:06d}").model_copy(update={"chunks_total": 0})
-        document = document.with_intent(intent, now=NOW).swapping(now=NOW)
-        document = document.advanced(applied(number), now=NOW)
+        document = document.with_intent(intent, now=NOW).begin_swap(now=NOW)
+        document = document.advance(applied(number), now=NOW)
     assert document.previous_indices == [f"orders-{number:06d}" for number in range(9, 19)]
 
 
@@ -105,8 +105,8 @@ def test_what_readers_used_is_remembered_whatever_was_forgotten() -> None:
     document = document.with_intent(export(2, "orders-000005"), now=NOW)
     assert document.last_number == 5
     for chunk in (0, 1):
-        document = document.chunk_done(chunk, rows=1, now=NOW)
-    document = document.swapping(now=NOW).advanced(applied(2), now=NOW)
+        document = document.complete_chunk(chunk, rows=1, now=NOW)
+    document = document.begin_swap(now=NOW).advance(applied(2), now=NOW)
     # The newest of them is the last, whichever this document knew.
     assert document.previous_indices == ["orders-000001", *serving]
 
@@ -125,16 +125,16 @@ def test_the_greatest_number_of_an_index_is_known(document: StateDocument, numbe
 
 
 def test_the_same_work_again_is_a_replay_and_keeps_the_progress() -> None:
-    document = exporting().chunk_done(0, rows=10, now=NOW)
+    document = exporting().complete_chunk(0, rows=10, now=NOW)
     assert document.with_intent(export(), now=LATER) == document
 
 
 def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
     document = exporting(to=None)
     for chunk in (0, 1):
-        document = document.chunk_done(chunk, rows=0, now=NOW)
+        document = document.complete_chunk(chunk, rows=0, now=NOW)
     nothing = Applied(snapshot_id=None, sequence_number=0, committed_at=None, ordinal=1)
-    document = document.swapping(now=NOW).advanced(nothing, now=NOW)
+    document = document.begin_swap(now=NOW).advance(nothing, now=NOW)
     assert document.with_intent(changelog(from_=None), now=NOW).intent is not None
 
 
@@ -152,7 +152,7 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
             id="an ordinal again",
         ),
         pytest.param(
-            lambda: exporting().abandoned(now=NOW).with_intent(export(1), now=NOW),
+            lambda: exporting().abandon(now=NOW).with_intent(export(1), now=NOW),
             "ordinal 1 was used",
             id="the ordinal of an abandoned intent",
         ),
@@ -175,51 +175,53 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
         ),
         pytest.param(
             lambda: empty().with_intent(
-                export().model_copy(update={"phase": Phase.SWAPPING}), now=NOW
+                export().model_copy(update={"phase": IntentPhase.SWAPPING}), now=NOW
             ),
             "has progress already",
             id="an intent with progress",
         ),
         pytest.param(
-            lambda: exporting().chunk_done(1, rows=1, now=NOW),
+            lambda: exporting().complete_chunk(1, rows=1, now=NOW),
             "chunk 1 is not the next one",
             id="a chunk left out",
         ),
         pytest.param(
-            lambda: exporting().chunk_done(0, rows=1, now=NOW).chunk_done(0, rows=1, now=NOW),
+            lambda: (
+                exporting().complete_chunk(0, rows=1, now=NOW).complete_chunk(0, rows=1, now=NOW)
+            ),
             "chunk 0 is not the next one",
             id="a chunk twice",
         ),
         pytest.param(
-            lambda: swapping().chunk_done(2, rows=1, now=NOW),
+            lambda: swapping().complete_chunk(2, rows=1, now=NOW),
             "past writing",
             id="a chunk while swapping",
         ),
         pytest.param(
-            lambda: exporting().swapping(now=NOW), "chunks are missing", id="swapping too early"
+            lambda: exporting().begin_swap(now=NOW), "chunks are missing", id="swapping too early"
         ),
         pytest.param(
-            lambda: exported().with_intent(changelog(), now=NOW).swapping(now=NOW),
+            lambda: exported().with_intent(changelog(), now=NOW).begin_swap(now=NOW),
             "only an export",
             id="swapping for a changelog",
         ),
         pytest.param(
-            lambda: exporting().advanced(applied(), now=NOW),
+            lambda: exporting().advance(applied(), now=NOW),
             "the alias was not moved",
             id="advancing before the swap",
         ),
         pytest.param(
-            lambda: swapping().advanced(applied(snapshot="78"), now=NOW),
+            lambda: swapping().advance(applied(snapshot="78"), now=NOW),
             "not the intent's",
             id="advancing to another snapshot",
         ),
         pytest.param(
-            lambda: exported().advanced(applied(), now=NOW),
+            lambda: exported().advance(applied(), now=NOW),
             "no intent is open",
             id="advancing without an intent",
         ),
         pytest.param(
-            lambda: empty().abandoned(now=NOW), "no intent is open", id="abandoning nothing"
+            lambda: empty().abandon(now=NOW), "no intent is open", id="abandoning nothing"
         ),
     ],
 )
@@ -243,7 +245,7 @@ def test_only_a_newer_run_of_the_pipeline_takes_over(
 ) -> None:
     owner = Owner(pipeline=pipeline, epoch=epoch, run_id=run)
     if error is None:
-        assert exporting().claimed(owner, now=LATER).owner == owner
+        assert exporting().claim(owner, now=LATER).owner == owner
         return
     with pytest.raises(error):
-        exporting().claimed(owner, now=LATER)
+        exporting().claim(owner, now=LATER)

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
 from icdc_spark.protocol.next_step import Step, StepKind, next_step
-from icdc_spark.protocol.state_document import IntentKind, Phase, StateDocument
+from icdc_spark.protocol.state_document import IntentKind, IntentPhase, StateDocument
 from icdc_testing.target.step_cases import (
     CHANGED,
     COMPLETE,
@@ -241,8 +241,8 @@ def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[
 
 
 def test_the_phase_of_an_open_export_does_not_matter() -> None:
-    swapping = fresh().with_intent(exporting(), now=NOW).swapping(now=NOW)
+    swapping = fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)
 
     step = next_step(view(swapping), REBUILDING)
 
-    assert (step.kind, step.intent and step.intent.phase) == (StepKind.REPLAY, Phase.SWAPPING)
+    assert (step.kind, step.intent and step.intent.phase) == (StepKind.REPLAY, IntentPhase.SWAPPING)

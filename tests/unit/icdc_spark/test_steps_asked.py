@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from icdc_spark.protocol.next_step import next_step
-from icdc_spark.protocol.state_document import Phase
+from icdc_spark.protocol.state_document import IntentPhase
 from icdc_testing.target.step_cases import (
     IDLE,
     INDEX_GONE,
@@ -61,14 +61,17 @@ CASES = {
         export("a re-export was asked for"),
     ),
     "a higher nonce wins over a complete index that was lost": (
-        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW), **INDEX_GONE),
+        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW), **INDEX_GONE),
         RESYNC,
         export("a re-export was asked for"),
     ),
     "an index that is complete is served before a higher nonce counts": (
-        view(fresh().with_intent(exporting(), now=NOW).swapping(now=NOW)),
+        view(fresh().with_intent(exporting(), now=NOW).begin_swap(now=NOW)),
         RESYNC,
-        replay(exporting().model_copy(update={"phase": Phase.SWAPPING}), "an export was under way"),
+        replay(
+            exporting().model_copy(update={"phase": IntentPhase.SWAPPING}),
+            "an export was under way",
+        ),
     ),
     "an export that was begun for the nonce goes on": (
         view(fresh().with_intent(exporting(), now=NOW).with_resync(1, None, now=NOW)),

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
-from icdc_spark.opensearch.bulk.delivery import Conflict, Delivery, RefusedOperation
+from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.errors import error_type, from_status, refuses_writes
@@ -199,7 +199,7 @@ class BulkClient:
         for position, answer in answers.failed.items():
             if answer.status == 409 and self.reports_conflicts:
                 operation = sent.part(position, position + 1)
-                into.conflicts.append(Conflict(operation, current_version(answer.reason)))
+                into.conflicts.append(VersionConflict(operation, current_version(answer.reason)))
                 continue
             outcome = self._judge(answer, sent.expects[position : position + 1])
             if outcome is ItemOutcome.ALREADY_APPLIED:

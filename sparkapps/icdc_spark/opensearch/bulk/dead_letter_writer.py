@@ -28,7 +28,7 @@ from threading import Lock
 from icdc_api import naming
 from icdc_api.errors import Bug, DeadLetterLimit, Fenced, Gap, TargetUnavailable
 from icdc_api.sink import DeadLetterPolicy
-from icdc_spark.opensearch.bulk.delivery import Conflict, Delivery, RefusedOperation
+from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Client, client
@@ -122,7 +122,7 @@ class DeadLetterWriter:
     def _repeat(
         self,
         pending: Operations,
-        to_raise: Callable[[Sequence[Conflict]], list[_Resend]],
+        to_raise: Callable[[Sequence[VersionConflict]], list[_Resend]],
         result: PartitionResult,
     ) -> int:
         """Send operations until none conflicts that matters; the number of deletions."""
@@ -145,7 +145,7 @@ class DeadLetterWriter:
             "The batch is repeated."
         )
 
-    def _letters_to_raise(self, conflicts: Sequence[Conflict]) -> list[_Resend]:
+    def _letters_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
         """The letters that are not stored yet: one for each id."""
         # The letter itself, from an earlier attempt or a request whose answer was lost.
         other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
@@ -161,7 +161,7 @@ class DeadLetterWriter:
             raised.append(_Resend(conflict.operation, _above(conflict, stored)))
         return raised
 
-    def _removals_to_raise(self, conflicts: Sequence[Conflict]) -> list[_Resend]:
+    def _removals_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
         """The removals whose letter is still there and not of a newer batch."""
         by_id = {hit.document_id: hit for hit in conflicts}
         return [
@@ -170,7 +170,7 @@ class DeadLetterWriter:
             if stored is not None and stored.ordinal <= self._target.ordinal
         ]
 
-    def _is_of_newer_run(self, conflict: Conflict, stored: StoredLetter | None) -> bool:
+    def _is_of_newer_run(self, conflict: VersionConflict, stored: StoredLetter | None) -> bool:
         if self._target.outranked_is_foreign:
             return False
         if stored is not None:
@@ -215,7 +215,7 @@ class DeadLetterWriter:
             self._index_exists = True
 
 
-def _above(conflict: Conflict, stored: StoredLetter | None) -> int:
+def _above(conflict: VersionConflict, stored: StoredLetter | None) -> int:
     """One more than the highest version seen; only ever higher, so that a race is a conflict."""
     return max(conflict.current, stored.version if stored else 0) + 1
 

@@ -26,7 +26,7 @@ class RefusedOperation:
 
 
 @dataclass(frozen=True)
-class Conflict:
+class VersionConflict:
     """One operation whose document has a version at least as high."""
 
     operation: Operations
@@ -48,7 +48,7 @@ class Delivery:
     """Counts by outcome, and the traffic."""
     refused: list[RefusedOperation] = field(default_factory=list)
     """Operations that the index will never take."""
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[VersionConflict] = field(default_factory=list)
     """Version conflicts, where the client was asked to report them."""
     written: list[str] = field(default_factory=list)
     """Those of the watched ids whose operation was applied, now or by an earlier attempt."""

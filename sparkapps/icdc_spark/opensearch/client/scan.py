@@ -33,7 +33,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Found:
+class ScannedDocument:
     """One document: `text` is `_source` exactly as stored, `source` the same parsed."""
 
     id: str
@@ -66,7 +66,7 @@ def close_scan(client: Client, scan: Scan) -> None:
     client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
 
 
-def read_slice(scan: Scan, number: int) -> Iterator[Found]:
+def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     """The documents of one slice, in no particular order; holds one page at a time."""
     speaker = client(scan.connection, pool=1)
     query: dict[str, Any] = {
@@ -116,7 +116,7 @@ def _head(text: str) -> object:
         return None
 
 
-def _hits(text: str) -> Iterator[tuple[int, Found]]:
+def _hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
     """Each hit with its place in the slice, cut out of the answer's text."""
     # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
     start = text.find('"hits":[', text.index(_HITS))
@@ -126,6 +126,6 @@ def _hits(text: str) -> Iterator[tuple[int, Found]]:
         source, body_end = _DECODER.raw_decode(text, body_at)
         tail_end = text.index("}", body_end)
         tail = json.loads("{" + text[body_end:tail_end].lstrip(", ") + "}")
-        found = Found(head["_id"], head["_version"], text[body_at:body_end], source)
+        found = ScannedDocument(head["_id"], head["_version"], text[body_at:body_end], source)
         yield tail["sort"][0], found
         start = tail_end

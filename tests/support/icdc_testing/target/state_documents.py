@@ -6,7 +6,7 @@ from icdc_spark.protocol.state_document import (
     IntentKind,
     Owner,
     Shards,
-    Source,
+    SourceTable,
     StateDocument,
     Totals,
 )
@@ -22,7 +22,7 @@ def empty() -> StateDocument:
     return StateDocument(
         alias="orders",
         owner=OWNER,
-        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
         document_spec="abc",
         updated_at=NOW,
     )
@@ -65,10 +65,10 @@ def exporting(**changes: object) -> StateDocument:
 
 def swapping() -> StateDocument:
     """An export is written and may move the alias."""
-    written = exporting().chunk_done(0, rows=10, now=NOW).chunk_done(1, rows=5, now=NOW)
-    return written.swapping(shards=SHARDS, now=NOW)
+    written = exporting().complete_chunk(0, rows=10, now=NOW).complete_chunk(1, rows=5, now=NOW)
+    return written.begin_swap(shards=SHARDS, now=NOW)
 
 
 def exported() -> StateDocument:
     """An export is done."""
-    return swapping().advanced(applied(), now=NOW, batch=Totals(upserted=15))
+    return swapping().advance(applied(), now=NOW, batch=Totals(upserted=15))

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from icdc_spark.protocol.next_step import Policies, Step, StepKind, View
+from icdc_spark.protocol.next_step import Policies, Step, StepInputs, StepKind
 from icdc_spark.protocol.state_document import (
     Applied,
     Intent,
     IntentKind,
     Owner,
-    Source,
+    SourceTable,
     StateDocument,
 )
 
@@ -31,7 +31,7 @@ def fresh() -> StateDocument:
     return StateDocument(
         alias="orders",
         owner=Owner(pipeline="default/shop", epoch=1, run_id="run-1"),
-        source=Source(table="shop.orders", uuid="t-1", branch="main"),
+        source=SourceTable(table="shop.orders", uuid="t-1", branch="main"),
         document_spec="abc",
         updated_at=NOW,
     )
@@ -51,9 +51,9 @@ def exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
 
 def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:
     """The index equals `snapshot`; one more intent may be open."""
-    document = fresh().with_intent(exporting(snapshot), now=NOW).swapping(now=NOW)
+    document = fresh().with_intent(exporting(snapshot), now=NOW).begin_swap(now=NOW)
     applied = Applied(snapshot_id=snapshot, sequence_number=1, committed_at=NOW, ordinal=1)
-    document = document.advanced(applied, now=NOW)
+    document = document.advance(applied, now=NOW)
     return document if intent is None else document.with_intent(intent, now=NOW)
 
 
@@ -61,7 +61,7 @@ def miscounted(times: int) -> StateDocument:
     """An export whose index did not hold what was written, so often in a row."""
     document = fresh().with_intent(exporting(), now=NOW)
     for _ in range(times):
-        document = document.miscounted(now=NOW)
+        document = document.add_miscount(now=NOW)
     return document
 
 
@@ -69,7 +69,7 @@ def batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "
     return Intent(kind=kind, from_=from_, to=to, ordinal=2, index="orders-000001", index_uuid="u-1")
 
 
-def view(document: StateDocument | None, **changes: Any) -> View:
+def view(document: StateDocument | None, **changes: Any) -> StepInputs:
     """A healthy table with the snapshots 6 to 9, of which 9 is the current one."""
     fields: dict[str, Any] = {
         "state": document,
@@ -82,7 +82,7 @@ def view(document: StateDocument | None, **changes: Any) -> View:
         "readable": frozenset("6789"),
         "index_loss": None,
     }
-    return View(**(fields | changes))
+    return StepInputs(**(fields | changes))
 
 
 def export(reason: str, to: str | None = "9") -> Step:

@@ -1,0 +1,119 @@
+"""The fields of the state document, and the form in which it is stored.
+
+The checksum is known to `to_source` and `parse` alone. This module must not know which change may
+follow which: `icdc_spark.protocol.state_document` does.
+"""
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from icdc_api.errors import Bug, StateCorrupt
+from icdc_spark.protocol.state_parts import (
+    Applied,
+    Count,
+    DuplicateKeys,
+    Instant,
+    Intent,
+    Owner,
+    Part,
+    Shards,
+    SourceTable,
+    Text,
+    Totals,
+)
+
+CONTRACT_VERSION: Literal[2] = 2
+"""Raised when an older version of the application could not go on from a document."""
+MAX_BYTES = 32 * 1024
+"""A document that grows beyond this is a bug: recovery reads one small document per table."""
+MAX_PREVIOUS_INDICES = 10
+"""Older physical indices that are remembered; the oldest are forgotten, and stay."""
+
+
+class StoredFields(Part):
+    """All that is stored of one alias."""
+
+    contract_version: Literal[1, 2] = CONTRACT_VERSION
+    """The version of this form."""
+    alias: Text
+    """The alias that readers use, and the id of the document."""
+    index: Text | None = None
+    """The physical index behind the alias; None before the first export is complete."""
+    index_uuid: Text | None = None
+    """The UUID of that index."""
+    shards: Shards | None = None
+    """`index` at the last advance. None during an export, and in older versions' documents."""
+    owner: Owner
+    """The run that may write."""
+    source: SourceTable
+    """The table that the index follows."""
+    document_spec: Text
+    """A hash of how documents are made of rows; another one means that they would differ."""
+    applied: Applied | None = None
+    """The snapshot that the index equals; None before the first export is complete."""
+    intent: Intent | None = None
+    """The batch that may be partly written; None between batches."""
+    last_ordinal: Count = 0
+    """The greatest ordinal that was ever used, also by abandoned batches."""
+    resync_nonce: Count = 0
+    """The nonce of the re-export that was honoured last."""
+    resync_id: Count | None = None
+    """The id of the request for it; None in documents of older versions."""
+    duplicates: DuplicateKeys | None = None
+    """Keys that several rows have; None where there are none."""
+    totals: Totals = Totals()
+    """Counts since the table was first exported."""
+    previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
+    """Older physical indices, the newest last: to go back to by hand, or still to be removed."""
+    revision: Count | None = None
+    """The number of times it was stored: its `_version`, unless it was put back from a copy."""
+    store_history: Text | None = None
+    """A digest of UUID and history of the icdc-state that it was written into. Another digest now
+    means that icdc-state was restored since."""
+    updated_at: Instant
+    """The time of the last change."""
+
+    def to_source(self) -> dict[str, Any]:
+        """Return the stored form, with its checksum; Bug if it is too large."""
+        content = self.model_dump(mode="json", by_alias=True)
+        source = content | {"checksum": _checksum(content)}
+        size = len(json.dumps(source, ensure_ascii=False, separators=(",", ":")).encode())
+        if size > MAX_BYTES:
+            raise Bug(f"The state document of {self.alias!r} has {size} bytes, limit {MAX_BYTES}")
+        return source
+
+    @classmethod
+    def parse(cls, alias: str, source: dict[str, Any]) -> Self:
+        """Return the document of `alias`; StateCorrupt if it is not exactly one that we wrote."""
+        content = {key: value for key, value in source.items() if key != "checksum"}
+        version = content.get("contractVersion")
+        if isinstance(version, int) and version > CONTRACT_VERSION:
+            raise corrupt(alias, f"it was written by a newer version (contract {version})")
+        # Before the fields are read: an edited document may be valid, and wrong all the same.
+        if source.get("checksum") != _checksum(content):
+            raise corrupt(alias, "its checksum does not match its content")
+        try:
+            document = cls.model_validate(content)
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise corrupt(alias, f"field {where!r} is not valid") from error
+        if document.alias != alias:
+            raise corrupt(alias, f"it belongs to alias {document.alias!r}")
+        return document
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    # Key order and escapes may be changed on the way through OpenSearch and its clients.
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def corrupt(alias: str, problem: str) -> StateCorrupt:
+    """Return the error for a stored document that cannot be trusted; `problem` is a clause."""
+    return StateCorrupt(
+        f"The state document {alias!r} in index icdc-state cannot be trusted: {problem}. "
+        f"Restore it, or delete the document {alias!r} in icdc-state to force a re-export."
+    )
