@@ -11,7 +11,7 @@ Not mergeOverwrite, which takes `false`, 0 and "" for nothing said.
 {{- else if and (kindIs "map" $value) (kindIs "map" $below) }}
 {{- include "icdc.lay" (dict "into" $below "from" $value) }}
 {{- else if kindIs "map" $value }}
-{{- /* Laid over nothing, so that a null in it is taken away as well. */}}
+{{- /* Merged over an empty map, so that a null in it is removed as well. */}}
 {{- $fresh := dict }}
 {{- include "icdc.lay" (dict "into" $fresh "from" $value) }}
 {{- $_ := set $.into $key $fresh }}
