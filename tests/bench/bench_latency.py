@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.bench.changelog import CATALOG, session
 from icdc_testing.bench.machine import machine
 from icdc_testing.bench.phases import Phases, medians
@@ -66,7 +66,7 @@ class Followed:
         table = {"name": self._table, "index": name, "identifierColumns": ["id"]}
         harness = Harness(spark, url, folder, [table], name=name.replace("_", "-"))
         assert harness.run().outcome is None
-        self._application = Application(harness.request(continuous=True), spark)
+        self._application = PipelineRun(harness.request(continuous=True), spark)
         self._thread = threading.Thread(target=self._application.run)
         self._thread.start()
 

@@ -1,1 +1,1 @@
-"""How a run lives: the program, its tables side by side, threads, limits of time, and its end."""
+"""How a run lives: the program, its tables side by side, threads, time limits, and its end."""

@@ -1,7 +1,16 @@
-"""Lets many threads work, but only some at the same time, in the order in which they asked.
+"""Lets a number of threads in at a time, in the order in which they asked.
 
-A semaphore would let a thread that always has work take its turn again before those that wait.
-Knows nothing of tables.
+`threading.Semaphore` gives no order: a thread that always has work would take its place again
+before those that wait. It must know nothing of tables.
+
+Example, a semaphore of 1:
+
+    a enters       inside: a    waiting: -
+    b, c ask       inside: a    waiting: b, c
+    a leaves       inside: b    waiting: c        the place is handed on, it is never free
+    a asks again   inside: b    waiting: c, a     not before c, which asked first
+    b is stuck, `release("b")`
+                   inside: c    waiting: a        b keeps running, without a place
 """
 
 import threading
@@ -10,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Turns:
-    """For any number of threads, each under a name of its own: at most `count` are inside."""
+class FairSemaphore:
+    """Admit at most `count` threads at a time, each under a name of its own."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -21,27 +30,32 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """Threads that have asked and are not inside yet."""
+        """Number of threads that have asked and are not inside yet."""
         return len(self._waiting)
 
     @contextmanager
-    def take(self, name: str) -> Iterator[None]:
-        """Waits for a turn, and gives it back at the end unless it was given away."""
+    def acquire(self, name: str) -> Iterator[None]:
+        """Wait for a place; release it at the end, unless `release` did so before."""
         self._wait()
         with self._lock:
             self._inside.add(name)
         try:
             yield
         finally:
-            self.give_away(name)
+            self.release(name)
 
-    def give_away(self, name: str) -> None:
-        """Lets somebody else in for a thread that is inside and does not come out, such as for a
-        call that never returns. Nothing happens where it is not inside."""
+    def release(self, name: str) -> None:
+        """Hand on the place of `name`; do nothing if it has none.
+
+        Other threads call it for one that does not come out, such as of a call that never returns.
+        """
         with self._lock:
+            # Once only: released twice, the place would be given to two threads.
             if name not in self._inside:
                 return
             self._inside.remove(name)
+            # The place goes to the first in the queue without becoming free, so nobody who asks
+            # at this moment can overtake.
             if self._waiting:
                 self._waiting.popleft().set()
             else:
@@ -52,6 +66,7 @@ class Turns:
             if self._free > 0:
                 self._free -= 1
                 return
-            mine = threading.Event()
-            self._waiting.append(mine)
-        mine.wait()
+            admitted = threading.Event()
+            self._waiting.append(admitted)
+        # Outside the lock, which `release` needs to admit this thread.
+        admitted.wait()

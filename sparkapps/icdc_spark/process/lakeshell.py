@@ -1,8 +1,8 @@
-"""A Spark SQL prompt for programs: one JSON request per line in, one JSON answer per line out.
+"""Runs Spark SQL for programs: one JSON request per line in, one JSON answer per line out.
 
 The demo and the end-to-end tests change tables through it, in a process of their own: the
-application under test must see the commits of a foreign writer, as it does in production. It
-knows no pipeline and no index.
+application under test must see the commits of another writer, as it does in production. It must
+know no pipeline and no index.
 
     → {"sql": "select 1 as one"}         ← {"rows": [{"one": 1}]}
     → {"sql": "drop table lake.shop.x"}  ← {"rows": []}
@@ -24,7 +24,7 @@ from icdc_spark.iceberg.jvm import session as sessions
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line: the catalog to write to, and Spark's own settings."""
+    """Parse the command line: the catalog to write to, and Spark's own settings."""
     parser = argparse.ArgumentParser(prog="lakeshell", description=__doc__)
     parser.add_argument("--catalog", default="lake", help="the catalog's name in SQL")
     parser.add_argument(
@@ -36,13 +36,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def pairs(texts: Sequence[str]) -> dict[str, str]:
-    """`["a=b=c"]` as `{"a": "b=c"}`."""
+def split_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Split `["a=b=c"]` into `{"a": "b=c"}`."""
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 
-def answer(spark: SparkSession, request: str) -> str:
-    """The answer to one line of input."""
+def run_statement(spark: SparkSession, request: str) -> str:
+    """Run the statement of one line of input; return its rows or its error as one line."""
     try:
         rows = [
             row.asDict(recursive=True) for row in spark.sql(json.loads(request)["sql"]).collect()
@@ -53,36 +53,38 @@ def answer(spark: SparkSession, request: str) -> str:
 
 
 def serve(spark: SparkSession, requests: TextIO, answers: TextIO) -> None:
-    """Answers until the input ends; `{"ready": true}` comes first."""
+    """Answer line by line until the input ends; `{"ready": true}` comes first."""
     answers.write('{"ready": true}\n')
     answers.flush()
     for line in requests:
-        answers.write(answer(spark, line) + "\n")
+        answers.write(run_statement(spark, line) + "\n")
         answers.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves stdin; Spark's own output goes to stderr."""
+    """Serve stdin; Spark's own output goes to stderr."""
     options = parse(arguments)
     builder = SparkSession.builder.master("local[2]")
-    for key, value in pairs(options.conf).items():
+    for key, value in split_pairs(options.conf).items():
         builder = builder.config(key, value)
     for key, value in sessions.APPLICATION_CONF.items():
         builder = builder.config(key, value)
     application = builder.getOrCreate()
     application.sparkContext.setLogLevel("ERROR")
-    spark = sessions.create_table_session(application, options.catalog, pairs(options.property))
+    spark = sessions.create_table_session(
+        application, options.catalog, split_pairs(options.property)
+    )
     serve(spark, sys.stdin, sys.stdout)
     stop(application)
     return 0
 
 
 def stop(application: SparkSession) -> None:
-    """Ends Spark and returns when its JVM is gone, which would else outlive this process."""
+    """End Spark, and return when its JVM has ended: it could outlive this process."""
     gateway: Any = application.sparkContext._gateway
     application.stop()
     gateway.shutdown()
-    # It ends itself at the end of its input.
+    # The JVM ends itself at the end of its input.
     gateway.proc.stdin.close()
     gateway.proc.wait()
 

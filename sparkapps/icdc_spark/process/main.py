@@ -1,7 +1,10 @@
-"""The program that spark-submit starts: one argument, the path of a request.
+"""The program that spark-submit starts, with one argument: the path of a request.
 
-Its exit code is 0 whenever the report says how the run ended. It is told to stop by SIGTERM, and
-then finishes the step it is at; it stops at once when whoever started it is gone.
+end of the run                         report        exit code
+all tables done, or some of them fail  finished      0: the report says how it ended
+SIGTERM or SIGINT                      finished      0, after the step that is running
+whoever started it has ended           stays as is   1, at once (`endWithStdin`)
+an error that nobody foresaw           Bug           0
 """
 
 import logging
@@ -19,15 +22,15 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import IcdcError
 from icdc_api.job import RunRequest
 from icdc_spark.iceberg.jvm import session
-from icdc_spark.process.application import Application
-from icdc_spark.process.following import crashed, log_unforeseen
+from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.process.table_follower import build_bug, log_unforeseen
 from icdc_spark.reporting.reporter import Reporter
 
 LOG = logging.getLogger("icdc_spark")
 
 
 def stop_on_signal(stop: threading.Event) -> None:
-    """SIGTERM and SIGINT ask for an end after the present step."""
+    """Set `stop` at SIGTERM and SIGINT: the run ends after the present step."""
 
     def ask(number: int, _frame: FrameType | None) -> None:
         LOG.info("asked to stop by %s", signal.Signals(number).name)
@@ -38,7 +41,7 @@ def stop_on_signal(stop: threading.Event) -> None:
 
 
 def end_with_stdin() -> None:
-    """Ends this process as soon as whoever started it is gone.
+    """End this process as soon as the one that started it has ended.
 
     The kernel closes a pipe with its process, however that ended; a signal could get lost.
     """
@@ -53,29 +56,32 @@ def end_with_stdin() -> None:
 
 
 def run(request: RunRequest) -> None:
-    """Does what the request asks; the report says how it ended."""
+    """Do what the request asks; the report says how it ended."""
     stop = threading.Event()
     stop_on_signal(stop)
     spark = session.create_application_session(f"icdc {request.owner}")
+    # In a thread of its own: Python runs signal handlers in the main thread only, and not while
+    # that is in a call into the JVM.
     with ThreadPoolExecutor(1, "application") as pool:
-        answer = pool.submit(Application(request, spark, stop).run)
-        while not answer.done():
+        ending = pool.submit(PipelineRun(request, spark, stop).run)
+        while not ending.done():
             # Waits in slices: a signal's handler runs only between two of them.
-            wait([answer], timeout=0.2)
-    answer.result()
+            wait([ending], timeout=0.2)
+    ending.result()
     _end(spark)
 
 
 def _end(spark: SparkSession) -> None:
-    """The report is written: what fails now, such as a JVM that is gone, does not change it."""
+    """Stop Spark. The report is written: what fails now does not change it."""
     try:
         spark.stop()
     except Exception:
+        # Such as of a JVM that has ended before; the report does not depend on it.
         LOG.warning("Spark did not stop in order", exc_info=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the request in the file named by the first argument."""
+    """Run the request in the file that the first argument names."""
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -89,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Reporter(request, ()).finish(outcome=error)
     except Exception as error:  # noqa: BLE001 - the outermost frame
         log_unforeseen("the run ended unexpectedly", error)
-        Reporter(request, ()).finish(outcome=crashed(error))
+        Reporter(request, ()).finish(outcome=build_bug(error))
     return 0
 
 

@@ -1,9 +1,15 @@
-"""The parent of Spark's Python workers, in place of pyspark's own: it only starts them cheaper.
+"""Starts Spark's Python workers, in place of pyspark's own daemon, for fewer CPU seconds.
 
-Workers are forked from this process, so what every task imports is imported here, once. And Spark
-puts archives on Python's path, whose directories each task would read anew: its core jar, in which
-no Python lies, and pyspark itself, which is loaded from its folder where there is one. Must not
-know what tasks do, nor open anything that a fork would share.
+Workers are forked from this process, so modules that every task imports are imported here, once.
+Spark also puts archives on Python's path, whose directories each task would read anew. They are
+removed where a folder serves:
+
+    spark-core_2.13-4.0.jar      removed: no Python module is in it
+    pyspark.zip                  removed if pyspark's folder beside it is on the path
+    py4j-0.10.9.9-src.zip        removed if py4j is installed in that very version
+    any other archive            stays
+
+It must not know what tasks do, nor open anything that a fork would share.
 """
 
 import gc
@@ -16,9 +22,9 @@ from pathlib import Path
 
 
 def without_archives(path: Sequence[str]) -> list[str]:
-    """The path without jars, and without archives of pyspark and py4j of which it has the folder.
+    """Return `path` without jars, and without archives of pyspark and py4j that it does not need.
 
-    A folder counts where it belongs to the very archive: versions must not be mixed.
+    A folder replaces only the archive of its own version: versions must not be mixed.
     """
     plain = [entry for entry in path if not entry.endswith((".jar", ".zip"))]
     return [entry for entry in path if not _is_needless(Path(entry), plain)]
@@ -33,17 +39,17 @@ def _is_needless(entry: Path, plain: Sequence[str]) -> bool:
 
 
 def _folder(package: str, path: Sequence[str]) -> Path | None:
-    found = PathFinder.find_spec(package, path)
-    return Path(found.origin).resolve().parent if found and found.origin else None
+    spec = PathFinder.find_spec(package, path)
+    return Path(spec.origin).resolve().parent if spec and spec.origin else None
 
 
 def _version(package: str, path: Sequence[str]) -> str | None:
-    found = next(iter(metadata.distributions(name=package, path=list(path))), None)
-    return found.version if found else None
+    distribution = next(iter(metadata.distributions(name=package, path=list(path))), None)
+    return distribution.version if distribution else None
 
 
 def shorten_path() -> None:
-    """Lets this process and its workers look for modules where there are any."""
+    """Remove what `without_archives` does from the path of this process and its workers."""
     sys.path[:] = without_archives(sys.path)
     for entry in sys.path_importer_cache.keys() - set(sys.path):
         if entry.endswith((".jar", ".zip")):
@@ -51,9 +57,9 @@ def shorten_path() -> None:
 
 
 def main() -> None:
-    """Forks workers until Spark ends it."""
+    """Fork workers until Spark ends this process."""
     shorten_path()
-    # Imported by now, and not above: pyspark would be loaded from its archive.
+    # Not at the top of the file: there pyspark would be loaded from its archive.
     for module in (
         "pyarrow",
         "icdc_spark.verification.comparison",
@@ -61,7 +67,8 @@ def main() -> None:
     ):
         importlib.import_module(module)
     manager: Callable[[], None] = importlib.import_module("pyspark.daemon").manager
-    # What is loaded by now is for ever: workers need neither copy nor search it.
+    # Modules are never freed: without this the collector would touch them in every worker, and
+    # the kernel copy their pages.
     gc.freeze()
     manager()
 

@@ -1,8 +1,16 @@
-"""Where a changelog batch ends, and whether its plan still holds.
+"""Limits a changelog batch to the bytes that it may read, and checks a plan that failed.
 
-A batch is one difference of two snapshots, and until it is through nothing of it shows as progress.
-So a backlog that would be too much for one is taken in parts, oldest first, that end at snapshots
+A batch is one difference of two snapshots, and shows no progress until it is complete. So a
+backlog that is too large for one batch is applied in parts, oldest first, which end at snapshots
 between. It must not know how a batch is written.
+
+Example, `maxBytesPerBatch` 1 GiB, applied 70, current 75, bytes of the difference from 70 on:
+
+    up to 71   0.2 GiB      up to 73   0.9 GiB      up to 75   2.1 GiB
+    up to 72   0.6 GiB      up to 74   1.4 GiB
+
+The batch ends at 73: it fits, and 74 does not. The next one begins at 73. At 74 a column was
+added, so 73 is an end only if its documents look as those of 75 do; else the batch ends at 75.
 """
 
 import logging
@@ -16,7 +24,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 LOG = logging.getLogger(__name__)
 
 
-def end_of_batch(
+def find_end_of_batch(
     table: IcebergTable,
     from_id: int | None,
     to_id: int,
@@ -25,11 +33,11 @@ def end_of_batch(
     plan: Planner,
     documents_at: Callable[[int], DocumentSpec],
 ) -> int:
-    """The snapshot up to which one batch reads no more than `max_bytes` (compressed).
+    """Return the snapshot up to which one batch reads at most `max_bytes` (compressed).
 
-    `to_id` where that fits, or where nothing is known of snapshots between; the first one on the
-    way where not even that fits. A batch never ends at a snapshot whose documents would look
-    otherwise than those of `to_id`.
+    It is `to_id` where that fits, or where the snapshots between are not retained; and the first
+    snapshot after `from_id` where not even that one fits. A batch never ends at a snapshot whose
+    documents differ in form from those of `to_id`.
     """
     chain = table.snapshots_between(from_id, to_id)
     if chain is None or len(chain) < 2:
@@ -40,22 +48,32 @@ def end_of_batch(
 
     if fits(to_id):
         return to_id
-    wanted = documents_at(to_id).hash
-    first = {info.schema_id: info.id for info in reversed(chain)}
-    alike = {schema for schema, at in first.items() if _hash(documents_at, at) == wanted}
-    ends = [info.id for info in chain[:-1] if info.schema_id in alike]
-    end = last_that_fits([*ends, to_id], fits)
-    LOG.info("%s: %d snapshots at once are too much: up to %d", table.name, len(chain), end)
+    spec_hash = documents_at(to_id).hash
+    # Resolved once for each schema: a backlog has thousands of snapshots, and few schemas.
+    by_schema = {snapshot.schema_id: snapshot.id for snapshot in reversed(chain)}
+    same_form = {
+        schema_id
+        for schema_id, snapshot_id in by_schema.items()
+        if _hash_documents(documents_at, snapshot_id) == spec_hash
+    }
+    ends = [snapshot.id for snapshot in chain[:-1] if snapshot.schema_id in same_form]
+    end = find_last_that_fits([*ends, to_id], fits)
+    LOG.info(
+        "%s: %d snapshots are too large for one batch; this one ends at snapshot %d",
+        table.name,
+        len(chain),
+        end,
+    )
     return end
 
 
 def check_plan(
     table: IcebergTable, plan: ChangePlan, planner: Planner, missing: DataFileMissing
 ) -> None:
-    """Raises SourceUnavailable where a file that is missing need not be read any more.
+    """Raise SourceUnavailable where a new plan would no longer read the missing file.
 
-    A plan may read files of snapshots between its two, and nobody keeps these from being expired
-    while it is carried out. Refreshes the table; raises Gap when one of the two is gone as well.
+    A plan may read files of snapshots between its two, and no tag keeps those from expiring while
+    it runs. Refreshes the table; Gap where one of the two snapshots has expired as well.
     """
     table.refresh()
     if planner(table, plan.from_id, plan.to_id) != plan:
@@ -65,11 +83,12 @@ def check_plan(
         ) from missing
 
 
-def last_that_fits(ends: Sequence[int], fits: Callable[[int], bool]) -> int:
-    """One of `ends` that fits while the next one does not, the first one if none is found.
+def find_last_that_fits(ends: Sequence[int], fits: Callable[[int], bool]) -> int:
+    """Return one of `ends` that fits while the next one does not; the first if none fits.
 
-    The last one is taken not to fit. Asks a number of times that grows with the logarithm.
+    The last of `ends` counts as too large. Calls `fits` about log2(len(ends)) times.
     """
+    # Each call plans a difference, seconds for a large table: a bisection, not a walk.
     low, high = 0, len(ends) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -80,8 +99,8 @@ def last_that_fits(ends: Sequence[int], fits: Callable[[int], bool]) -> int:
     return ends[low]
 
 
-def _hash(documents_at: Callable[[int], DocumentSpec], snapshot_id: int) -> str | None:
-    """None where the snapshot lacks what the documents need."""
+def _hash_documents(documents_at: Callable[[int], DocumentSpec], snapshot_id: int) -> str | None:
+    """Return the hash of the documents; None where the snapshot has no such columns."""
     try:
         return documents_at(snapshot_id).hash
     except TableError:

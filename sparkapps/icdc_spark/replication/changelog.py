@@ -1,7 +1,21 @@
 """Applies what changed between two snapshots, as one recorded batch.
 
-Intent first, then the writes, then the advance: a crash anywhere leaves either nothing or an open
-intent that is repeated exactly. It must not know how two snapshots are compared.
+First the intent is recorded, then the documents are written, then the state advances. A crash
+leaves either nothing, or an open intent that is repeated exactly: the same two snapshots give the
+same documents with the same versions, and OpenSearch ignores those that it has.
+
+Example, snapshot 78 updates row 1 and deletes row 2; the applied one is 77, the last ordinal 4:
+
+    pin        tag `…-next` on 78, so that a repetition can read it
+    intent     {kind: Changelog, from: 77, to: 78, ordinal: 5} in the state document
+    mapping    fields of new columns, if 78 has any
+    write      index 1, version 5 · 2^20; delete 2, version 5 · 2^20
+    (crash)    the next run reads the intent and repeats from "mapping"; document 1 has version
+               5 · 2^20 already, so OpenSearch refuses it, and it counts as already applied
+    advance    applied 78, ordinal 5, no intent; shards and sequence numbers of the index
+    pin        the tag moves from 77 to 78, `…-next` is removed
+
+It must not know how two snapshots are compared.
 """
 
 import logging
@@ -15,13 +29,12 @@ from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import build_change_lines, list_changed_ids
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
-from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
+from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import (
-    Applied,
     Intent,
     IntentKind,
     StateDocument,
@@ -32,83 +45,104 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins
 from icdc_spark.replication.batches import check_plan
-from icdc_spark.replication.context import TableContext, instant
-from icdc_spark.replication.duplicates import Twins
+from icdc_spark.replication.context import TableContext, build_applied, instant
+from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateKeys
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What one batch works with."""
+    """The inputs of one batch."""
 
     context: TableContext
+    """The table's part of the run."""
     session: SparkSession
+    """The session that knows the table's catalog."""
     table: IcebergTable
+    """The table's metadata, in which both snapshots are retained."""
     documents: DocumentSpec
+    """The documents in the schema of the later snapshot."""
     added_fields: tuple[str, ...] = ()
+    """Fields that the mapping gains before the batch is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
-    """What a batch wrote, and which of its keys have several rows."""
+class WriteResult:
+    """The writes of one batch."""
 
     result: BatchResult
-    twins: Twins
+    """Counts by what became of the operations."""
+    duplicates: DuplicateKeys
+    """Keys of the batch that have several rows in the snapshot."""
 
 
-NOTHING = Written(result=BatchResult(), twins=Twins(0, []))
+NOTHING_WRITTEN = WriteResult(result=BatchResult(), duplicates=NO_DUPLICATES)
 
 
 def run(batch: Batch, stored: Stored, step: Step) -> Stored:
-    """Applies the step's snapshots and advances; a replay repeats the recorded intent."""
+    """Apply the step's snapshots and advance; a replay repeats the recorded intent.
+
+    Gap where the index is no longer the one that was recorded; Fenced where another run has taken
+    over, or the index is newer than the state document.
+    """
     context = batch.context
     replay = step.kind is StepKind.REPLAY
     if not replay:
+        # Before the intent is recorded: a replay must be able to read the snapshot.
         pins.pin_next(context, batch.table, step.to_id)
+        # Read back before a row is written, unlike other changes: see there.
         stored = context.store.begin(
             stored, stored.document.with_intent(_intent(stored.document, step), now=instant())
         )
     intent = stored.document.intent
     if intent is not None and intent.kind is IntentKind.REPAIR:
-        # Which documents it was to write is known to the comparison alone, which finds the rest.
+        # The ids that it was to write are lost with the run; the next comparison finds the rest.
         return context.store.replace(stored, stored.document.abandon(now=instant()))
     if intent is None or intent.to is None:
         raise Bug(f"{context.table.name}: a changelog batch has no target snapshot")
     _extend_mapping(batch, intent)
     written = write(batch, intent, stored.document, replay=replay)
-    stored = duplicates.mark(context, stored, written.twins)
+    stored = duplicates.mark(context, stored, written.duplicates)
     return _advance(batch, stored, intent, written.result)
 
 
-def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -> Written:
-    """Writes the batch of the intent; may be repeated."""
+def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -> WriteResult:
+    """Write the batch of the intent; it may be repeated."""
     plan = plan_between(batch, intent)
     if plan.is_empty:
-        return NOTHING
+        return NOTHING_WRITTEN
     try:
-        return _written(batch, plan, intent, state, replay=replay)
+        return _write_plan(batch, plan, intent, state, replay=replay)
     except DataFileMissing as error:
+        # Raises a passing error where the snapshots expired: only a file that a new plan reads as
+        # well is really missing.
         check_plan(batch.table, plan, choose_planner(batch.documents), error)
         raise
 
 
-def _written(
+def _write_plan(
     batch: Batch, plan: ChangePlan, intent: Intent, state: StateDocument, *, replay: bool
-) -> Written:
+) -> WriteResult:
+    """Read the plan's files and write their changes, by one of three ways.
+
+    append-only table            changes; a row's position is its id, so no key is twice
+    known to have duplicates     each key that changed is read in the snapshot
+    any other                    changes; duplicates are looked up if something hints at them
+    """
     context, spec = batch.context, batch.documents
     with open_reader(batch.session, batch.table, int(intent.to or 0), spec) as reader:
         if spec.append_only:
             lines = build_change_lines(reader, plan, spec, version=base_version(intent.ordinal))
             result = context.write(lines.frame, intent, base_version(intent.ordinal))
-            return Written(result=result, twins=NOTHING.twins)
+            return WriteResult(result=result, duplicates=NO_DUPLICATES)
         if state.duplicates is not None:
-            return _write_resolved(context, reader, plan, spec, intent)
+            return _write_by_lookup(context, reader, plan, spec, intent)
         return _write_changes(context, reader, plan, spec, intent, replay=replay)
 
 
 def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
-    """What differs between the intent's snapshots, by files."""
+    """Plan which files differ between the intent's two snapshots."""
     from_id = int(intent.from_) if intent.from_ else None
     plan = choose_planner(batch.documents)
     return plan(batch.table, from_id, int(intent.to or 0))
@@ -131,7 +165,7 @@ def _extend_mapping(batch: Batch, intent: Intent) -> None:
     if batch.added_fields:
         context = batch.context
         mapping = build_index_mapping(batch.documents, table_uuid=batch.table.uuid)
-        with context.named_refusals():
+        with context.name_refusals():
             indices.extend_mapping(
                 context.client,
                 intent.index,
@@ -149,35 +183,35 @@ def _write_changes(
     intent: Intent,
     *,
     replay: bool,
-) -> Written:
+) -> WriteResult:
     version = base_version(intent.ordinal)
     lines = build_change_lines(reader, plan, spec, version=version)
     result = context.write(lines.frame, intent, version)
-    # A replay meets its own earlier writes, so the index's answers no longer show twins.
-    hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
-    if not hinted and not lines.counts().duplicate_keys:
-        return Written(result=result, twins=NOTHING.twins)
+    # A replay meets its own earlier writes, so the index's answers no longer show duplicates.
+    is_hinted = replay or result.already_applied or result.created_unexpectedly_updated.count
+    if not is_hinted and not lines.counts().duplicate_keys:
+        return WriteResult(result=result, duplicates=NO_DUPLICATES)
     among = reader.persist(list_changed_ids(reader, plan, spec))
-    return Written(
-        result=result, twins=duplicates.settle(context, reader, spec, intent, among=among)
-    )
+    duplicate_keys = duplicates.settle(context, reader, spec, intent, among=among)
+    return WriteResult(result=result, duplicates=duplicate_keys)
 
 
-def _write_resolved(
+def _write_by_lookup(
     context: TableContext,
     reader: SnapshotReader,
     plan: ChangePlan,
     spec: DocumentSpec,
     intent: Intent,
-) -> Written:
-    """For a table with duplicate keys: the snapshot says what each touched key is."""
+) -> WriteResult:
+    """Write, for each key that changed, the document that the whole snapshot gives it."""
     version = base_version(intent.ordinal)
     ids = reader.persist(list_changed_ids(reader, plan, spec))
     result = context.write(look_up_ids(reader, ids, spec, version=version).frame, intent, version)
-    return Written(result=result, twins=NOTHING.twins)
+    return WriteResult(result=result, duplicates=NO_DUPLICATES)
 
 
 def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) -> Stored:
+    """Record that the index equals the intent's snapshot; Gap where it was replaced meanwhile."""
     context = batch.context
     if result.foreign_edits.count:
         LOG.warning(
@@ -188,11 +222,12 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
             result.foreign_edits.ids[:3],
         )
     snapshot = batch.table.require(int(intent.to or 0))
+    # After the last write: a shard that lost one of them has a lower number than was recorded.
     now = identity.check_identity(
         context.client, intent.index, intent.index_uuid, stored.document.shards
     )
     advanced = stored.document.advance(
-        applied_state(snapshot, intent),
+        build_applied(snapshot, intent),
         now=instant(),
         batch=Totals(
             upserted=result.upserted + result.already_applied,
@@ -207,13 +242,3 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
     stored = context.store.replace(stored, advanced)
     pins.pin(context, batch.table, intent.to)
     return stored
-
-
-def applied_state(snapshot: SnapshotInfo | None, intent: Intent) -> Applied:
-    """The state after the intent; None stands for the table before its first snapshot."""
-    return Applied(
-        snapshot_id=str(snapshot.id) if snapshot else None,
-        sequence_number=snapshot.sequence_number if snapshot else 0,
-        committed_at=instant(snapshot.committed_at) if snapshot else None,
-        ordinal=intent.ordinal,
-    )

@@ -1,6 +1,6 @@
-"""What the steps of one table share: its spec, its connections, its part of the report.
+"""Holds what the steps of one table share: its spec, its connections, its part of the report.
 
-Built once per table and run; holds no progress, which lives in the state document.
+Built once per table and run. It must hold no progress: that is in the state document alone.
 """
 
 import threading
@@ -20,6 +20,7 @@ from icdc_api.sink import OpenSearch
 from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes
+from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
 from icdc_spark.opensearch.client.connection import Client, Connection, client
@@ -28,16 +29,26 @@ from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
 from icdc_spark.protocol.next_step import Policies
-from icdc_spark.protocol.state_document import Intent, Owner, SourceTable, StateDocument
+from icdc_spark.protocol.state_document import Applied, Intent, Owner, SourceTable, StateDocument
 from icdc_spark.reporting.reporter import TableReporter
 
 Stop = threading.Event
 
 
 def instant(moment: datetime | None = None) -> str:
-    """A time as the state document holds it; now unless given."""
+    """Format a time for the state document, in UTC with milliseconds; now unless given."""
     text = (moment or datetime.now(tz=UTC)).astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
+
+
+def build_applied(snapshot: SnapshotInfo | None, intent: Intent) -> Applied:
+    """Return the applied state after `intent`; None stands for the table without a snapshot."""
+    return Applied(
+        snapshot_id=str(snapshot.id) if snapshot else None,
+        sequence_number=snapshot.sequence_number if snapshot else 0,
+        committed_at=instant(snapshot.committed_at) if snapshot else None,
+        ordinal=intent.ordinal,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +56,27 @@ class TableContext:
     """One table of one run."""
 
     request: RunRequest
+    """What the run was asked to do, by whom and with which epoch."""
     spec: PipelineSpec
+    """The pipeline's spec, defaults applied."""
     table: Table
+    """The table's entry in the spec."""
     connection: Connection
+    """How driver and executors reach OpenSearch, credentials included."""
     store: StateStore
+    """The state documents, over the same connection."""
     open_session: Callable[[], SparkSession]
+    """Opens a session that knows the table's catalog and no other one."""
     reporter: TableReporter
+    """The table's part of the run's report."""
     stop: Stop
+    """Set when the run is asked to end after the present step."""
     newest_access: Callable[[], Access] | None = None
     """Access to OpenSearch with the credentials of now; None where they never change."""
     catalog_call: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Inside it one call to the table's catalog is made, which may take too long: then it raises
-    SourceUnavailable."""
+    """Inside it one call to the table's catalog is made. SourceUnavailable if it took too long."""
     clients: list[Client] = field(default_factory=list)
+    """The driver's client, once it was used; a list because the context is frozen."""
     unsettled: threading.Event = field(default_factory=threading.Event)
     """Set while a batch is written, and left set when writing it failed."""
     outwaited: threading.Event = field(default_factory=threading.Event)
@@ -65,7 +84,7 @@ class TableContext:
 
     @property
     def alias(self) -> str:
-        """The name that readers use."""
+        """The alias that readers use."""
         return self.table.index_name
 
     @property
@@ -75,23 +94,23 @@ class TableContext:
 
     @property
     def owner(self) -> Owner:
-        """This run, as the state document names it."""
+        """This run, as an owner in the state document."""
         request = self.request
         return Owner(pipeline=request.owner, epoch=request.epoch, run_id=request.run_id)
 
     @property
     def ownership(self) -> Ownership:
-        """The pipeline, as the indices name it."""
+        """The pipeline, as the owner in the mapping of its indices."""
         return Ownership(pipeline=self.request.owner, alias=self.alias)
 
     @property
     def tag(self) -> str:
-        """The Iceberg tag that keeps the applied snapshot."""
+        """The Iceberg tag that retains the applied snapshot."""
         return naming.tag_name(self.alias, self.tag_key)
 
     @property
     def tag_key(self) -> str:
-        """What all tags of this pipeline have in their names."""
+        """The part of a tag's name that all tags of this pipeline share."""
         return naming.tag_key(self.store.uuid, self.request.owner)
 
     @property
@@ -106,22 +125,22 @@ class TableContext:
 
     @property
     def client(self) -> Client:
-        """The driver's client; one per table, made at first use."""
+        """The driver's client; one per table, created at first use."""
         if not self.clients:
             self.clients.append(client(self.connection))
         return self.clients[0]
 
     @property
     def pins(self) -> PinSnapshots:
-        """Whether snapshots are kept by tags."""
+        """The policy of retaining snapshots by tags."""
         return self.spec.changelog.pin_snapshots
 
     def source(self, uuid: str) -> SourceTable:
-        """The table, as the state document names it."""
+        """Return the table as a source in the state document; `uuid` is the table's."""
         return SourceTable(table=self.table.name, uuid=uuid, branch=self.table.branch)
 
     def wishes(self) -> DocumentWishes:
-        """What the spec asks of the documents."""
+        """Return what the spec asks of the documents: columns, identifiers, filter, mapping."""
         table = self.table
         return DocumentWishes(
             identifier_columns=table.identifier_columns or (),
@@ -132,10 +151,10 @@ class TableContext:
         )
 
     def policies(self) -> Policies:
-        """The parts of the spec that decide between rebuilding and stopping."""
-        spec, asked = self.spec, self.request.reexport
-        if asked is not None and asked.tables and self.table.name not in asked.tables:
-            asked = None
+        """Return the parts of spec and request that decide between re-exporting and stopping."""
+        spec, reexport = self.spec, self.request.reexport
+        if reexport is not None and reexport.tables and self.table.name not in reexport.tables:
+            reexport = None  # It is for other tables.
         return Policies(
             reexport_on_gap=spec.changelog.on_gap is OnProblem.REEXPORT,
             reexport_on_incompatible_schema=(
@@ -143,12 +162,12 @@ class TableContext:
             ),
             export_only=spec.mode is Mode.EXPORT_ONLY,
             stream_only=spec.mode is Mode.STREAM_ONLY,
-            resync_nonce=0 if asked is None else asked.nonce,
-            resync_id=None if asked is None else asked.id,
+            resync_nonce=0 if reexport is None else reexport.nonce,
+            resync_id=None if reexport is None else reexport.id,
         )
 
     def target(self, intent: Intent, version: int) -> BulkTarget:
-        """Where the lines of a batch go."""
+        """Return where and how the executors write a batch whose documents have `version`."""
         bulk, letters = self.opensearch.bulk, self.opensearch.dead_letters
         return BulkTarget(
             connection=self.connection,
@@ -168,18 +187,19 @@ class TableContext:
         )
 
     def is_superseded(self) -> bool:
-        """Whether the state document names another run now, or is gone."""
+        """Return whether the state document names another run now, or was deleted."""
         stored = self.store.load(self.alias)
         return stored is None or stored.document.owner != self.owner
 
     def outwait_older_runs(self, state: StateDocument | None) -> None:
-        """Returns when no request of an older run can arrive any more; waits once per process.
+        """Return when no request of an older run can arrive any more; wait once per process.
 
-        That the state document names this run is no proof that it has waited: the wait may have
-        failed after the claim was stored. Where a batch was under way, or nobody knows because the
-        state document is lost, whoever wrote it may still live and begin another request, until
-        its tasks have asked who owns the index.
+        `state` is the claimed document; None if it was lost. Where a batch was under way, or
+        nobody knows because the document is lost, the older run's tasks may still be running and
+        begin another request. They check who owns the index every OWNER_SECONDS.
         """
+        # Not remembered in the document: that it names this run is no proof that this run has
+        # waited, because the wait may have failed after the claim was stored.
         if not self.outwaited.is_set():
             wait_until_quiet(
                 self.client,
@@ -190,26 +210,27 @@ class TableContext:
             self.outwaited.set()
 
     def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
-        """Writes the lines; on return no request of this batch can still be under way."""
+        """Write the lines; on return no request of this batch can still be under way."""
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
         target = self.target(intent, version)
         result = write(lines, target, is_superseded=self.is_superseded)
+        # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
             wait_until_quiet(self.client, self.alias)
         self.unsettled.clear()
         return result
 
     @contextmanager
-    def named_refusals(self) -> Iterator[None]:
-        """Puts the table's name before what OpenSearch says of a mapping that it refuses."""
+    def name_refusals(self) -> Iterator[None]:
+        """Put the table's name before the message for a mapping that OpenSearch refuses."""
         try:
             yield
         except MappingInvalid as error:
             raise MappingInvalid(f"{self.table.name}: {error}") from error
 
     def with_newest_access(self) -> Self:
-        """This context, or one that speaks with credentials that were put in place meanwhile."""
+        """Return this context, or one with the credentials that have replaced its own meanwhile."""
         access = self.newest_access() if self.newest_access else None
         if access is None or access.store is self.store:
             return self
@@ -217,10 +238,10 @@ class TableContext:
         return replace(self, connection=access.connection, store=access.store, clients=[])
 
     def still_ours(self, error: Fenced) -> Stored:
-        """The state document, after a conflict in the index; the error where another run has it.
+        """Return the state document after a conflict in the index; `error` where it is another's.
 
-        No other run writes before it has claimed the document: what conflicts is then newer than
-        this document, which was put back from a copy, or is by somebody else.
+        No other run writes before it has claimed the document. So where this run still owns it,
+        the document was put back from a copy and the index is newer, or somebody else wrote.
         """
         stored = self.store.load(self.alias)
         if stored is None or stored.document.owner != self.owner:
@@ -228,6 +249,6 @@ class TableContext:
         return stored
 
     def close(self) -> None:
-        """Closes the driver's sockets."""
+        """Close the driver's sockets."""
         while self.clients:
             self.clients.pop().close()

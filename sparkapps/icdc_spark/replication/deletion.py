@@ -1,9 +1,17 @@
-"""Takes away what the pipeline has made of one table: the last run of a pipeline that is deleted.
+"""Deletes what the pipeline has created for one table, in the last run of a deleted pipeline.
 
-The state document says whose the alias is. It is claimed first, which fences older runs, and
-deleted last: a run that dies at any point is repeated by the next one. What belongs to somebody
-else is left as it is. A catalog that does not answer keeps no index alive: a tag that cannot be
-removed is told of, and no failure.
+    1. claim       the state document; this fences older runs. AliasTaken if it is another
+                   pipeline's, before anything is deleted
+    2. wait        until no request of an older run can arrive
+    3. indices     each that is ours; then the dead letters
+    4. tags        within TAG_SECONDS, or the message says that they may be left
+    5. document    last: a run that dies before is repeated by the next one
+
+Example, alias orders with three indices: orders-000001 and orders-000002 have this pipeline's mark
+in their mappings and are deleted; orders-000003 has another's and is left, and the message says so.
+
+A catalog that does not answer keeps no index from being deleted: a tag that cannot be removed is
+reported, and is no failure. It must not know why the pipeline is deleted.
 """
 
 import logging
@@ -24,22 +32,23 @@ from icdc_spark.replication.context import TableContext, instant
 LOG = logging.getLogger(__name__)
 
 TAG_SECONDS = 120.0
-"""How long a catalog may take over the tags of one table."""
+"""Limit of the catalog's work on the tags of one table."""
 
 Entry = dict[str, Any]
+"""What was done, for people."""
 
 
 def delete(context: TableContext) -> Entry:
-    """Deletes indices, dead letters, tags and state of one table; what was done, for people.
+    """Delete indices, dead letters, tags and state of one table; return what was done.
 
-    Raises AliasTaken, with nothing touched, when the alias is another pipeline's; Fenced when a
-    newer run has it; NodeLost when the run is asked to end before it is done.
+    AliasTaken, with nothing deleted, where the alias is another pipeline's; Fenced where a newer
+    run has it; NodeLost where the run is asked to end before everything is deleted.
     """
     stored = context.store.load(context.alias)
     if stored is not None:
         stored = _claim(context, stored)
-    # A request that is still under way could make an index anew that is deleted below.
-    # So could one that a task begins before it asks who owns the index.
+    # A request that is still under way could create an index again that is deleted below.
+    # So could one that a task begins before it checks who owns the index.
     wait_until_quiet(
         context.client,
         context.alias,
@@ -51,13 +60,13 @@ def delete(context: TableContext) -> Entry:
     if stored is not None:
         # Without a state document nothing says that the tags are ours.
         tags = _remove_tags(context)
-        _go_on(context)
+        _raise_if_stopped(context)
         context.store.delete_unchanged(stored)
     entry: Entry = {"name": context.table.name, "index": context.alias}
     entry |= {"deleted": deleted, "left": left, "tags": tags}
-    told = _told(context, deleted, left, tags)
-    LOG.info("%s", told)
-    context.reporter.set(message=told)
+    message = _build_message(context, deleted, left, tags)
+    LOG.info("%s", message)
+    context.reporter.set(message=message)
     return entry
 
 
@@ -72,29 +81,31 @@ def _claim(context: TableContext, stored: Stored) -> Stored:
 
 
 def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[str], list[str]]:
-    """The indices that are gone now, and those of such a name that are not ours."""
+    """Delete our indices; return the deleted ones, and those of such a name that are not ours."""
     client, ours = context.client, context.ownership
     deleted: list[str] = []
     left: list[str] = []
-    for name, whose in sorted(indices.owned_indices(client, context.alias).items()):
-        if whose == ours or (whose is None and _is_recorded(context, stored, name)):
-            _go_on(context)
+    for name, owner in sorted(indices.owned_indices(client, context.alias).items()):
+        if owner == ours or (owner is None and _is_recorded(context, stored, name)):
+            _raise_if_stopped(context)
             indices.delete(client, name)
             deleted.append(name)
         else:
             left.append(name)
-    _go_on(context)
-    letters = dead_letters.drop(client, ours)
-    if letters is not None:
-        (deleted if letters else left).append(naming.dead_letters_index(context.alias))
+    _raise_if_stopped(context)
+    dropped = dead_letters.drop(client, ours)
+    # None: there was no such index. False: it is not ours.
+    if dropped is not None:
+        (deleted if dropped else left).append(naming.dead_letters_index(context.alias))
     return deleted, left
 
 
 def _is_recorded(context: TableContext, stored: Stored | None, name: str) -> bool:
-    """Whether it is the very index of the state document; somebody took our mark off it."""
+    """Return whether the state document names this very index, although it has no mark of ours."""
     if stored is None:
         return False
     document = stored.document
+    # With the UUID: an index of that name may have been created by somebody else since.
     recorded = {(document.index, document.index_uuid)}
     if document.intent is not None:
         recorded.add((document.intent.index, document.intent.index_uuid))
@@ -102,7 +113,7 @@ def _is_recorded(context: TableContext, stored: Stored | None, name: str) -> boo
 
 
 def _remove_tags(context: TableContext) -> str | None:
-    """None when they are gone, else why they may be left."""
+    """Remove the tags; return None, or why they may be left."""
     problems: list[str] = []
 
     def remove() -> None:
@@ -112,11 +123,11 @@ def _remove_tags(context: TableContext) -> str | None:
                 table = IcebergTable.load(session, context.catalog, context.table.name)
                 pins.unpin(context, table)
         except TableNotFound:
-            LOG.info("%s: the table is gone, and its tags with it", context.table.name)
+            LOG.info("%s: the table was dropped, and its tags with it", context.table.name)
         except IcdcError as error:
             problems.append(error.message)
 
-    # Of its own, and a daemon: a catalog may keep a call for ever.
+    # In a daemon of its own: a catalog may accept a call and never answer.
     worker = threading.Thread(target=remove, name=f"tags-{context.alias}", daemon=True)
     worker.start()
     worker.join(TAG_SECONDS)
@@ -126,12 +137,14 @@ def _remove_tags(context: TableContext) -> str | None:
     return problems[0] if problems else None
 
 
-def _go_on(context: TableContext) -> None:
+def _raise_if_stopped(context: TableContext) -> None:
     if context.stop.is_set():
         raise NodeLost(f"the run was asked to end before all of {context.alias!r} was deleted")
 
 
-def _told(context: TableContext, deleted: list[str], left: list[str], tags: str | None) -> str:
+def _build_message(
+    context: TableContext, deleted: list[str], left: list[str], tags: str | None
+) -> str:
     text = f"{context.alias}: deleted {', '.join(deleted) or 'nothing, no index is there'}"
     if left:
         text += f"; not made by this pipeline, and left: {', '.join(left)}"

@@ -1,8 +1,20 @@
-"""Finds keys that occur in more than one row of a snapshot, and settles their documents.
+"""Finds duplicate keys, which are in more than one row of a snapshot, and writes their documents.
 
 Iceberg does not enforce unique keys. Within one batch such a key is written more than once, or
-one of its rows lies in a file that the batch never reads; so once anything hints at it, the
-snapshot itself is asked. The row of the greatest fingerprint is the document, always.
+one of its rows is in a file that the batch never reads. So once anything hints at duplicates, the
+snapshot itself is read. The document is always the row of the greatest fingerprint.
+
+Example, one batch of ordinal 5 that inserts a second row of key 7 in a file of its own:
+
+    first row    in an older file, document of an earlier batch, fingerprint 30
+    second row   written by the batch, with version 5 · 2^20, fingerprint 20
+    hint         the row was expected to create its document, and OpenSearch answered "updated"
+    settle       key 7 has two rows: the first one wins (30 > 20), and is written with version
+                 5 · 2^20 + 2^19, above whatever the batch wrote
+    mark         the state document counts one duplicate key: from now on each batch reads the
+                 snapshot for the keys that it changes
+
+It must not know what a batch is written for.
 """
 
 from dataclasses import dataclass
@@ -24,33 +36,37 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class Twins:
-    """How many keys occur more than once, and up to 20 of their ids."""
+class DuplicateKeys:
+    """The duplicate keys of a snapshot, or of the keys that a batch changed."""
 
     count: int
+    """Number of keys that are in more than one row."""
     samples: list[str]
+    """Up to 20 of their ids, in order."""
     surplus: int = 0
-    """Rows of these keys beyond the first of each."""
+    """Number of rows of these keys beyond the first of each."""
 
 
-def twin_ids(
+NO_DUPLICATES = DuplicateKeys(count=0, samples=[])
+
+
+def select_duplicate_ids(
     reader: SnapshotReader, spec: DocumentSpec, among: DataFrame | None = None
 ) -> DataFrame:
-    """Ids (column `id`) of more than one row of the snapshot, and how many rows (column `rows`).
+    """Return the ids (column `id`) of several rows of the snapshot, and their number (`rows`).
 
-    `among` limits the search.
-
-    Reads the key columns of the whole snapshot.
+    Reads the key columns of the whole snapshot. `among` (column `id`) limits the ids.
     """
     with source_errors(reader.table_name):
-        found = select_ids(reader.read(reader.list_all_files()), spec)
+        ids = select_ids(reader.read(reader.list_all_files()), spec)
         if among is not None:
-            found = found.join(among.select(ID).distinct(), on=ID, how="left_semi")
-        return found.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
+            # Before grouping: the batch is small, so this keeps most rows out of the shuffle.
+            ids = ids.join(among.select(ID).distinct(), on=ID, how="left_semi")
+        return ids.groupBy(ID).agg(F.count(F.lit(1)).alias(ROWS)).where(F.col(ROWS) > 1)
 
 
-def all_ids(reader: SnapshotReader, spec: DocumentSpec) -> DataFrame:
-    """Every id of the snapshot, once (column `id`)."""
+def select_all_ids(reader: SnapshotReader, spec: DocumentSpec) -> DataFrame:
+    """Return every id of the snapshot once (column `id`)."""
     with source_errors(reader.table_name):
         return select_ids(reader.read(reader.list_all_files()), spec).distinct()
 
@@ -61,34 +77,39 @@ def settle(
     spec: DocumentSpec,
     intent: Intent,
     among: DataFrame | None = None,
-) -> Twins:
-    """Rewrites the documents of keys with several rows, above whatever the batch wrote for them."""
-    twins = reader.persist(twin_ids(reader, spec, among))
+) -> DuplicateKeys:
+    """Write the documents of duplicate keys again, above whatever the batch wrote for them."""
+    # Stored: it is read three times, and each time it would read the whole snapshot.
+    duplicates = reader.persist(select_duplicate_ids(reader, spec, among))
     with source_errors(reader.table_name):
-        ((count, rows),) = twins.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0))).collect()
-        samples = [row[ID] for row in twins.orderBy(ID).limit(MAX_SAMPLES).collect()]
+        totals = duplicates.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0)))
+        ((count, rows),) = totals.collect()
+        samples = [row[ID] for row in duplicates.orderBy(ID).limit(MAX_SAMPLES).collect()]
     if count:
         version = base_version(intent.ordinal) + FIXUP_OFFSET
-        context.write(
-            look_up_ids(reader, twins.select(ID), spec, version=version).frame, intent, version
-        )
-    return Twins(count=count, samples=samples, surplus=rows - count)
+        lines = look_up_ids(reader, duplicates.select(ID), spec, version=version)
+        context.write(lines.frame, intent, version)
+    return DuplicateKeys(count=count, samples=samples, surplus=rows - count)
 
 
-def mark(context: TableContext, stored: Stored, twins: Twins) -> Stored:
-    """From now on every batch of the table asks the snapshot about the keys that it touches."""
-    if not twins.count:
+def mark(context: TableContext, stored: Stored, duplicates: DuplicateKeys) -> Stored:
+    """Record duplicate keys, if there are any.
+
+    From then on every batch of the table reads the snapshot for the keys that it changes.
+    """
+    if not duplicates.count:
+        # A batch that met none has seen its own keys only: an earlier mark stays.
         return stored
-    return _marked(context, stored, twins)
+    return _record(context, stored, duplicates)
 
 
 def unmark(context: TableContext, stored: Stored) -> Stored:
-    """An export has found every key once."""
+    """Remove the mark, after an export that met every key once."""
     if stored.document.duplicates is None:
         return stored
-    return _marked(context, stored, Twins(count=0, samples=[]))
+    return _record(context, stored, NO_DUPLICATES)
 
 
-def _marked(context: TableContext, stored: Stored, twins: Twins) -> Stored:
-    marked = stored.document.with_duplicates(twins.count, twins.samples, now=instant())
-    return context.store.replace(stored, marked)
+def _record(context: TableContext, stored: Stored, duplicates: DuplicateKeys) -> Stored:
+    document = stored.document.with_duplicates(duplicates.count, duplicates.samples, now=instant())
+    return context.store.replace(stored, document)

@@ -1,12 +1,19 @@
-"""Keeps the snapshots that a table needs from being expired, by tags.
+"""Retains the snapshots that a table needs by tags, so that maintenance does not expire them.
 
-Two tags: `icdc-<alias>-<key>` on the applied snapshot, and one with `-next` on the snapshot that a
-batch goes to, because a batch that is repeated after a crash reads both. The key is the pipeline's
-own (`naming.tag_key`), so that another pipeline that follows the same table into an index of the
-same name, such as that of a test system, does not move them.
+Two tags: `icdc-<alias>-<key>` on the applied snapshot, and one with `-next` on the later snapshot
+of the open batch, because a batch that is repeated after a crash reads both. The key is the
+pipeline's own (`naming.tag_key`): another pipeline that follows the same table into an index of
+the same name, such as that of a test system, does not move them.
 
-Tags expire when nobody renews them, see `icdc_api.pins`. Whether the applied snapshot is kept is
-said in the report: a pipeline that may only read is followed without that guarantee.
+Example, key 3f2a, a batch from 77 to 78 on alias orders:
+
+    before the intent    icdc-orders-3f2a → 77, icdc-orders-3f2a-next → 78
+    after the advance    icdc-orders-3f2a → 78, and no -next, in one commit
+    idle                 no commit, until the tag is ten days old and is renewed
+    nobody runs          the tag expires after 30 days, and then the snapshot may
+
+The ages are in `icdc_api.pins`. The report says whether the applied snapshot is retained: a
+pipeline that may only read is followed without that guarantee. It must not know what is read.
 """
 
 import logging
@@ -29,24 +36,24 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
-    """Keeps the applied snapshot, and reports whether that could be done."""
+    """Retain the applied snapshot, and report whether that could be done."""
     if context.pins is PinSnapshots.NEVER or snapshot_id is None:
         return
     done = naming.next_tag(context.tag)
-    problem = _keep(context, table, context.tag, snapshot_id, done=done)
+    problem = _retain(context, table, context.tag, snapshot_id, done=done)
     context.reporter.set(
         snapshot_pinned=problem is None, pin_message=problem.message if problem else None
     )
 
 
 def pin_next(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> None:
-    """Keeps the snapshot that the open batch goes to."""
+    """Retain the later snapshot of the batch that begins."""
     if context.pins is not PinSnapshots.NEVER and snapshot_id is not None:
-        _keep(context, table, naming.next_tag(context.tag), snapshot_id)
+        _retain(context, table, naming.next_tag(context.tag), snapshot_id)
 
 
 def unpin(context: TableContext, table: IcebergTable) -> None:
-    """Takes all tags of the pipeline away; fine when there are none."""
+    """Remove all tags of the pipeline, if there are any."""
     ours = list(_of_pipeline(context, tags.list_names(table)))
     if not ours:
         # A pipeline that was never upgraded; otherwise those without a key are somebody else's.
@@ -54,12 +61,12 @@ def unpin(context: TableContext, table: IcebergTable) -> None:
     tags.change(table, remove=ours)
 
 
-def _keep(
+def _retain(
     context: TableContext, table: IcebergTable, tag: str, snapshot_id: str, *, done: str = ""
 ) -> IcdcError | None:
-    """Why there is no such tag; raised instead where there must be one.
+    """Put the tag on the snapshot; return the error where that failed and the policy is Auto.
 
-    `done` is a tag that is no longer needed once this one is there.
+    Raise it where the policy is Always. `done` is a tag that is no longer needed after that.
     """
     try:
         with context.catalog_call():
@@ -68,43 +75,50 @@ def _keep(
         if context.pins is PinSnapshots.ALWAYS:
             raise
         # Auto: a catalog that may only be read is followed all the same, without the guarantee.
-        LOG.info("%s: snapshot %s is not pinned: %s", context.table.name, snapshot_id, error)
+        LOG.info(
+            "%s: snapshot %s has no tag, so maintenance may expire it: %s",
+            context.table.name,
+            snapshot_id,
+            error,
+        )
         return error
     return None
 
 
 def _set(context: TableContext, table: IcebergTable, tag: str, snapshot_id: int, done: str) -> None:
-    """One commit, or none where the tag is there and not soon to expire."""
+    """Change the tags in one commit, or in none where the tag exists and does not expire soon."""
     age = utc_now() - table.require(snapshot_id).committed_at
-    found = tags.find(table, tag)
+    existing = tags.find(table, tag)
     remove = [done] if done and tags.find(table, done) else []
-    if found is None and done:
+    if existing is None and done:
         # The first time under this name: after an upgrade, or with another `index`. Not at each
-        # look, because a pipeline that was not upgraded would set its tag again each time.
-        known = tags.list_names(table)
-        older = {*_of_pipeline(context, known), *_without_key(context, known)} - {tag}
+        # reconcile, because a pipeline that was not upgraded would set its tag again each time.
+        names = tags.list_names(table)
+        older = {*_of_pipeline(context, names), *_without_key(context, names)} - {tag}
         remove = sorted(older)
-    put = {} if found and _lasts(found, snapshot_id, age) else {tag: _fresh(snapshot_id, age)}
+    is_current = existing is not None and _lasts(existing, snapshot_id, age)
+    put = {} if is_current else {tag: _build_tag(snapshot_id, age)}
     tags.change(table, put=put, remove=remove)
 
 
-def _fresh(snapshot_id: int, age: timedelta) -> Tag:
+def _build_tag(snapshot_id: int, age: timedelta) -> Tag:
+    # Iceberg counts the age of a tag from its snapshot's commit, not from when it was set.
     return Tag(snapshot_id=snapshot_id, max_age_ms=(age + PIN_AGE) // _MILLISECOND)
 
 
 def _lasts(tag: Tag, snapshot_id: int, age: timedelta) -> bool:
-    """Whether the tag is on the snapshot, and less than a third of its time is used up."""
+    """Return whether the tag is on the snapshot and need not be renewed yet."""
     if tag.snapshot_id != snapshot_id or tag.max_age_ms is None:
         return False
     return tag.max_age_ms * _MILLISECOND - age > PIN_AGE - RENEW_AFTER
 
 
-def _of_pipeline(context: TableContext, known: Iterable[str]) -> Iterable[str]:
-    """Tags of this pipeline, under whatever alias."""
-    return (name for name in known if naming.is_tag_of(name, context.tag_key))
+def _of_pipeline(context: TableContext, names: Iterable[str]) -> Iterable[str]:
+    """Return the tags of this pipeline, under whatever alias."""
+    return (name for name in names if naming.is_tag_of(name, context.tag_key))
 
 
-def _without_key(context: TableContext, known: Iterable[str]) -> Iterable[str]:
-    """Tags of the alias as they were named before there were keys."""
+def _without_key(context: TableContext, names: Iterable[str]) -> Iterable[str]:
+    """Return the tags of the alias that were named before there were keys."""
     tag = naming.tag_name(context.alias)
-    return (name for name in known if name in (tag, naming.next_tag(tag)))
+    return (name for name in names if name in (tag, naming.next_tag(tag)))

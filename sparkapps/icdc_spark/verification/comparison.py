@@ -1,12 +1,23 @@
 """Compares an index with its table at the applied snapshot, document by document.
 
-Both sides are reduced to (id, digest of the canonical document) in tasks, and meet in one join;
-the driver sees counts and samples only. Repair writes the snapshot's documents for the ids that
+Rows and documents are reduced to (id, digest of the canonical document) in tasks and joined once;
+the driver reads counts and samples only. Repair writes the snapshot's documents for the ids that
 differ, as a batch of its own.
 
-An index of mode StreamOnly has no documents of rows that did not change since its start, and no
-record tells which those are. There each document is compared with its row, and a row without a
-document is no difference.
+Example, applied snapshot 77:
+
+    row of the table     document of the index     kind
+    1 {"a": "x"}         1 {"a": "x"}              equal
+    2 {"a": "y"}         2 {"a": "z"}              different: somebody edited the document
+    3 {"a": "x"}         -                         missing
+    -                    4 {"a": "x"}              extra
+
+An append-only table is compared by content: a compaction moves a row to another file, and so to
+another id, without changing it. Content that 3 rows and 2 documents hold is 2 equal, 1 missing.
+
+An index of mode StreamOnly has no documents for rows that did not change since its start, and no
+record says which rows those are. There each document is compared with its row, and a row without
+a document is no difference.
 """
 
 from typing import Any
@@ -38,9 +49,10 @@ from icdc_spark.protocol.state_document import (
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
-from icdc_spark.replication.alias_check import check_alias, keep_alias
-from icdc_spark.replication.changelog import Batch, applied_state
-from icdc_spark.replication.context import TableContext, instant
+from icdc_spark.replication.changelog import Batch
+from icdc_spark.replication.checks.alias_check import check_alias, keep_alias
+from icdc_spark.replication.checks.observation import TableObserver
+from icdc_spark.replication.context import TableContext, build_applied, instant
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification.digests import (
     DIGEST,
@@ -58,13 +70,18 @@ STREAMED_ONLY = (
 Entry = dict[str, Any]
 
 
-def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
-    """Equal, or counts and up to 20 ids that are missing, extra or different."""
-    stored = run.load()
+def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> Entry:
+    """Return whether they are equal, else counts and up to 20 ids of each kind of difference.
+
+    Gap where the table was never exported, or the index is not the one that was recorded;
+    TargetInvalid where readers do not see that index.
+    """
+    stored = observer.load_state()
     if stored is None or stored.document.applied is None or stored.document.index is None:
         raise Gap(f"Table {context.table.name} was never exported: there is nothing to verify.")
-    look = run.look(stored)
-    anew = look.step.reason if look.step.kind is StepKind.EXPORT else None
+    observation = observer.observe(stored)
+    step = observation.step
+    anew = step.reason if step.kind is StepKind.EXPORT else None
     if repair and anew:
         raise Gap(f"{context.table.name}: nothing is repaired: the next run exports it ({anew}).")
     applied = stored.document.applied.snapshot_id
@@ -73,9 +90,9 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     _check_target(context, recorded, repair=repair)
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
-    under_way = stored.document.intent is not None
-    if under_way:
-        # It is part of the difference, and is repeated before anything else may be written.
+    is_under_way = stored.document.intent is not None
+    if is_under_way:
+        # Its writes are part of the difference, and it is repeated before anything is written.
         entry["underWay"] = True
         entry["message"] = "a batch is under way; run the pipeline to finish it"
     elif anew:
@@ -83,15 +100,16 @@ def verify(context: TableContext, run: TableRun, *, repair: bool) -> Entry:
     elif _is_streamed_only(context):
         entry["message"] = STREAMED_ONLY
     if applied is None:
-        return entry | _against_nothing(documents)
-    spec = run.documents_at(look, applied)
-    with open_reader(run.session, look.table, int(applied), spec) as reader:
+        return entry | _compare_with_empty_table(documents)
+    spec = observer.documents_at(observation, applied)
+    session, table = observer.session, observation.table
+    with open_reader(session, table, int(applied), spec) as reader:
         check_filter(reader, spec)
-        differing = _difference(context, reader, spec, stored)
-        entry |= _findings(reader, differing)
-        if repair and not entry["equal"] and not under_way:
-            work = Batch(context=context, session=run.session, table=look.table, documents=spec)
-            ids = differing.where("kind != 'equal'").select(ID)
+        difference = _compare(context, reader, spec, stored)
+        entry |= _summarise(reader, difference)
+        if repair and not entry["equal"] and not is_under_way:
+            work = Batch(context=context, session=session, table=table, documents=spec)
+            ids = difference.where("kind != 'equal'").select(ID)
             entry["repaired"] = write_again(work, reader, stored, ids)
     return entry
 
@@ -101,7 +119,7 @@ def _is_streamed_only(context: TableContext) -> bool:
 
 
 def _check_target(context: TableContext, state: StateDocument, *, repair: bool) -> None:
-    """What a comparison of documents cannot see: where readers look, and settings made later."""
+    """Check what documents do not show: the alias, and index settings that were changed later."""
     if repair:
         keep_alias(context, state)
     else:
@@ -110,14 +128,14 @@ def _check_target(context: TableContext, state: StateDocument, *, repair: bool) 
 
 
 def finish_batch(run: TableRun) -> None:
-    """Repeats the batch that the state document says is under way, and does nothing newer."""
-    stored = run.load()
+    """Repeat the open batch, if there is one, and apply nothing newer."""
+    stored = run.observer.load_state()
     if stored is not None and stored.document.intent is not None:
         run.advance()
 
 
-def _against_nothing(documents: int) -> Entry:
-    """The table had no snapshot yet: the index must be empty."""
+def _compare_with_empty_table(documents: int) -> Entry:
+    """Return the entry of a table that had no snapshot yet: its index must be empty."""
     none: Entry = {"count": 0, "samples": []}
     return {
         "rows": 0,
@@ -128,14 +146,16 @@ def _against_nothing(documents: int) -> Entry:
     }
 
 
-def _difference(
+def _compare(
     context: TableContext, reader: SnapshotReader, spec: DocumentSpec, stored: Stored
 ) -> DataFrame:
-    """One row per id of either side, with `kind`: equal, missing, extra or different."""
-    table = _table_side(reader, spec, marked=stored.document.duplicates is not None)
-    index = _index_side(context, reader, stored.document.index or "")
-    found = _compare_contents(table, index) if spec.append_only else _compare_by_id(table, index)
-    return found.where("kind != 'missing'") if _is_streamed_only(context) else found
+    """Return one row per id of table or index, with `kind`: equal, missing, extra, different."""
+    has_duplicates = stored.document.duplicates is not None
+    table = _digest_table(reader, spec, has_duplicates=has_duplicates)
+    index = _digest_index(context, reader, stored.document.index or "")
+    compare = _compare_contents if spec.append_only else _compare_by_id
+    kinds = compare(table, index)
+    return kinds.where("kind != 'missing'") if _is_streamed_only(context) else kinds
 
 
 def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
@@ -153,7 +173,7 @@ def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
 
 
 def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
-    """For append-only tables: compaction changes a row's file, and so its id, not its content."""
+    """Compare by content, for append-only tables: compaction changes the id of a row alone."""
     rows = table.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("rows"), F.min(ID).alias("row_id"))
     documents = index.groupBy(DIGEST).agg(
         F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")
@@ -175,58 +195,63 @@ def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
     return shown.select(named.alias(ID), "kind", is_row.alias("row"))
 
 
-def _table_side(reader: SnapshotReader, spec: DocumentSpec, *, marked: bool) -> DataFrame:
-    """Id and digest of each document that the table stands for."""
+def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
+    """Return id and digest of each document that the snapshot gives."""
     with source_errors(reader.table_name):
         everything = Chunk(number=0, group=reader.list_all_files())
-        if marked:
-            ids = duplicates.all_ids(reader, spec)
+        if has_duplicates:
+            # One document for each key: `build_export_lines` gives one for each row.
+            ids = duplicates.select_all_ids(reader, spec)
             lines = look_up_ids(reader, ids, spec, version=0).frame
         else:
             lines = build_export_lines(reader, everything, spec, version=0).frame
         return lines.select("line").mapInArrow(digests_of_lines, ID_AND_DIGEST)
 
 
-def _index_side(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
-    """Id and digest of each document in the index, read slice by slice."""
+def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
+    """Return id and digest of each document in the index; each task reads one slice."""
     scan = open_scan(context.client, index, count_tasks(reader.session.sparkContext))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
-        return _materialised(reader, numbers.mapInArrow(digests_of_slice(scan), ID_AND_DIGEST))
+        return _read_now(reader, numbers.mapInArrow(digests_of_slice(scan), ID_AND_DIGEST))
     finally:
         close_scan(context.client, scan)
 
 
-def _materialised(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
-    """Reads the index now, while its point in time is open."""
-    kept = reader.persist(frame)
+def _read_now(reader: SnapshotReader, frame: DataFrame) -> DataFrame:
+    """Store the index's part now, while its point in time is open."""
+    stored = reader.persist(frame)
     with source_errors(reader.table_name):
-        kept.count()
-    return kept
+        # Frames are lazy: only an action reads.
+        stored.count()
+    return stored
 
 
-def _findings(reader: SnapshotReader, difference: DataFrame) -> Entry:
+def _summarise(reader: SnapshotReader, difference: DataFrame) -> Entry:
+    """Return the part of the entry that says what differs: counts, and samples in order."""
     with source_errors(reader.table_name):
+        # Read up to five times, for counts, samples and the repair.
         reader.persist(difference)
-        counted = {
-            row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()
-        }
+        counts = {row["kind"]: row["count"] for row in difference.groupBy("kind").count().collect()}
         entry: Entry = {
-            "rows": sum(count for kind, count in counted.items() if kind != "extra"),
-            "equal": not any(counted.get(kind) for kind in ("missing", "extra", "different")),
+            "rows": sum(count for kind, count in counts.items() if kind != "extra"),
+            "equal": not any(counts.get(kind) for kind in ("missing", "extra", "different")),
         }
         for kind in ("missing", "extra", "different"):
             samples: list[str] = []
-            if counted.get(kind):
-                chosen = difference.where(F.col("kind") == kind).select(ID).orderBy(ID)
-                samples = [row[ID] for row in chosen.limit(SAMPLES).collect()]
-            entry[kind] = {"count": counted.get(kind, 0), "samples": samples}
+            if counts.get(kind):
+                ids = difference.where(F.col("kind") == kind).select(ID).orderBy(ID)
+                samples = [row[ID] for row in ids.limit(SAMPLES).collect()]
+            entry[kind] = {"count": counts.get(kind, 0), "samples": samples}
     return entry
 
 
 def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFrame) -> int:
-    """Writes the snapshot's documents of some ids (column `id`), as a recorded batch; how many
-    documents it wrote or deleted. A crash leaves a batch to be repeated."""
+    """Write the applied snapshot's documents of `ids` (column `id`), as a recorded batch.
+
+    Return the number of documents that were written or deleted. A crash leaves an open batch,
+    which the next run abandons; Fenced where another run has taken over.
+    """
     context = work.context
     claimed = stored.document.claim(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
@@ -249,6 +274,6 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     totals = Totals(
         upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total
     )
-    advanced = stored.document.advance(applied_state(snapshot, intent), now=instant(), batch=totals)
+    advanced = stored.document.advance(build_applied(snapshot, intent), now=instant(), batch=totals)
     context.store.replace(stored, advanced)
     return result.upserted + result.deleted

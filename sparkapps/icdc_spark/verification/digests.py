@@ -1,6 +1,12 @@
-"""Reduces documents to digests that are equal exactly where the documents are.
+"""Reduces documents to digests that are equal exactly where the documents are equal.
 
-Runs in the workers: of bulk lines, which the table stands for, and of the slices of an index.
+Runs in Spark's Python workers, on bulk lines (the table) and on slices of a scan (the index).
+
+    {"b": 1, "a": "x"}     the same digest as  {"a":"x","b":1}: the order of keys means nothing
+    {"a": 1}               another digest than {"a": 1.0} and {"a": "1"}: OpenSearch returns
+                           documents as they were sent, so a number's text is part of it
+
+It must not know what is compared with what.
 """
 
 import hashlib
@@ -14,7 +20,7 @@ from icdc_spark.opensearch.client.scan import Scan, read_slice
 
 DIGEST = "digest"
 ID_AND_DIGEST = "id string, digest string"
-"""The columns of both sides of a comparison."""
+"""The columns of both row sets of a comparison."""
 _PAGE = 1000
 """Documents that become one Arrow batch."""
 
@@ -22,8 +28,9 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def canonical(document: str | bytes) -> str:
-    """The document with sorted keys; numbers keep their text, so 1, 1.0 and "1" all differ."""
+    """Return the document with sorted keys; numbers retain their text: 1, 1.0 and "1" differ."""
 
+    # As an object, which no string of a document can be mistaken for.
     def number(text: str) -> dict[str, str]:
         return {"number": text}
 
@@ -32,7 +39,7 @@ def canonical(document: str | bytes) -> str:
 
 
 def digest(document: str | bytes) -> str:
-    """Sixteen bytes of SHA-256 in hex: equal exactly where the canonical documents are."""
+    """Return 16 bytes of SHA-256 of the canonical document, in hex."""
     return hashlib.sha256(canonical(document).encode()).hexdigest()[:32]
 
 
@@ -60,11 +67,12 @@ def digests_of_slice(scan: Scan) -> Callable[[Batches], Iterator[pa.RecordBatch]
 
 
 def _pages(scan: Scan, number: int) -> Iterator[dict[str, list[str]]]:
+    # Arrow batches of a bounded size: a slice may hold millions of documents.
     ids: list[str] = []
     digests: list[str] = []
-    for found in read_slice(scan, number):
-        ids.append(found.id)
-        digests.append(digest(found.text))
+    for hit in read_slice(scan, number):
+        ids.append(hit.id)
+        digests.append(digest(hit.text))
         if len(ids) == _PAGE:
             yield {ID: ids, DIGEST: digests}
             ids, digests = [], []

@@ -1,24 +1,37 @@
-"""What `icdc plan`, `verify` and `dead-letters` answer for one table. Plan, verify and the list of
-dead letters change nothing.
+"""Answers `icdc plan`, `verify`, `verify --repair` and `dead-letters` for one table.
 
-A comparison that the operator has planned finishes first what it finds under way."""
+Plan, verify and the list of dead letters change nothing. A comparison that the operator has planned
+is different: it finishes an open batch first, or an idle table could not be compared until its next
+commit.
 
-from collections.abc import Iterable
+Example, the entry of `icdc plan` for a table that is one commit behind:
+
+    {"name": "shop.orders", "index": "orders", "mode": "Changelog",
+     "fromSnapshotId": "77", "toSnapshotId": "78", "why": "", "mappingChanges": [],
+     "filesAdded": 1, "filesRemoved": 1, "filesWithNewDeletes": 0, "rows": 20, "bytes": 4096,
+     "strategy": "OneRead"}
+
+It must not know how the entries of all tables become one answer.
+"""
+
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from icdc_api.errors import PassingError, TableError
-from icdc_api.job import RunMode
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.strategies import choose_strategy
 from icdc_spark.iceberg.scan.planning import FileGroup
-from icdc_spark.protocol import next_step
+from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.readers.choose import can_read_lineage
 from icdc_spark.replication import export
+from icdc_spark.replication.checks.observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
-from icdc_spark.replication.table_run import Look, TableRun
+from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification import comparison, refused_rows
 
 Entry = dict[str, Any]
+"""One table's part of the answer, as JSON."""
 
 _NO_FILES: Entry = {
     "filesAdded": 0,
@@ -30,80 +43,104 @@ _NO_FILES: Entry = {
 }
 
 
-def inspect(context: TableContext) -> Entry:
-    """The entry of one table; a table that cannot be inspected has `reason` and `message`."""
+def plan(context: TableContext) -> Entry:
+    """Return what the next run would do, and which files, rows and bytes it would read."""
+    return _answer(context, lambda: _plan(TableObserver(context)))
+
+
+def verify(context: TableContext) -> Entry:
+    """Compare index and table, and return counts and samples of what differs."""
+    return _answer(context, lambda: _compare(context, repair=False))
+
+
+def repair(context: TableContext) -> Entry:
+    """Compare index and table, and write the documents that differ again."""
+    return _answer(context, lambda: _compare(context, repair=True))
+
+
+def list_dead_letters(context: TableContext) -> Entry:
+    """Return the rows that the index refused."""
+    return _answer(context, lambda: refused_rows.list_refused(context))
+
+
+def replay_dead_letters(context: TableContext) -> Entry:
+    """Send rows that the index refused again."""
+    return _answer(context, lambda: refused_rows.replay(context, TableObserver(context)))
+
+
+def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
+    """Return the table's entry; `reason` and `message` instead of an answer where it fails."""
     entry: Entry = {"name": context.table.name, "index": context.alias}
     try:
-        if context.request.mode is RunMode.LETTERS:
-            return entry | refused_rows.listed(context)
-        run = TableRun(context)
-        if context.request.mode is RunMode.REPLAY:
-            return entry | refused_rows.replay(context, run)
-        if context.request.mode is RunMode.PLAN:
-            look = run.look(run.load())
-            run.check_filter(look, run.documents_at(look, look.step.to_id))
-            return entry | _plan(look)
-        if context.request.tables is not None:
-            comparison.finish_batch(run)
-        repair = context.request.mode is RunMode.REPAIR
-        return entry | comparison.verify(context, run, repair=repair)
+        return entry | inspect()
     except (TableError, PassingError) as error:
+        # Everything else ends the answer as a whole: it would fail for the other tables as well.
         return entry | {"reason": type(error).__name__, "message": error.message}
 
 
-def _plan(look: Look) -> Entry:
-    """What the next run would do."""
-    step = look.step
+def _compare(context: TableContext, *, repair: bool) -> Entry:
+    run = TableRun(context)
+    is_planned = context.request.tables is not None
+    if is_planned:
+        comparison.finish_batch(run)
+    return comparison.verify(context, run.observer, repair=repair)
+
+
+def _plan(observer: TableObserver) -> Entry:
+    observation = observer.observe(observer.load_state())
+    step = observation.step
+    # A run would raise it before it wrote anything, so the plan is not what it shows.
+    observer.check_filter(observation, observer.documents_at(observation, step.to_id))
     return {
         "mode": step.kind.value,
         "fromSnapshotId": step.from_id,
         "toSnapshotId": step.to_id,
         "why": step.reason,
-        "mappingChanges": list(look.added_fields),
-        **_work(look),
+        "mappingChanges": list(observation.added_fields),
+        **_measure_files(observation),
     }
 
 
-def _work(look: Look) -> Entry:
-    """Files, rows and bytes that the step would read."""
-    step = look.step
-    exports = step.kind is next_step.StepKind.EXPORT or (
-        step.intent is not None and step.intent.kind == "Export"
+def _measure_files(observation: TableObservation) -> Entry:
+    """Return the files, rows and bytes that the step would read."""
+    step, table = observation.step, observation.table
+    is_export = step.kind is StepKind.EXPORT or (
+        step.intent is not None and step.intent.kind is IntentKind.EXPORT
     )
-    if step.to_id is None or step.kind in (next_step.StepKind.IDLE, next_step.StepKind.COMPLETE):
+    if step.to_id is None or step.kind in (StepKind.IDLE, StepKind.COMPLETE):
         return _NO_FILES
     to_id = int(step.to_id)
-    if exports:
-        chunks = export.plan(look.table, to_id)
-        groups = [chunk.group for chunk in chunks]
-        return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_size(groups)}
-    if step.kind is next_step.StepKind.BEGIN:
+    if is_export:
+        groups = [chunk.group for chunk in export.plan(table, to_id)]
+        return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_measure_size(groups)}
+    if step.kind is StepKind.BEGIN:
+        # The index is created empty: StreamOnly reads nothing at its start.
         return _NO_FILES
-    plan = choose_planner(look.documents)(
-        look.table, int(step.from_id) if step.from_id else None, to_id
-    )
+    plan_changes = choose_planner(observation.documents)
+    changes = plan_changes(table, int(step.from_id) if step.from_id else None, to_id)
+    by_equality = sum(part.data.files for part in changes.value_deletes)
     return {
-        "filesAdded": plan.added.files,
-        "filesRemoved": plan.removed.files,
-        "filesWithNewDeletes": plan.shared_after.files
-        + sum(each.data.files for each in plan.value_deletes),
-        **_size(plan.groups),
-        "strategy": _strategy(look, plan),
+        "filesAdded": changes.added.files,
+        "filesRemoved": changes.removed.files,
+        "filesWithNewDeletes": changes.shared_after.files + by_equality,
+        **_measure_size(changes.groups),
+        "strategy": _name_strategy(observation, changes),
     }
 
 
-def _strategy(look: Look, plan: ChangePlan) -> str | None:
-    """How rows would be compared; None where none are."""
-    if plan.is_empty:
+def _name_strategy(observation: TableObservation, changes: ChangePlan) -> str | None:
+    """Return how rows would be compared; None where none are."""
+    if changes.is_empty:
         return None
-    lineage = can_read_lineage(look.table, plan.to_id, look.documents)
-    return choose_strategy(plan, lineage=lineage).value
+    lineage = can_read_lineage(observation.table, changes.to_id, observation.documents)
+    return choose_strategy(changes, lineage=lineage).value
 
 
-def _size(groups: Iterable[FileGroup]) -> Entry:
-    listed = list(groups)
-    return {"rows": _sum(listed, "records"), "bytes": _sum(listed, "bytes")}
+def _measure_size(groups: Iterable[FileGroup]) -> Entry:
+    # Taken twice: `groups` may be an iterator.
+    groups = list(groups)
+    return {"rows": _sum(groups, "records"), "bytes": _sum(groups, "bytes")}
 
 
-def _sum(groups: Iterable[FileGroup], what: str) -> int:
-    return sum(int(getattr(group, what)) for group in groups)
+def _sum(groups: Iterable[FileGroup], field: str) -> int:
+    return sum(int(getattr(group, field)) for group in groups)

@@ -1,7 +1,15 @@
-"""What `icdc dead-letters` answers for one table: the rows that its index refused, and a new try.
+"""Lists the rows that an index refused, and sends them again: `icdc dead-letters`.
 
-Rows are sent again as a recorded batch of its own, with the documents that the applied snapshot
-gives. What the index takes is no dead letter any more; what it refuses again stays one.
+Rows are sent again as a recorded batch of their own, with the documents that the applied snapshot
+gives them. What the index accepts is no dead letter any more; what it refuses again stays one.
+
+Example, three dead letters; the administrator has raised a limit of the mapping:
+
+    row 7    still in the table           sent, accepted: the dead letter is removed
+    row 8    still in the table           sent, refused again: stays, and counts as left
+    row 9    deleted from the table       a delete is sent: the dead letter is removed
+
+It must not know why rows are refused.
 """
 
 from collections.abc import Sequence
@@ -18,26 +26,30 @@ from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication.changelog import Batch
+from icdc_spark.replication.checks.observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
-from icdc_spark.replication.table_run import Look, TableRun
 from icdc_spark.verification.comparison import write_again
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
+"""Dead letters in one answer, which goes through the run's report."""
 SAMPLES = 20
 
 UNDER_WAY = "BatchUnderWay"
-"""Reason: what is under way has to be finished first."""
+"""Reason: the open batch has to be finished first."""
 
 Entry = dict[str, Any]
 
 
-def listed(context: TableContext) -> Entry:
-    """How many rows the index refuses, and those of the newest batches; reads OpenSearch alone."""
+def list_refused(context: TableContext) -> Entry:
+    """Return the number of dead letters, and those of the newest batches; reads OpenSearch alone.
+
+    Documents are in the answer only if the request asks for them: they hold values of rows.
+    """
     letters = dead_letters.newest(
         context.client,
         context.ownership,
         ids=context.request.ids,
-        size=MOST_LISTED,
+        size=MAX_LISTED,
         documents=bool(context.request.documents),
     )
     count = dead_letters.count(context.client, context.alias)
@@ -47,53 +59,68 @@ def listed(context: TableContext) -> Entry:
     return entry
 
 
-def replay(context: TableContext, run: TableRun) -> Entry:
-    """Send the rows of the dead letters that the request names again; how many are `left`.
+def replay(context: TableContext, observer: TableObserver) -> Entry:
+    """Send the rows of the dead letters that the request names again; count those that are `left`.
 
-    Raises Gap for a table that was never exported, and IncompatibleSchema where the next run
-    exports it anew.
+    Gap for a table that was never exported; IncompatibleSchema where the next run exports it anew.
     """
-    stored = run.load()
+    stored = observer.load_state()
     if stored is None or stored.document.applied is None or stored.document.index is None:
         raise Gap(f"Table {context.table.name} was never exported: no row of it was refused.")
-    look = run.look(stored)
-    asked = _letters_among(context, context.request.ids)
+    observation = observer.observe(stored)
+    ids = _refused_ids(context, context.request.ids)
     if stored.document.intent is not None:
         message = "a batch is under way: run the pipeline to finish it, then ask again"
-        return {"resent": 0, "left": len(asked), "reason": UNDER_WAY, "message": message}
-    if look.step.kind is StepKind.EXPORT:
+        return {"resent": 0, "left": len(ids), "reason": UNDER_WAY, "message": message}
+    if observation.step.kind is StepKind.EXPORT:
         raise IncompatibleSchema(
             f"Table {context.table.name}: nothing is sent again, because the next run exports the "
-            f"table anew ({look.step.reason}) and sends every row."
+            f"table anew ({observation.step.reason}) and sends every row."
         )
     state = stored.document
     identity.check_identity(context.client, state.index or "", state.index_uuid or "", state.shards)
     applied = stored.document.applied.snapshot_id
-    if not asked or applied is None:
+    if not ids or applied is None:
         return {"resent": 0, "left": 0, "message": "there is no such dead letter"}
-    _send(run, look, stored, int(applied), asked)
-    left = _letters_among(context, asked)
-    return {"resent": len(asked), "left": len(left), "samples": left[:SAMPLES]}
+    _send(observer, observation, stored, ids)
+    left = _refused_ids(context, ids)
+    return {"resent": len(ids), "left": len(left), "samples": left[:SAMPLES]}
 
 
-def _letters_among(context: TableContext, ids: Sequence[str] | None) -> list[str]:
-    known = dead_letters.known_ids(context.client, context.alias)
-    return sorted(known if ids is None else known & set(ids))
+def _refused_ids(context: TableContext, among: Sequence[str] | None) -> list[str]:
+    """Return the ids of the dead letters in order; `among` limits them."""
+    refused_ids = dead_letters.known_ids(context.client, context.alias)
+    return sorted(refused_ids if among is None else refused_ids & set(among))
 
 
-def _send(run: TableRun, look: Look, stored: Stored, applied: int, asked: Sequence[str]) -> None:
-    spec = run.documents_at(look, str(applied))
-    with open_reader(run.session, look.table, applied, spec) as reader:
+def _send(
+    observer: TableObserver,
+    observation: TableObservation,
+    stored: Stored,
+    refused_ids: Sequence[str],
+) -> None:
+    """Write the documents that the applied snapshot gives to `refused_ids`, as a batch."""
+    session, table = observer.session, observation.table
+    applied = stored.document.applied
+    if applied is None or applied.snapshot_id is None:
+        return
+    spec = observer.documents_at(observation, applied.snapshot_id)
+    with open_reader(session, table, int(applied.snapshot_id), spec) as reader:
         check_filter(reader, spec)
-        ids = run.session.createDataFrame([(each,) for each in asked], f"{ID} string")
+        ids = session.createDataFrame([(row_id,) for row_id in refused_ids], f"{ID} string")
         if spec.append_only:
-            ids = _in_snapshot(reader, ids, spec)
-        work = Batch(context=run.context, session=run.session, table=look.table, documents=spec)
+            ids = _select_ids_in_snapshot(reader, ids, spec)
+        work = Batch(context=observer.context, session=session, table=table, documents=spec)
         write_again(work, reader, stored, ids)
 
 
-def _in_snapshot(reader: SnapshotReader, ids: DataFrame, spec: DocumentSpec) -> DataFrame:
-    """Without the ids of rows that a compaction has moved: another id stands for them now, and
-    their dead letters are all there is of them until a comparison finds the rows missing."""
+def _select_ids_in_snapshot(
+    reader: SnapshotReader, ids: DataFrame, spec: DocumentSpec
+) -> DataFrame:
+    """Return `ids` without those of rows that a compaction has moved.
+
+    Another id stands for such a row now, and a delete for the old id would remove its dead letter:
+    all there is of the row until a comparison finds it missing.
+    """
     rows = reader.read(reader.list_all_files(), metadata=id_metadata(spec))
     return ids.join(select_ids(rows, spec), on=ID, how="left_semi")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.status import TableState
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot
@@ -63,7 +63,7 @@ def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
     held = hold(proxy, table.next_batch(Kind.EXPORT), Step.FIRST_CHUNKS)
     request, stop = pipeline.request(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        stopped = pool.submit(Application(request, spark, stop).run)
+        stopped = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             held.wait(END_SECONDS)
             sent = len(proxy.writes(f"{table.alias}-000001"))

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass, Fenced
 from icdc_api.job import RunReport
 from icdc_api.status import TableReason
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold
 from icdc_testing.runs.harness import Harness
@@ -143,7 +143,7 @@ def test_a_continuous_run_that_was_replaced_ends_at_its_next_step(
     pipeline = make(table)
     request, stop = pipeline.request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        older = pool.submit(Application(request, spark, stop).run)
+        older = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             until(lambda: table.is_applied(table.head()), "the continuous run has exported")
             pipeline.sync()

@@ -13,7 +13,7 @@ from icdc_api.job import RunMode, RunReport
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.node_calls import call
@@ -126,7 +126,7 @@ def test_a_run_that_is_asked_to_end_or_outranked_is_not_done(
 ) -> None:
     stop = threading.Event()
     stop.set()
-    ended = Application(people.request(RunMode.DELETE), spark, stop).run()
+    ended = PipelineRun(people.request(RunMode.DELETE), spark, stop).run()
     assert ended.outcome is not None
     assert ended.outcome.failure_class == FailureClass.NODE_LOST
     late = people.run(RunMode.DELETE, epoch=0)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job import RunReport
 from icdc_api.status import TableState
-from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
+from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
 from icdc_testing.lake.file_reads import bytes_read
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -54,7 +54,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
         until(lambda: polls() >= wanted, f"{times} more polls", seconds=60)
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(Application(request, spark, stop).run)
+        running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             until(lambda: ALIAS in oracle_aliases(clean_indices), "it is exported", seconds=120)
             until(lambda: status() is TableState.STREAMING, "it is followed")

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.process.application import MAX_TABLES_AT_ONCE
+from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from icdc_api.job import RunMode
 from icdc_api.naming import STATE_INDEX
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -198,7 +198,7 @@ def test_a_continuous_run_notices_that_icdc_state_is_another_one(
     pipeline.resource["spec"]["retry"] = {"initialSeconds": 1}
     request, stop = pipeline.request(continuous=True), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(Application(request, spark, stop).run)
+        running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             here = f"/_alias/{ALIAS}"
             until(lambda: call(clean_indices, "GET", here).status == 200, "export", seconds=120)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job import RunMode, RunReport
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Status
@@ -74,7 +74,7 @@ def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipelin
         return RunReport.read(Path(request.report_path)).tables[0].alias_restored_at
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(Application(request, pipeline.harness.spark, stop).run)
+        running = pool.submit(PipelineRun(request, pipeline.harness.spark, stop).run)
         try:
             until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
             assert restored() is None

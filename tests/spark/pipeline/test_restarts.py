@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job import RunReport
 from icdc_api.status import TableStatus
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -39,7 +39,7 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
         return any(each.status == code for each in proxy.requests())
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(Application(request, spark, stop).run)
+        running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
             until(lambda: status().snapshots_behind == 0, "it is followed", seconds=60)

@@ -10,7 +10,7 @@ from icdc_api.job import RunMode
 from icdc_api.status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -92,7 +92,7 @@ def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
 
     stop = threading.Event()
     stop.set()
-    stopped = Application(harness.request(RunMode.VERIFY, tables=[]), spark, stop).run()
+    stopped = PipelineRun(harness.request(RunMode.VERIFY, tables=[]), spark, stop).run()
     assert stopped.result == {"tables": []}
     (entry,) = (harness.run(RunMode.VERIFY, tables=[table]).result or {})["tables"]
     assert (entry["equal"], "underWay" in entry) == (True, False)

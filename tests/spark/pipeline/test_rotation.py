@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job import RunReport
 from icdc_api.status import TableStatus
-from icdc_spark.process.application import Application
-from icdc_spark.process.following import STALLED_RECHECK_SECONDS
+from icdc_spark.process.pipeline_run import PipelineRun
+from icdc_spark.process.table_follower import STALLED_RECHECK_SECONDS
 from icdc_testing.catalogs import catalog_service
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -78,7 +78,7 @@ def following(
         return RunReport.read(Path(request.report_path)).tables[0]
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(Application(request, spark, stop).run)
+        running = pool.submit(PipelineRun(request, spark, stop).run)
         try:
             until(Path(request.report_path).exists, "the run reports")
             yield status

@@ -14,7 +14,7 @@ from icdc_api.errors import SourceUnavailable
 from icdc_api.job import RunReport
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.process.application import MAX_TABLES_AT_ONCE, Application
+from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.silent_server import SilentServer
 from icdc_testing.runs.harness import Harness
@@ -69,7 +69,7 @@ def test_a_run_ends_although_catalogs_never_answer_and_says_so(
 ) -> None:
     request = pipeline.request()
     started = time.monotonic()
-    answer = Application(request, spark, catalog_seconds=SECONDS).run()
+    answer = PipelineRun(request, spark, catalog_seconds=SECONDS).run()
     assert time.monotonic() - started < 60
 
     assert silent.connections >= SILENT
@@ -99,7 +99,7 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
         return last.snapshots_behind == 0 and last.rows_upserted == rows
 
     with ThreadPoolExecutor(1) as pool:
-        application = Application(request, spark, stop, catalog_seconds=SECONDS)
+        application = PipelineRun(request, spark, stop, catalog_seconds=SECONDS)
         running = pool.submit(application.run)
         try:
             until(Path(request.report_path).exists, "the run reports")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_spark.replication.batches import last_that_fits
+from icdc_spark.replication.batches import find_last_that_fits
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from icdc_spark.replication.batches import last_that_fits
 def test_a_batch_ends_at_the_last_snapshot_that_fits(
     ends: list[int], up_to: int, expected: int
 ) -> None:
-    assert last_that_fits(ends, lambda end: end <= up_to) == expected
+    assert find_last_that_fits(ends, lambda end: end <= up_to) == expected
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
@@ -31,6 +31,6 @@ def test_whatever_fits_the_end_is_the_first_or_fits_and_few_are_asked(fitting: l
         asked.append(end)
         return fitting[end]
 
-    end = last_that_fits(range(len(fitting)), fits)
+    end = find_last_that_fits(range(len(fitting)), fits)
     assert end == 0 or fitting[end]
     assert len(asked) <= len(fitting).bit_length()

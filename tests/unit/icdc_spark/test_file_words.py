@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from icdc_api.errors import DataFileMissing, FileUnreadable, TableError
 from icdc_spark.iceberg.jvm.errors import translate_error
 from icdc_spark.iceberg.jvm.file_errors import find_meaning, name_file
-from icdc_spark.process.following import crashed
+from icdc_spark.process.table_follower import build_bug
 
 LIST = "s3://lake/t/metadata/snap-1.avro"
 AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file: {LIST}\n"
@@ -78,4 +78,4 @@ def test_the_values_that_an_unforeseen_error_quotes_are_left_to_the_log() -> Non
     assert translate_error(
         "shop.orders", PySparkException("no sense in 'ann@example.org'")
     ).message == ("shop.orders: PySparkException: no sense in '…'")
-    assert crashed(KeyError("ann@example.org")).message == "KeyError: '…'"
+    assert build_bug(KeyError("ann@example.org")).message == "KeyError: '…'"

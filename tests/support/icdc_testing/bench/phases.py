@@ -11,11 +11,11 @@ from unittest.mock import patch
 from icdc_spark.iceberg.table import tags
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_spark.replication import changelog
+from icdc_spark.replication.checks.observation import TableObserver
 from icdc_spark.replication.context import TableContext
-from icdc_spark.replication.table_run import TableRun
 
 _PHASES = (
-    (TableRun, "look", "look"),
+    (TableObserver, "observe", "look"),
     (tags, "change", "pin"),
     (StateStore, "replace", "record"),
     (changelog, "plan_between", "plan"),

@@ -15,7 +15,7 @@ from icdc_api.job import RunMode, RunReport, RunRequest
 from icdc_api.spec import Pipeline
 from icdc_api.status import PipelineStatus, TableStatus
 from icdc_operator.core import resyncs
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import CATALOG
 
 _EPOCHS = itertools.count(1)
@@ -83,7 +83,7 @@ class Harness:
     def run(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunReport:
         """Runs to the end and returns the last report."""
         request = self.request(mode, **changes)
-        Application(request, self.spark).run()
+        PipelineRun(request, self.spark).run()
         report = RunReport.read(Path(request.report_path))
         assert report.finished
         return report

@@ -20,7 +20,7 @@ from icdc_cli.local.runner import LocalRunner, Update
 from icdc_cli.local.runs import LocalRuns
 from icdc_cli.local.state_dir import StateDir
 from icdc_operator.core.observed import RunPhase, RunSeen
-from icdc_spark.process.application import Application
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.runs.harness import Harness
 
 
@@ -39,7 +39,7 @@ class RunsInside(LocalRuns):
         if name not in self.done:
             (self.root / name).mkdir(parents=True, exist_ok=True)
             self.requests[name] = request
-            Application(request, self.spark).run()
+            PipelineRun(request, self.spark).run()
             report = RunReport.read(self.report_path(name))
             phase = RunPhase.SUCCEEDED if report.outcome is None else RunPhase.FAILED
             self.done[name] = RunSeen(name, request.epoch, phase, False, None, report)
@@ -57,7 +57,7 @@ class RunsBeside(RunsInside):
         (self.root / name).mkdir(parents=True, exist_ok=True)
         self.done[name] = RunSeen(name, request.epoch, RunPhase.PENDING, True)
         self.stops[name] = threading.Event()
-        application = Application(request, self.spark, self.stops[name])
+        application = PipelineRun(request, self.spark, self.stops[name])
         self.threads[name] = threading.Thread(target=application.run)
         self.threads[name].start()
 

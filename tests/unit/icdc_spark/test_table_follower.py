@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from icdc_api.errors import Bug
-from icdc_spark.process.following import faults
+from icdc_spark.process.table_follower import translate_errors
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ def test_an_unforeseen_error_is_logged_without_the_row_that_spark_quoted_before_
         except PythonException:
             raise KeyError("counts")  # noqa: B904 - as a slip in a handler would
 
-    with pytest.raises(Bug, match="KeyError: '…'"), faults("shop.orders"):
+    with pytest.raises(Bug, match="KeyError: '…'"), translate_errors("shop.orders"):
         handle()
     assert "shop.orders: unforeseen" in caplog.text
     assert "in handle" in caplog.text

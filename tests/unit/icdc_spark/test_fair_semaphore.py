@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icdc_spark.process.fair_semaphore import Turns
+from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.unit
@@ -14,12 +14,12 @@ SECONDS = 30.0
 
 
 def test_no_more_threads_than_there_are_turns_are_inside() -> None:
-    turns, inside, most = Turns(2), 0, 0
+    semaphore, inside, most = FairSemaphore(2), 0, 0
     lock, both = threading.Lock(), threading.Barrier(2)
 
     def work(name: str) -> None:
         nonlocal inside, most
-        with turns.take(name):
+        with semaphore.acquire(name):
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -34,18 +34,18 @@ def test_no_more_threads_than_there_are_turns_are_inside() -> None:
 
 
 def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
-    turns, order = Turns(1), []
+    semaphore, order = FairSemaphore(1), []
 
     def work(name: str) -> None:
-        with turns.take(name):
+        with semaphore.acquire(name):
             order.append(name)
 
     with ThreadPoolExecutor(2) as pool:
-        with turns.take("holder"):
+        with semaphore.acquire("holder"):
             waiting = []
             for number, name in enumerate(("first", "second"), start=1):
                 waiting.append(pool.submit(work, name))
-                until(lambda n=number: turns.waiting == n, f"{name} waits")  # type: ignore[misc]
+                until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
         work("again")
         for future in waiting:
             future.result(SECONDS)
@@ -53,28 +53,28 @@ def test_a_thread_that_asks_again_comes_after_those_that_wait() -> None:
 
 
 def test_a_turn_is_given_back_by_an_error() -> None:
-    turns = Turns(1)
+    semaphore = FairSemaphore(1)
     for _ in range(2):
-        with pytest.raises(ValueError, match="x"), turns.take("x"):
+        with pytest.raises(ValueError, match="x"), semaphore.acquire("x"):
             raise ValueError("x")
 
 
 def test_a_turn_is_given_away_once_for_a_thread_that_does_not_come_out() -> None:
-    turns, inside = Turns(1), []
+    semaphore, inside = FairSemaphore(1), []
 
     def work(name: str) -> None:
-        with turns.take(name):
+        with semaphore.acquire(name):
             inside.append(name)
 
     with ThreadPoolExecutor(2) as pool:
-        with turns.take("stuck"):
+        with semaphore.acquire("stuck"):
             first = pool.submit(work, "first")
-            until(lambda: turns.waiting == 1, "somebody waits")
-            turns.give_away("stuck")
+            until(lambda: semaphore.waiting == 1, "somebody waits")
+            semaphore.release("stuck")
             first.result(SECONDS)
         # It came out after all: there is still one turn, and not two.
-        with turns.take("holder"):
+        with semaphore.acquire("holder"):
             second = pool.submit(work, "second")
-            until(lambda: turns.waiting == 1, "somebody waits")
+            until(lambda: semaphore.waiting == 1, "somebody waits")
         second.result(SECONDS)
     assert inside == ["first", "second"]

@@ -1,7 +1,15 @@
 """Keeps the alias that readers use on the index that equals the table.
 
-Looked at whenever a table is, because nothing else of a run goes through the alias: moved by
-somebody else, readers would see an older copy, or nothing, and every comparison would be equal.
+Checked at every reconcile, because nothing else of a run uses the alias: moved by somebody else,
+readers would see an older copy, or nothing, and every comparison would say equal.
+
+    alias is on                  what a run does               what `icdc verify` says
+    the state's index            nothing                       nothing
+    another index of ours        moves it back                 TargetInvalid
+    no index                     creates it                    TargetInvalid
+    an index of somebody else    AliasTaken: stalls the table  TargetInvalid
+
+It must not know how a new index comes to be: an export moves the alias itself.
 """
 
 import logging
@@ -17,7 +25,11 @@ LOG = logging.getLogger(__name__)
 
 
 def keep_alias(context: TableContext, state: StateDocument) -> None:
-    """Points the alias to the state's index again where it does not; AliasTaken if it cannot."""
+    """Move the alias back to the state's index; AliasTaken where it is somebody else's now.
+
+    Fenced where another run has taken over meanwhile.
+    """
+    # Before its first export a table has no index that readers could use.
     if state.applied is None or state.index is None:
         return
     problem = aliases.keep(
@@ -33,7 +45,7 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
 
 
 def check_alias(context: TableContext, state: StateDocument) -> None:
-    """Raises TargetInvalid where readers do not see the state's index."""
+    """Raise TargetInvalid where readers do not see the state's index; change nothing."""
     problem = aliases.misplaced(context.client, context.alias, state.index or "")
     if problem is not None:
         raise TargetInvalid(
@@ -51,7 +63,7 @@ def recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
 
 
 def require_owner(context: TableContext, state: StateDocument) -> None:
-    """Fenced where another run than the one that `state` names has taken over."""
+    """Raise Fenced where another run than the one that `state` names has taken over."""
     now = context.store.load(context.alias)
     if now is None or now.document.owner != state.owner:
         raise Fenced(f"Another run has taken over alias {context.alias!r}; this one has stopped.")

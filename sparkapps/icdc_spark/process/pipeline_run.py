@@ -1,0 +1,240 @@
+"""Runs a pipeline once: all its tables in one Spark application, each in a thread of its own.
+
+A table that fails, stalls or waits changes nothing for the others. A run ends when every table
+is caught up, complete or stalled, or, when continuous, when it is asked to stop. It schedules the
+tables and must not know what is done with one: see `table_follower` and `table_modes`.
+
+Example, a run that is not continuous, of three tables:
+
+    orders   caught up                        reported Streaming
+    users    Gap, a person must act           reported Stalled; the run ends without a failure
+    items    SourceUnavailable                the run's failure: the operator starts another run
+    any      Fenced                           ends all tables at their next step
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError
+from icdc_api.job import RunMode, RunRequest
+from icdc_api.secrets import load_catalog_properties
+from icdc_api.spec import Pipeline
+from icdc_api.status import TableStatus
+from icdc_api.tables import Table
+from icdc_spark.iceberg.jvm import session
+from icdc_spark.opensearch.stores.access import Rotation
+from icdc_spark.process import table_modes
+from icdc_spark.process.call_watch import CallWatch
+from icdc_spark.process.fair_semaphore import FairSemaphore
+from icdc_spark.process.table_follower import (
+    ENDS_RUN,
+    TableFollower,
+    report_failure,
+    translate_errors,
+)
+from icdc_spark.process.worker_threads import WorkerThreads
+from icdc_spark.replication.context import Stop, TableContext
+from icdc_spark.reporting.reporter import Reporter
+
+LOG = logging.getLogger(__name__)
+
+MAX_TABLES_AT_ONCE = 8
+"""Tables whose steps run at the same time; more cost memory and no longer save time."""
+CATALOG_SECONDS = 300.0
+"""Limit of one call to a catalog, its own time-outs and repetitions included."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run."""
+
+    outcome: IcdcError | None = None
+    """The failure of the run as a whole; None if only tables, or nothing, failed."""
+    result: dict[str, Any] | None = None
+    """What any other mode than `run` answers: `{"tables": [entry, …]}`."""
+
+
+class PipelineRun:
+    """Schedule the tables of one run; `run` may be called once."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        spark: SparkSession,
+        stop: Stop | None = None,
+        *,
+        catalog_seconds: float = CATALOG_SECONDS,
+    ) -> None:
+        """`stop` asks the run to end after the present steps. BadSpec for an invalid request."""
+        self.request = request
+        self.stop = stop or threading.Event()
+        self._spark = spark
+        self._pipeline = _pipeline(request)
+        self._secrets = Path(request.secrets_dir) if request.secrets_dir else None
+        self._tables = self._pipeline.spec.tables
+        statuses = [TableStatus(name=table.name, index=table.index_name) for table in self._tables]
+        self._reporter = Reporter(request, statuses)
+        # Appended to by the tables' threads; read when they have ended.
+        self._failures: list[IcdcError] = []
+        self._semaphore = FairSemaphore(MAX_TABLES_AT_ONCE)
+        # A thread that follows a table without end stays with it; the semaphore bounds their steps.
+        threads = len(self._tables) if request.continuous else MAX_TABLES_AT_ONCE
+        self._threads = WorkerThreads(
+            threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
+        )
+        self._call_watch = CallWatch(catalog_seconds)
+
+    def run(self) -> RunResult:
+        """Run to the end and report it; every failure is in the report, none is raised."""
+        result = self._run()
+        self._reporter.finish(outcome=result.outcome, result=result.result)
+        return result
+
+    def _run(self) -> RunResult:
+        try:
+            rotation = Rotation(self._pipeline.spec.sink.opensearch, self._secrets)
+        except IcdcError as error:
+            return RunResult(outcome=error)
+        try:
+            handler = table_modes.HANDLERS.get(self.request.mode)
+            if handler is None:
+                self._follow_tables(rotation)
+                return RunResult(outcome=self._worst_failure())
+            result = {"tables": self._collect_entries(handler, rotation)}
+            return RunResult(outcome=self._worst_failure(), result=result)
+        finally:
+            rotation.close()
+
+    def _follow_tables(self, rotation: Rotation) -> None:
+        contexts = [self._build_context(table, rotation) for table in self._tables]
+        self._schedule(contexts, lambda context: TableFollower(context, self._semaphore).run())
+
+    def _collect_entries(
+        self, handler: Callable[[TableContext], table_modes.Entry], rotation: Rotation
+    ) -> list[table_modes.Entry]:
+        """Return the entries of the tables that the request names, in the spec's order.
+
+        A table that failed has none. Nor has one that was not reached when a planned run was asked
+        to stop: whoever planned it asks again, or knows why not.
+        """
+        request = self.request
+        names = request.only or request.tables or tuple(table.name for table in self._tables)
+        entries: dict[str, table_modes.Entry] = {}
+
+        def handle(context: TableContext) -> None:
+            is_planned = request.tables is not None
+            if not (is_planned and self.stop.is_set()):
+                entries[context.table.name] = handler(context)
+
+        tables = [table for table in self._tables if table.name in names]
+        self._schedule([self._build_context(table, rotation) for table in tables], handle)
+        return [entries[table.name] for table in tables if table.name in entries]
+
+    def _schedule(
+        self, contexts: Iterable[TableContext], work: Callable[[TableContext], None]
+    ) -> None:
+        """Do `work` for each table in a thread of its own; return when all have ended."""
+        jobs = {context.table.name: partial(self._guard, work, context) for context in contexts}
+        with self._call_watch:
+            self._threads.run(jobs)
+
+    def _build_context(self, table: Table, rotation: Rotation) -> TableContext:
+        access = rotation.newest()
+        return TableContext(
+            request=self.request,
+            spec=self._pipeline.spec,
+            table=table,
+            connection=access.connection,
+            store=access.store,
+            newest_access=rotation.newest,
+            catalog_call=partial(self._watch_catalog_call, table.name),
+            open_session=lambda: self._open_session(table),
+            reporter=self._reporter.table(table.name),
+            stop=self.stop,
+        )
+
+    @contextmanager
+    def _watch_catalog_call(self, table: str) -> Iterator[None]:
+        """Limit how long the others wait for one table's catalog."""
+        try:
+            with self._call_watch.call(table, partial(self._give_up_waiting, table)):
+                yield
+        finally:
+            # After the call has ended in the watch: from then on nothing marks it as stuck.
+            self._threads.mark_stuck(table, False)
+
+    def _give_up_waiting(self, table: str) -> None:
+        """Report a call that takes too long, and let others have its place and its thread."""
+        error = self._call_watch.too_slow(table)
+        LOG.warning("%s", error)
+        self._reporter.table(table).failed(error)
+        if not self.request.continuous:
+            # The run may end before the call does, and its failure must be known by then.
+            self._failures.append(error)
+        self._semaphore.release(table)
+        self._threads.mark_stuck(table, True)
+
+    def _open_session(self, table: Table) -> SparkSession:
+        catalog = self._pipeline.spec.catalog_of(table)
+        properties = load_catalog_properties(catalog, self._secrets)
+        opened = session.create_table_session(self._spark, catalog.name, properties)
+        session.use_pool(opened, table.name)
+        return opened
+
+    def _guard(self, work: Callable[[TableContext], None], context: TableContext) -> None:
+        """Do a table's work; turn what it raises into a failure of this table or of the run."""
+        try:
+            with translate_errors(context.table.name):
+                work(context)
+        except ENDS_RUN as error:
+            LOG.error("%s: %s", context.table.name, error)
+            self._failures.append(error)
+            self.stop.set()
+        except IcdcError as error:
+            report_failure(context, error)
+            if self._fails_run(error):
+                self._failures.append(error)
+        finally:
+            context.close()
+
+    def _fails_run(self, error: IcdcError) -> bool:
+        """Return whether a table's failure is one of the run, which is then started again."""
+        mode = self.request.mode
+        # What belongs to somebody else stays; everything else must be deleted sooner or later.
+        undeleted = mode is RunMode.DELETE and not isinstance(error, AliasTaken)
+        # A question has no table that could stall: it is answered, or the run says why not.
+        unanswered = isinstance(error, Bug) and mode is not RunMode.RUN
+        return error.retryable or undeleted or unanswered
+
+    def _worst_failure(self) -> IcdcError | None:
+        """Return the failure that the run stands for; None if there is none.
+
+        Failures that cannot be retried come first, then Fenced: it ended the run for all tables,
+        and says above which epoch the next run must be, so the highest one counts.
+        """
+
+        def weight(error: IcdcError) -> tuple[bool, int]:
+            fenced = 1 + (error.epoch or 0) if isinstance(error, Fenced) else 0
+            return error.retryable, -fenced
+
+        return min(self._failures, key=weight, default=None)
+
+
+def _pipeline(request: RunRequest) -> Pipeline:
+    try:
+        return Pipeline.model_validate(request.pipeline)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(str(part) for part in problem["loc"])
+        raise BadSpec(f"The pipeline in the request is not valid: {path}: {problem['msg']}") from (
+            error
+        )

@@ -1,0 +1,189 @@
+"""Brings one table up to date, and keeps it so in a continuous run. What fails is tried again.
+
+    failure                     run that ends         continuous run
+    TableError                  stalls the table      stalls it; tried again now and then
+    Bug                         BUG_ATTEMPTS, then the same as a TableError
+    PassingError, RunError      the operator retries  tried again here, with backoff
+    Fenced, DriverLost, BadSpec end the run: no table could go on
+
+Example, a continuous run with `retry.initialSeconds` 1:
+
+    step fails, SourceUnavailable    reported; tried again after 1 s, then 2 s, 4 s …
+    step succeeds                    the count of failures begins anew
+    step fails, Gap                  the table is stalled; tried again after 30 s
+    a Secret changes meanwhile       tried again at once, with the new credentials
+
+Each attempt begins with the state document, as a new run would. It must know no other table.
+"""
+
+import logging
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from icdc_api import redaction
+from icdc_api.errors import (
+    BadSpec,
+    Bug,
+    DriverLost,
+    Fenced,
+    IcdcError,
+    TableError,
+    Unauthorized,
+)
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.process.fair_semaphore import FairSemaphore
+from icdc_spark.protocol.next_step import StepKind
+from icdc_spark.replication.context import TableContext
+from icdc_spark.replication.table_run import TableRun
+
+LOG = logging.getLogger(__name__)
+
+STALLED_RECHECK_SECONDS = 30
+"""A continuous run tries a table that waits for a person again after this long."""
+ROTATION_SECONDS = 1.0
+"""A stalled table checks for changed Secrets this often; it costs no request."""
+BUG_ATTEMPTS = 3
+"""Attempts at an unforeseen error before a person is called. Much of it passes, such as a Spark
+job that failed for a reason which no error class stands for yet."""
+
+ENDS_RUN = (Fenced, DriverLost, BadSpec)
+"""Fenced: whoever took this table over has taken over the pipeline. A spec that is wrong by itself
+must be seen at once, and a continuous run would go on without end."""
+
+
+def build_bug(error: BaseException) -> Bug:
+    """Return the failure that stands for an unforeseen error."""
+    # Its text may quote a row.
+    return Bug(f"{type(error).__name__}: {redaction.hide_quoted(str(error))}")
+
+
+@contextmanager
+def translate_errors(table: str) -> Iterator[None]:
+    """Turn every exception inside the block into an error of the project."""
+    try:
+        with source_errors(table):
+            yield
+    except IcdcError:
+        raise
+    except Exception as error:
+        log_unforeseen(f"{table}: unforeseen", error)
+        raise build_bug(error) from error
+
+
+def log_unforeseen(words: str, error: Exception) -> None:
+    """Log an error with its traceback, for whoever mends the program."""
+    # Without the errors before it: those of Spark quote the row on which a task failed.
+    trace = "".join(traceback.format_exception(error, chain=False))
+    LOG.error("%s\n%s", words, trace)
+
+
+def report_failure(context: TableContext, error: IcdcError) -> None:
+    """Write into log and report why the table does not advance."""
+    LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
+    context.reporter.failed(error)
+
+
+class TableFollower:
+    """Follow one table of one run; `run` may be called once."""
+
+    def __init__(self, context: TableContext, semaphore: FairSemaphore) -> None:
+        """`semaphore` admits the tables whose steps may run at the same time."""
+        self._context = context
+        self._semaphore = semaphore
+        # None before the first attempt, and whenever the next one must begin anew.
+        self._run: TableRun | None = None
+        # In a row.
+        self._failures = 0
+
+    def run(self) -> None:
+        """Return when the table is caught up or complete, or the run is asked to end.
+
+        Raise the failure that ends the run, or this table's part in it.
+        """
+        try:
+            self._follow()
+        finally:
+            self._context.close()
+
+    def _follow(self) -> None:
+        context = self._context
+        while not context.stop.is_set():
+            try:
+                step = self._advance()
+            except IcdcError as error:
+                self._handle_failure(error)
+                continue
+            if step is None:
+                return
+            self._failures = 0
+            idle = step in (StepKind.IDLE, StepKind.COMPLETE)
+            if step is StepKind.COMPLETE or (idle and not context.request.continuous):
+                return
+            if idle:
+                # Outside the semaphore: an idle table takes no place from one that has work.
+                context.stop.wait(context.request.poll_seconds)
+
+    def _advance(self) -> StepKind | None:
+        """Do one step and return its kind; None when the run is asked to end."""
+        context = self._context
+        with self._semaphore.acquire(context.table.name), translate_errors(context.table.name):
+            # Checked again: the wait for a place may have been long.
+            if context.stop.is_set():
+                return None
+            self._renew_access()
+            if self._run is None:
+                self._context.store.ensure_index()
+                self._run = TableRun(self._context)
+            return self._run.advance()
+
+    def _renew_access(self) -> bool:
+        """Take up changed credentials; return whether there are any, and begin anew with them."""
+        before, self._context = self._context, self._context.with_newest_access()
+        if self._context is before:
+            return False
+        LOG.info("%s: continues with changed Secrets", before.table.name)
+        # It holds the clients of the old credentials.
+        self._run = None
+        return True
+
+    def _handle_failure(self, error: IcdcError) -> None:
+        """Wait until the table may be tried again; raise `error` where it is not."""
+        context = self._context
+        # What it remembers of the state document may be what failed.
+        self._run = None
+        self._failures += 1
+        if isinstance(error, ENDS_RUN):
+            raise error
+        if isinstance(error, Unauthorized) and self._renew_access():
+            # A password or certificate was changed in the middle of a step: no person is needed.
+            return
+        if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
+            LOG.warning("%s: %s; it is tried again", context.table.name, error)
+            context.stop.wait(self._backoff_seconds())
+            return
+        if not context.request.continuous:
+            raise error
+        report_failure(context, error)
+        if isinstance(error, TableError | Bug):
+            self._wait_stalled()
+        else:
+            context.stop.wait(self._backoff_seconds())
+
+    def _wait_stalled(self) -> None:
+        """Wait for the next recheck, or until a Secret has changed.
+
+        Kubernetes takes a minute or two to bring a new password into the pod.
+        """
+        stop, poll = self._context.stop, self._context.request.poll_seconds
+        until = time.monotonic() + max(STALLED_RECHECK_SECONDS, poll)
+        while time.monotonic() < until and not stop.wait(ROTATION_SECONDS):
+            if self._renew_access():
+                return
+
+    def _backoff_seconds(self) -> float:
+        retry = self._context.spec.retry
+        # Bounded, or the power overflows a float after a thousand failures.
+        doubled = retry.initial_seconds * 2.0 ** min(self._failures - 1, 30)
+        return min(doubled, retry.max_seconds)

@@ -1,0 +1,34 @@
+"""Maps each mode of a run to what is done with one table.
+
+    mode      a table's entry in the result is made by        changes
+    run       (none: tables are followed, see `table_follower`)  index, state, tags
+    plan      `inspection.plan`                               nothing
+    verify    `inspection.verify`                             nothing, unless it was planned
+    repair    `inspection.repair`                             documents that differ
+    letters   `inspection.list_dead_letters`                  nothing
+    replay    `inspection.replay_dead_letters`                documents of dead letters
+    delete    `deletion.delete`                               removes index, state and tags
+
+It must not know how the tables of a run are scheduled.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icdc_api.job import RunMode
+from icdc_spark.replication import deletion
+from icdc_spark.replication.context import TableContext
+from icdc_spark.verification import inspection
+
+Entry = dict[str, Any]
+"""One table's part of the result, as JSON."""
+
+HANDLERS: Mapping[RunMode, Callable[[TableContext], Entry]] = {
+    RunMode.PLAN: inspection.plan,
+    RunMode.VERIFY: inspection.verify,
+    RunMode.REPAIR: inspection.repair,
+    RunMode.LETTERS: inspection.list_dead_letters,
+    RunMode.REPLAY: inspection.replay_dead_letters,
+    RunMode.DELETE: deletion.delete,
+}
+"""Every mode but `run`, which makes no entries."""

@@ -1,0 +1,155 @@
+"""Observes one table: the table, its state document and its index as they are now.
+
+`icdc plan` and `icdc verify` observe as a run does, so nothing here may write: a run claims the
+state document before it observes, and acts afterwards (`icdc_spark.replication.table_run`).
+
+Example, an index that is one commit behind:
+
+    table       current snapshot 78, retained 70 … 78
+    document    applied 77, no intent, document spec "abc"
+    index       the one that the document names, with all its writes
+    spec        makes documents of "abc", so nothing differs
+    step        Changelog from 77 to 78
+"""
+
+from dataclasses import dataclass
+
+from icdc_api.errors import StateCorrupt
+from icdc_spark.diff.rows import check_filter
+from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
+from icdc_spark.documents.schema import Schema, has_names_differing_by_case
+from icdc_spark.iceberg.jvm.session import make_case_sensitive
+from icdc_spark.iceberg.table.cached_table import CachedTable
+from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
+from icdc_spark.opensearch.stores import indices
+from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.protocol import next_step
+from icdc_spark.protocol.next_step import Step, StepInputs
+from icdc_spark.protocol.state_document import StateDocument
+from icdc_spark.readers.choose import open_reader
+from icdc_spark.replication.checks import index_check
+from icdc_spark.replication.checks.index_check import IndexCheck
+from icdc_spark.replication.checks.stream_start import find_stream_start
+from icdc_spark.replication.context import TableContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableObservation:
+    """One table at one moment, and the step that follows."""
+
+    table: IcebergTable
+    """The table's metadata."""
+    current: SnapshotInfo | None
+    """The current snapshot of the followed branch; None while the table is empty."""
+    documents: DocumentSpec
+    """The documents of the current snapshot's schema, under the present spec."""
+    stored: Stored | None
+    """The state document; None if the table was never exported."""
+    step: Step
+    """What is to be done next."""
+    index: IndexCheck
+    """How the index compares with the state document."""
+    added_fields: tuple[str, ...] = ()
+    """Fields that the mapping gains, in a way that changes no document already written."""
+
+
+class TableObserver:
+    """Observe one table of one run, again and again; for one thread at a time."""
+
+    def __init__(self, context: TableContext) -> None:
+        self.context = context
+        self.session = context.open_session()
+        self._names_by_case = False
+        # Between two observations it keeps the metadata that has not changed.
+        self._table = CachedTable(self.session, context.catalog, context.table.name)
+
+    def load_state(self) -> Stored | None:
+        """Return the state document as it is, unclaimed; None if there is none."""
+        return self.context.store.load(self.context.alias)
+
+    def observe(self, stored: Stored | None, *, compare_index: bool = True) -> TableObservation:
+        """Read table and index, and decide the next step from them and `stored`.
+
+        Without `compare_index` the index counts as the one that was recorded; it saves a request.
+
+        Gap, IncompatibleSchema or TargetInvalid where a person must decide; SourceUnavailable or
+        TargetUnavailable where something does not answer.
+        """
+        context = self.context
+        with context.catalog_call():
+            table = self._table.load()
+        current = table.current_snapshot(context.table.branch)
+        documents = self._resolve_documents(table.schema(current.id if current else None))
+        state = stored.document if stored else None
+        index = IndexCheck(loss=None)
+        if compare_index:
+            index = index_check.compare_with_index(context.client, stored)
+        change, added_fields = self._compare_spec(state, documents, is_intact=index.loss is None)
+        inputs = StepInputs(
+            state=state,
+            table=context.table.name,
+            table_uuid=table.uuid,
+            head=str(current.id) if current else None,
+            start=find_stream_start(table, current, context.table),
+            document_spec=documents.hash,
+            spec_change=change,
+            readable=frozenset(str(snapshot_id) for snapshot_id in table.snapshots),
+            index_loss=index.loss,
+        )
+        return TableObservation(
+            table=table,
+            current=current,
+            documents=documents,
+            stored=stored,
+            step=next_step.next_step(inputs, context.policies()),
+            index=index,
+            added_fields=added_fields,
+        )
+
+    def documents_at(self, observation: TableObservation, snapshot_id: str | None) -> DocumentSpec:
+        """Return the documents in the schema of a snapshot; None stands for the current one."""
+        current = observation.current
+        if current is None or snapshot_id in (None, str(current.id)):
+            return observation.documents
+        # An older snapshot may have an older schema.
+        return self._resolve_documents(observation.table.schema(int(snapshot_id)))
+
+    def check_filter(self, observation: TableObservation, documents: DocumentSpec) -> None:
+        """Raise FilterInvalid before anything is created that only a valid filter could fill."""
+        to_id = observation.step.to_id
+        if documents.row_filter is None or to_id is None:
+            return
+        with open_reader(self.session, observation.table, int(to_id), documents) as reader:
+            check_filter(reader, documents)
+
+    def _resolve_documents(self, schema: Schema) -> DocumentSpec:
+        # Only then: elsewhere a filter may name a column in any case, as everywhere in Spark.
+        if not self._names_by_case and has_names_differing_by_case(schema.fields):
+            self._names_by_case = True
+            make_case_sensitive(self.session)
+        return resolve_spec(self.context.table.name, schema, self.context.wishes())
+
+    def _compare_spec(
+        self, state: StateDocument | None, documents: DocumentSpec, *, is_intact: bool
+    ) -> tuple[str | None, tuple[str, ...]]:
+        """Return why documents already written would differ, and the fields that are only new.
+
+        The reason is None where they would not. StateCorrupt where the index does not say what its
+        documents were made of.
+        """
+        written = (state.intent or state) if state else None
+        if state is None or written is None or written.index is None or not is_intact:
+            return None, ()
+        # A request less for an idle table. With an intent open it is asked: the intent may have
+        # been recorded under another spec than the document names.
+        if state.intent is None and state.document_spec == documents.hash:
+            return None, ()
+        meta = indices.read_mapping(self.context.client, written.index).get("_meta", {})
+        if "documentSpec" not in meta:
+            raise StateCorrupt(
+                f"Index {written.index} no longer says in its mapping's _meta what its documents "
+                f"were made of. Delete the document {state.alias!r} in icdc-state to force a "
+                "re-export."
+            )
+        compatibility = documents.compare_with_stored(meta["documentSpec"])
+        return compatibility.reason, compatibility.added
