@@ -187,6 +187,7 @@ class PipelineRun:
         catalog = self._pipeline.spec.catalog_of(table)
         properties = load_catalog_properties(catalog, self._secrets)
         opened = session.create_table_session(self._spark, catalog.name, properties)
+        # This is the table's own thread, and Spark's scheduler pool is a property of the thread.
         session.use_pool(opened, table.name)
         return opened
 
@@ -233,6 +234,7 @@ def _pipeline(request: RunRequest) -> Pipeline:
     try:
         return Pipeline.model_validate(request.pipeline)
     except ValidationError as error:
+        # Without the input: a spec may hold credentials.
         problem = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(str(part) for part in problem["loc"])
         raise BadSpec(f"The pipeline in the request is not valid: {path}: {problem['msg']}") from (

@@ -32,6 +32,7 @@ def without_archives(path: Sequence[str]) -> list[str]:
 
 def _is_needless(entry: Path, plain: Sequence[str]) -> bool:
     if entry.name == "pyspark.zip":
+        # An installed pyspark is its own SPARK_HOME, and has the archive in its folder python/lib.
         return _folder("pyspark", plain) == entry.resolve().parent.parent.parent
     if entry.name.startswith("py4j-"):
         return entry.name == f"py4j-{_version('py4j', plain)}-src.zip"
@@ -48,7 +49,7 @@ def _version(package: str, path: Sequence[str]) -> str | None:
     return distribution.version if distribution else None
 
 
-def shorten_path() -> None:
+def remove_archives() -> None:
     """Remove what `without_archives` does from the path of this process and its workers."""
     sys.path[:] = without_archives(sys.path)
     for entry in sys.path_importer_cache.keys() - set(sys.path):
@@ -58,7 +59,7 @@ def shorten_path() -> None:
 
 def main() -> None:
     """Fork workers until Spark ends this process."""
-    shorten_path()
+    remove_archives()
     # Not at the top of the file: there pyspark would be loaded from its archive.
     for module in (
         "pyarrow",

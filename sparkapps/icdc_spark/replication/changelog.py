@@ -111,6 +111,7 @@ def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -
     """Write the batch of the intent; it may be repeated."""
     plan = plan_between(batch, intent)
     if plan.is_empty:
+        # Such as after a compaction: only the applied snapshot changes.
         return NOTHING_WRITTEN
     try:
         return _write_plan(batch, plan, intent, state, replay=replay)
@@ -162,6 +163,7 @@ def _intent(state: StateDocument, step: Step) -> Intent:
 
 
 def _extend_mapping(batch: Batch, intent: Intent) -> None:
+    # Before the first document that has the new fields, so that they are mapped as the spec says.
     if batch.added_fields:
         context = batch.context
         mapping = build_index_mapping(batch.documents, table_uuid=batch.table.uuid)
@@ -192,6 +194,7 @@ def _write_changes(
     if not is_hinted and not lines.counts().duplicate_keys:
         return WriteResult(result=result, duplicates=NO_DUPLICATES)
     among = reader.persist(list_changed_ids(reader, plan, spec))
+    # Limited to the keys of this batch: others are as they were.
     duplicate_keys = duplicates.settle(context, reader, spec, intent, among=among)
     return WriteResult(result=result, duplicates=duplicate_keys)
 

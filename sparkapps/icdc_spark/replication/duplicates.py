@@ -86,6 +86,7 @@ def settle(
         ((count, rows),) = totals.collect()
         samples = [row[ID] for row in duplicates.orderBy(ID).limit(MAX_SAMPLES).collect()]
     if count:
+        # Above the versions of the batch, and below those of the next one.
         version = base_version(intent.ordinal) + FIXUP_OFFSET
         lines = look_up_ids(reader, duplicates.select(ID), spec, version=version)
         context.write(lines.frame, intent, version)

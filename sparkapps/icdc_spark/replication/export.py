@@ -94,6 +94,7 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         try:
             stored = _write_chunks(work, stored, chunks)
         except Fenced as error:
+            # A document of a higher version in an index that is new: somebody else writes into it.
             stored = context.still_ours(error)
             return _begin_anew(work, stored, step, len(chunks), error.message)
         if require_intent(stored.document).chunks_done < len(chunks):
@@ -204,6 +205,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
     refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
     duplicate_keys = duplicates.NO_DUPLICATES
+    # Only where the counts differ: it reads the keys of the whole snapshot.
     if intent.rows != documents + refused and intent.to is not None:
         to_id = int(intent.to)
         with open_reader(work.session, work.table, to_id, work.documents) as reader:

@@ -42,6 +42,7 @@ class TableRun:
     def advance(self) -> StepKind:
         """Do the next step and return its kind. TableError, PassingError or Fenced if it fails."""
         observation = self._observe_claimed()
+        # Before the step, which may take an hour.
         progress.report_observation(self.context.reporter, observation)
         if not _is_export(observation.step):
             # An export moves the alias itself, to an index whose shards it records.

@@ -82,12 +82,15 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
     observation = observer.observe(stored)
     step = observation.step
     anew = step.reason if step.kind is StepKind.EXPORT else None
+    # The export writes every document, and until then nobody knows what the index holds.
     if repair and anew:
         raise Gap(f"{context.table.name}: nothing is repaired: the next run exports it ({anew}).")
     applied = stored.document.applied.snapshot_id
     recorded, uuid = stored.document, stored.document.index_uuid or ""
+    # First: what another index holds, or who reads it, would say nothing about this one.
     identity.check_identity(context.client, recorded.index or "", uuid, recorded.shards)
     _check_target(context, recorded, repair=repair)
+    # Refreshed, because a scan reads refreshed documents only.
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}
     is_under_way = stored.document.intent is not None
@@ -161,6 +164,7 @@ def _compare(
 def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
     left, right = table.alias("t"), index.alias("i")
     joined = left.join(right, on=F.col("t.id") == F.col("i.id"), how="full_outer")
+    # The order matters: where one of them is absent its digest is null, and null is never unequal.
     kind = (
         F.when(F.col("i.id").isNull(), "missing")
         .when(F.col("t.id").isNull(), "extra")
@@ -178,6 +182,7 @@ def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
     documents = index.groupBy(DIGEST).agg(
         F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")
     )
+    # Zero for content that only one of them has: with a null count no kind would be listed.
     joined = rows.join(documents, on=DIGEST, how="full_outer").na.fill(0, ["rows", "documents"])
     kinds = F.concat(
         F.array_repeat(F.lit("equal"), F.least("rows", "documents").cast("int")),
@@ -188,6 +193,7 @@ def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
             F.lit("extra"), F.greatest(F.col("documents") - F.col("rows"), F.lit(0)).cast("int")
         ),
     )
+    # One line for each row or document, so that counts and samples are made as for ids.
     kind = F.explode(kinds)
     shown = joined.select(kind.alias("kind"), "row_id", "document_id")
     named = F.when(F.col("kind") == "extra", F.col("document_id")).otherwise(F.col("row_id"))
@@ -210,6 +216,7 @@ def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates:
 
 def _digest_index(context: TableContext, reader: SnapshotReader, index: str) -> DataFrame:
     """Return id and digest of each document in the index; each task reads one slice."""
+    # As many slices as tasks run at a time: each slice is read by one request after the other.
     scan = open_scan(context.client, index, count_tasks(reader.session.sparkContext))
     try:
         numbers = reader.session.range(0, scan.slices, 1, scan.slices)
@@ -253,11 +260,13 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     which the next run abandons; Fenced where another run has taken over.
     """
     context = work.context
+    # Claimed only here: a comparison that changes nothing must not fence the run of the table.
     claimed = stored.document.claim(context.owner, now=instant())
     stored = context.store.replace(stored, claimed)
     context.outwait_older_runs(stored.document)
     state = stored.document
     applied = state.applied.snapshot_id if state.applied else None
+    # Recorded like any batch, so that another run waits for it and ordinals stay unique.
     intent = Intent(
         kind=IntentKind.REPAIR,
         from_=applied,

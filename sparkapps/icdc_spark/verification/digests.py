@@ -40,6 +40,7 @@ def canonical(document: str | bytes) -> str:
 
 def digest(document: str | bytes) -> str:
     """Return 16 bytes of SHA-256 of the canonical document, in hex."""
+    # Half of it makes chance collisions as good as impossible, and halves what is shuffled.
     return hashlib.sha256(canonical(document).encode()).hexdigest()[:32]
 
 
@@ -49,6 +50,7 @@ def digests_of_lines(batches: Batches) -> Iterator[pa.RecordBatch]:
         ids, digests = [], []
         for line in batch.column("line").to_pylist():
             action, _, document = line.partition(b"\n")
+            # Only the document is compared: the action carries a version, which differs.
             ids.append(json.loads(action)["index"]["_id"])
             digests.append(digest(document))
         yield pa.RecordBatch.from_pydict({ID: ids, DIGEST: digests})

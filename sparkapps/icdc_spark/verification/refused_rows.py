@@ -68,7 +68,8 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
     if stored is None or stored.document.applied is None or stored.document.index is None:
         raise Gap(f"Table {context.table.name} was never exported: no row of it was refused.")
     observation = observer.observe(stored)
-    ids = _refused_ids(context, context.request.ids)
+    ids = _list_refused_ids(context, context.request.ids)
+    # The state document holds one intent at a time, and the open one is repeated first.
     if stored.document.intent is not None:
         message = "a batch is under way: run the pipeline to finish it, then ask again"
         return {"resent": 0, "left": len(ids), "reason": UNDER_WAY, "message": message}
@@ -78,16 +79,18 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
             f"table anew ({observation.step.reason}) and sends every row."
         )
     state = stored.document
+    # As before any batch: only the recorded index equals the table at the applied snapshot.
     identity.check_identity(context.client, state.index or "", state.index_uuid or "", state.shards)
     applied = stored.document.applied.snapshot_id
     if not ids or applied is None:
         return {"resent": 0, "left": 0, "message": "there is no such dead letter"}
     _send(observer, observation, stored, ids)
-    left = _refused_ids(context, ids)
+    # A row that was refused again has a new dead letter with the same id.
+    left = _list_refused_ids(context, ids)
     return {"resent": len(ids), "left": len(left), "samples": left[:SAMPLES]}
 
 
-def _refused_ids(context: TableContext, among: Sequence[str] | None) -> list[str]:
+def _list_refused_ids(context: TableContext, among: Sequence[str] | None) -> list[str]:
     """Return the ids of the dead letters in order; `among` limits them."""
     refused_ids = dead_letters.known_ids(context.client, context.alias)
     return sorted(refused_ids if among is None else refused_ids & set(among))

@@ -51,9 +51,11 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
     if not stored or not state or not written or not written.index or not written.index_uuid:
         return IndexCheck(loss=None)
     exporting = state.intent is not None and state.intent.kind is IntentKind.EXPORT
+    # An export records the shards of the index that it fills; a batch those of the served one.
     recorded = written.shards if exporting else state.shards
     now = identity.identify(client, written.index)
     loss = identity.find_loss(written.index, now, written.index_uuid, recorded)
+    # Before the revision: a restored icdc-state has the `_version` of then, so both would fit.
     if now is not None and state.store_history not in (None, now.store_history):
         restored = "the index icdc-state was restored, so what it says may be older than the index"
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
@@ -82,6 +84,7 @@ def withdraw(context: TableContext, error: Fenced) -> None:
 
     From then on the document counts as put back from a copy, until an export begins.
     """
+    # The document is read again: only its owner may change it.
     stored = context.still_ours(error)
     LOG.warning("%s: %s", context.table.name, error)
     context.store.replace(stored, stored.document.distrust(now=instant()))

@@ -137,6 +137,7 @@ class TableObserver:
         The reason is None where they would not. StateCorrupt where the index does not say what its
         documents were made of.
         """
+        # An open export writes another index than the one that is served.
         written = (state.intent or state) if state else None
         if state is None or written is None or written.index is None or not is_intact:
             return None, ()

@@ -19,7 +19,7 @@ _PHASES = (
     (tags, "change", "pin"),
     (StateStore, "replace", "record"),
     (changelog, "plan_between", "plan"),
-    (changelog, "changes", "build the query"),
+    (changelog, "build_change_lines", "build the query"),
     (TableContext, "write", "read, compare, write"),
 )
 
