@@ -14,7 +14,7 @@ answer that was cut off says so. Pure; knows neither the form of a report nor it
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-LETTERS = "letters"
+DEAD_LETTERS = "letters"
 """Field of a table's entry in the result: its dead letters."""
 DOCUMENT = "document"
 """Field of a dead letter: the refused document, where it was asked for."""
@@ -31,11 +31,13 @@ def smaller_results(result: Result) -> Iterator[dict[str, Any]]:
     entries = result.get("tables")
     if not isinstance(entries, list):
         return
-    most = max((len(_letters(entry)) for entry in entries), default=0)
-    has_documents = any(DOCUMENT in letter for entry in entries for letter in _letters(entry))
+    most = max((len(_list_dead_letters(entry)) for entry in entries), default=0)
+    has_documents = any(
+        DOCUMENT in letter for entry in entries for letter in _list_dead_letters(entry)
+    )
     count = _fewer(most)
     while count:
-        yield {**result, "tables": [_first_letters(entry, count) for entry in entries]}
+        yield {**result, "tables": [_cut_dead_letters(entry, count) for entry in entries]}
         count = _fewer(count)
     if not has_documents:
         return
@@ -50,23 +52,30 @@ def _fewer(count: int) -> int:
     return count * 2 // 3
 
 
-def _letters(entry: Entry) -> list[dict[str, Any]]:
-    letters = entry.get(LETTERS) if isinstance(entry, Mapping) else None
-    return letters if isinstance(letters, list) else []
+def _list_dead_letters(entry: Entry) -> list[dict[str, Any]]:
+    dead_letters = entry.get(DEAD_LETTERS) if isinstance(entry, Mapping) else None
+    return dead_letters if isinstance(dead_letters, list) else []
 
 
-def _first_letters(entry: Entry, count: int) -> Entry:
-    letters = _letters(entry)
-    if len(letters) <= count:
+def _cut_dead_letters(entry: Entry, count: int) -> Entry:
+    dead_letters = _list_dead_letters(entry)
+    if len(dead_letters) <= count:
         return entry
     # A message is there already where the run itself has not listed all of them: then `count` of
     # the entry is about all of the table, and not only about the ids that were asked for.
-    total = entry["count"] if entry.get("message") and "count" in entry else len(letters)
-    return {**entry, LETTERS: letters[:count], "message": f"{total - count} more are not shown"}
+    total = entry["count"] if entry.get("message") and "count" in entry else len(dead_letters)
+    return {
+        **entry,
+        DEAD_LETTERS: dead_letters[:count],
+        "message": f"{total - count} more are not shown",
+    }
 
 
 def _without_documents(entry: Entry) -> Entry:
-    if not _letters(entry):
+    if not _list_dead_letters(entry):
         return entry
-    bare = [{key: letter[key] for key in letter if key != DOCUMENT} for letter in _letters(entry)]
-    return {**entry, LETTERS: bare}
+    bare = [
+        {key: letter[key] for key in letter if key != DOCUMENT}
+        for letter in _list_dead_letters(entry)
+    ]
+    return {**entry, DEAD_LETTERS: bare}

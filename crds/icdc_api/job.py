@@ -37,7 +37,7 @@ class RunMode(StrEnum):
     VERIFY = "verify"
     REPAIR = "repair"
     DELETE = "delete"
-    LETTERS = "letters"
+    DEAD_LETTERS = "letters"
     REPLAY = "replay"
 
     @classmethod
@@ -47,7 +47,7 @@ class RunMode(StrEnum):
             RunKind.PLAN: cls.PLAN,
             RunKind.VERIFY: cls.VERIFY,
             RunKind.REPAIR: cls.REPAIR,
-            RunKind.DEAD_LETTERS: cls.LETTERS,
+            RunKind.DEAD_LETTERS: cls.DEAD_LETTERS,
             RunKind.REPLAY: cls.REPLAY,
             RunKind.DELETION: cls.DELETE,
         }

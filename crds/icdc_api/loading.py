@@ -127,8 +127,8 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return " ".join(str(error).split())
     mark = error.problem_mark or error.context_mark
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return place + (error.problem or error.context or "it cannot be parsed")
+    position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return position + (error.problem or error.context or "it cannot be parsed")
 
 
 def _check_kind(document: Mapping[str, Any], source: str) -> None:

@@ -38,7 +38,7 @@ MESSAGE_OMITTED = "the message is left out of the report, which is too large; re
 _DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
 """Of an entry in the result: what a reader can do without, and what has no bound."""
 DETAILS_OMITTED = "details of the result"
-LETTERS_OMITTED = "dead letters"
+DEAD_LETTERS_OMITTED = "dead letters"
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -144,7 +144,7 @@ def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     yield report, omitted
     if report.result is not None:
         for result in fewer_letters.smaller_results(report.result):
-            yield report.model_copy(update={"result": result}), [*omitted, LETTERS_OMITTED]
+            yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
         bare = _without_details(report.result)
         yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
 
@@ -184,9 +184,9 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
     by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
 
     def text(count: int) -> str | None:
-        kept = tuple(tables[position] for position in sorted(by_need[:count]))
+        needed = tuple(tables[position] for position in sorted(by_need[:count]))
         words = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
-        return _pack(bare.model_copy(update={"tables": kept}), words)
+        return _pack(bare.model_copy(update={"tables": needed}), words)
 
     fits, best = 0, text(0)
     if best is None:

@@ -89,8 +89,8 @@ class RunKind(StrEnum):
         """`e`, `c`, `p`, `v`, `r`, `l` or `d`, as in the name of the run."""
         # Both kinds about dead letters are `l`: `r` and `d` are taken, and the sequence number
         # alone keeps the names of two runs apart.
-        about_letters = self in (RunKind.DEAD_LETTERS, RunKind.REPLAY)
-        return "l" if about_letters else self.value[0].lower()
+        about_dead_letters = self in (RunKind.DEAD_LETTERS, RunKind.REPLAY)
+        return "l" if about_dead_letters else self.value[0].lower()
 
     @property
     def inspects(self) -> bool:

@@ -38,7 +38,7 @@ def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
         ("driver", spark.driver.template),
         ("executor", spark.executor.template),
     ):
-        told = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
-        if not any(map(_ANY_COLLECTOR.search, (*told, json.dumps(template)))):
+        given_options = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
+        if not any(map(_ANY_COLLECTOR.search, (*given_options, json.dumps(template)))):
             conf[f"spark.{role}.defaultJavaOptions"] = COLLECTOR
     return conf

@@ -184,8 +184,8 @@ class Buildah:
 def secrets() -> dict[str, str]:
     """The files that a build takes as secrets, by their ids, as far as this user has them."""
     found = {}
-    for name, places in _SETTINGS.items():
-        files = (path for path in map(os.path.expanduser, places) if Path(path).is_file())
+    for name, paths in _SETTINGS.items():
+        files = (path for path in map(os.path.expanduser, paths) if Path(path).is_file())
         if path := next(files, ""):
             found[name] = path
     return found

@@ -28,7 +28,7 @@ PACKAGES = ("runc", "util-linux")
 _BUILD_SECONDS = 7200
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.1
-_KEPT_MEGABYTES = 8_000
+_CACHE_MEGABYTES = 8_000
 """Layers of earlier builds that stay for later ones."""
 _SHOWN_LINES = 30
 _BASE = "base"
@@ -99,7 +99,7 @@ class BuildKit:
             self.buildah.remove(imported)
 
     def shrink(self) -> None:
-        """Leave the layers to buildkitd, which removes the oldest beyond _KEPT_MEGABYTES itself."""
+        """Leave the layers to buildkitd, which removes the oldest beyond _CACHE_MEGABYTES."""
         self.buildah.shrink()
 
     def clean(self) -> None:
@@ -137,8 +137,8 @@ class BuildKit:
     def _daemon_command(self, address: str) -> list[str]:
         root = ("--addr", address, "--root", str(self.folder / "storage"))
         worker = ("--containerd-worker=false", "--oci-worker=true", "--oci-worker-net=host")
-        kept = f"--oci-worker-gc-keepstorage={_KEPT_MEGABYTES},0,{_KEPT_MEGABYTES}"
-        return ["buildkitd", *root, *worker, "--oci-worker-gc=true", kept]
+        budget = f"--oci-worker-gc-keepstorage={_CACHE_MEGABYTES},0,{_CACHE_MEGABYTES}"
+        return ["buildkitd", *root, *worker, "--oci-worker-gc=true", budget]
 
 
 def _await(daemon: "subprocess.Popen[bytes]", address: str, log: Path) -> None:

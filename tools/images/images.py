@@ -29,7 +29,7 @@ from image_builder import Buildah
 from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
 
-KEPT = 1
+RETAINED_STATES = 1
 """States of the checkout whose archives stay, for each builder; layers give others soon."""
 _BUILDERS = ("buildah", "buildkit")
 _FIRST = ("buildah", "debootstrap")
@@ -46,13 +46,13 @@ def build(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for target in options.targets or TARGETS:
         started = time.monotonic()
-        kept = _archives(source, options, tag) / _file_name(target, options)
+        stored = _archives(source, options, tag) / _file_name(target, options)
         with _storage(options) as builder:
-            if options.rebuild or not kept.is_file():
-                _build(builder, source, options, target, kept, tag)
-        asked = folder / kept.name
-        if asked != kept:
-            _same_file(kept, asked)
+            if options.rebuild or not stored.is_file():
+                _build(builder, source, options, target, stored, tag)
+        asked = folder / stored.name
+        if asked != stored:
+            _same_file(stored, asked)
         seconds = time.monotonic() - started
         digest = oci_archive.digest(asked)
         megabytes = asked.stat().st_size / 1e6
@@ -175,16 +175,16 @@ def _forget(newest: Path) -> None:
         state for state in newest.parent.iterdir() if state.name.rpartition("-")[0] == builder
     ]
     states = sorted(of_builder, key=lambda state: state.stat().st_mtime)
-    for state in states[:-KEPT]:
+    for state in states[:-RETAINED_STATES]:
         shutil.rmtree(state, ignore_errors=True)
 
 
-def _same_file(kept: Path, asked: Path) -> None:
+def _same_file(stored: Path, asked: Path) -> None:
     asked.unlink(missing_ok=True)
     try:
-        asked.hardlink_to(kept)
+        asked.hardlink_to(stored)
     except OSError:
-        shutil.copyfile(kept, asked)  # on another disk
+        shutil.copyfile(stored, asked)  # on another disk
 
 
 def _say(line: str) -> None:

@@ -63,7 +63,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def list_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters list`; return the exit code."""
     details = {"documents": arguments.documents}
-    answer = _ask(arguments, RunMode.LETTERS, RunKind.DEAD_LETTERS, details)
+    answer = _ask(arguments, RunMode.DEAD_LETTERS, RunKind.DEAD_LETTERS, details)
     return _show(answer, arguments, tables.letters_table)
 
 

@@ -27,7 +27,7 @@ HANDLERS: Mapping[RunMode, Callable[[TableContext], Entry]] = {
     RunMode.PLAN: inspection.plan,
     RunMode.VERIFY: inspection.verify,
     RunMode.REPAIR: inspection.repair,
-    RunMode.LETTERS: inspection.list_dead_letters,
+    RunMode.DEAD_LETTERS: inspection.list_dead_letters,
     RunMode.REPLAY: inspection.replay_dead_letters,
     RunMode.DELETE: deletion.delete,
 }

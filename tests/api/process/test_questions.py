@@ -89,7 +89,7 @@ def request_of(cluster: Cluster, run: str) -> RunRequest:
         (["plan"], "shop-p2-1", RunMode.PLAN, {"mode": "Changelog", "rows": 7}, "Changelog"),
         (["verify"], "shop-v2-1", RunMode.VERIFY, {"equal": True, "rows": 7}, "yes"),
         (["verify", "--repair"], "shop-r2-1", RunMode.REPAIR, {"equal": True}, "yes"),
-        (LIST, "shop-l2-1", RunMode.LETTERS, {"letters": [{"id": "7"}]}, "shop.orders   7"),
+        (LIST, "shop-l2-1", RunMode.DEAD_LETTERS, {"letters": [{"id": "7"}]}, "shop.orders   7"),
         (REPLAY, "shop-l2-1", RunMode.REPLAY, {"resent": 1, "left": 0}, "1        0"),
     ],
 )
@@ -119,13 +119,13 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     operator.until(lambda: run in cluster.names("sparkapplication"), "the question is taken up")
     request = request_of(cluster, run)
     assert (request.mode, request.tables, request.continuous) == (mode, None, False)
-    some = mode in (RunMode.LETTERS, RunMode.REPLAY)
+    some = mode in (RunMode.DEAD_LETTERS, RunMode.REPLAY)
     assert (request.only, request.ids) == ((("shop.orders",), ("7",)) if some else (None, None))
     (application,) = [
         each for each in cluster.objects("sparkapplication") if each["metadata"]["name"] == run
     ]
     assert application["spec"]["driver"]["serviceAccount"] == "icdc-spark"
-    if mode in (RunMode.PLAN, RunMode.LETTERS):
+    if mode in (RunMode.PLAN, RunMode.DEAD_LETTERS):
         allocation = application["spec"]["dynamicAllocation"]
         assert (allocation["minExecutors"], allocation["initialExecutors"]) == (0, 0)
     ends_well(cluster, run, result={"tables": [TABLE | entry]})

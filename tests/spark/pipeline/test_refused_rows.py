@@ -56,14 +56,14 @@ def harness(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) 
 def test_refused_rows_are_listed_without_values_unless_asked_for(
     harness: Harness, table: str, lake: Lake
 ) -> None:
-    assert asked(harness, RunMode.LETTERS) == {
+    assert asked(harness, RunMode.DEAD_LETTERS) == {
         "name": table,
         "index": "things",
         "count": 0,
         "letters": [],
     }
     harness.sync()
-    found = asked(harness, RunMode.LETTERS)
+    found = asked(harness, RunMode.DEAD_LETTERS)
     assert found["count"] == 2
     assert "secret" not in str(found)
     first, second = found["letters"]
@@ -78,9 +78,9 @@ def test_refused_rows_are_listed_without_values_unless_asked_for(
         "at": "",
         "documentBytes": 0,
     }
-    (shown,) = asked(harness, RunMode.LETTERS, ids=["3"], documents=True)["letters"]
+    (shown,) = asked(harness, RunMode.DEAD_LETTERS, ids=["3"], documents=True)["letters"]
     assert LONG in shown["document"]
-    other = asked(harness, RunMode.LETTERS, ids=["4"])
+    other = asked(harness, RunMode.DEAD_LETTERS, ids=["4"])
     assert (other["letters"], other["count"]) == ([], 2)
 
 
@@ -104,7 +104,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     assert (found["resent"], found["left"]) == (1, 0)
     ((_, written, _),) = operations(document_writes(proxy.writes(), "things"))
     assert written == "2"
-    assert asked(harness, RunMode.LETTERS)["count"] == 1
+    assert asked(harness, RunMode.DEAD_LETTERS)["count"] == 1
     found = asked(harness, RunMode.REPLAY)
     assert (found["resent"], found["left"]) == (1, 0)
     assert asked(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"

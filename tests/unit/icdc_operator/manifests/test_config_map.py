@@ -91,7 +91,7 @@ def test_a_question_about_dead_letters_reaches_the_application_with_its_details(
     )
     run = launch().run.model_copy(update={"kind": ask.mode, "ask": ask.id})
     request = build_request(replace(launch(run=run), ask=ask), {"spec": {}})
-    assert (request.mode, request.tables) == (RunMode.LETTERS, None)
+    assert (request.mode, request.tables) == (RunMode.DEAD_LETTERS, None)
     assert (request.only, request.ids, request.documents) == (("shop.orders",), ("7",), True)
 
 
