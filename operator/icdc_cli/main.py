@@ -1,6 +1,6 @@
 """Entry of `icdc`, also as `kubectl icdc`: picks the command, turns errors into exit codes.
 
-The one place where an error that nobody foresaw is caught.
+As the root of its process it catches everything (tests/unit/tools/test_broad_excepts.py).
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _tell("interrupted", arguments.verbose)
         return Exit.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the outermost frame; a traceback only on request
+    except Exception as error:  # noqa: BLE001 - the root of a process; a traceback only on request
         _tell(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
         return Exit.STALLED
 

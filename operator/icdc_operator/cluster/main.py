@@ -1,6 +1,7 @@
-"""Entry of `icdc-operator`: reads the options, runs the process, turns its end into an exit code.
+"""Run `icdc-operator`: read the options, run the process, turn its end into an exit code.
 
-The one place, besides a worker, where an error that nobody foresaw is caught.
+One of the places that catch everything, one for each root of a process or a thread
+(`tests/unit/tools/test_broad_excepts.py` lists them).
 
 0  asked to end, and ended in order
 1  an error, or the lease was lost: start it again
@@ -18,17 +19,18 @@ _log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the operator until SIGTERM or SIGINT; the exit code."""
+    """Run the operator until SIGTERM or SIGINT; return the exit code."""
     given = options.parse(argv)
     logs.set_up(given.log_format, given.log_level)
     try:
         asyncio.run(process.run(given))
     except KeyboardInterrupt:
-        return 0  # before the process listened to signals itself
+        # SIGINT before `process.run` took the signals: an end in order as well.
+        return 0
     except IcdcError as error:
         _log.error("%s", error)
         return 2 if isinstance(error, BadSpec) else 1
-    except Exception:  # noqa: BLE001 - the outermost frame
+    except Exception:  # noqa: BLE001 - the root of a process
         _log.exception("internal error; please report it")
         return 1
     return 0

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(request)
     except IcdcError as error:
         Reporter(request, ()).finish(outcome=error)
-    except Exception as error:  # noqa: BLE001 - the outermost frame
+    except Exception as error:  # noqa: BLE001 - the root of a process
         log_unforeseen("the run ended unexpectedly", error)
         Reporter(request, ()).finish(outcome=build_bug(error))
     return 0

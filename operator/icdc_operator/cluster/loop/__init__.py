@@ -1,4 +1,8 @@
-"""The loop: watches put names of pipelines into a queue, and workers reconcile them one by one.
+"""The loop: watches put keys of pipelines into a queue, and workers reconcile them one by one.
 
-Level-based: what was missed or doubled changes nothing but the moment.
+    informer, watching  --events-->  queue  --key-->  workers  -->  reconciler  -->  posting
+    relist, watch_age   --lists--->    ^                             | asks
+                                       +-------- wakes ---------  admission, slots
+
+Level-based: a lost or doubled event changes when a pipeline is reconciled, never the result.
 """

@@ -1,14 +1,21 @@
-"""Whose turn it is to start a run, where the number of active runs is limited.
+"""Decide which pipeline may start the next run, where the number of active runs is limited.
 
-Learns from every look what runs and what waits; does no I/O and writes nothing. A pipeline holds a
-slot while a run of it is planned or may still write. Of those whose limits have room, one of the
-namespace with the fewest slots goes first, then who has waited longest; who is held up by the limit
-of its own namespace or target stands in nobody's way. What is remembered is a hint: after a restart
-nothing starts until every pipeline was looked at once, and since when each waits is in its status.
+Learns from every reconcile what runs and what waits; does no I/O and writes nothing. A pipeline
+holds a slot while a run of it is planned or may still write. All memory is a hint: after a restart
+no run starts until every pipeline was reconciled once, and since when a pipeline waits is in its
+status.
 
-    waits --called: a slot is kept for it--> looked at --granted--> its run is planned, and seen
-      ^        |                                                               |
-      +-missed-+ not looked at in time                 its run has ended: the slot is free
+    waits --called: a slot is reserved--> reconciled --granted--> its run is planned, and seen
+      ^        |                                                             |
+      +-missed-+ not reconciled in time              its run has ended: the slot is free
+
+Order: the namespace with the fewest slots first, then the pipeline that has waited longest. A
+pipeline at the limit of its own namespace or target delays nobody else.
+
+    total 3, per namespace 2     team-a runs 2 (a1, a2), team-b runs 0, one slot is free
+    waiting since 09:00  a3      skipped: team-a is at its limit
+    waiting since 09:05  b1      called: team-b has the fewest slots
+    waiting since 09:06  b2      position 1 of --max-active-runs
 """
 
 from collections.abc import Callable, Iterable
@@ -17,47 +24,51 @@ from datetime import datetime
 
 from icdc_api.runs import RunKind
 from icdc_operator.cluster.loop import slots
-from icdc_operator.cluster.loop.slots import Home, Limits, Slot, Slots, State
+from icdc_operator.cluster.loop.slots import Limits, LimitScope, Slot, Slots, SlotState
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core import run_log
 from icdc_operator.core.observed import Decision, Observed, Queued
 
 COUNT_SECONDS = 60.0
-"""From the first list, for a look at each pipeline: those that take longer stop nobody."""
+"""Time after the first list to reconcile every pipeline once; slower ones are not waited for."""
 
 CALL_SECONDS = 30.0
-"""For which a slot is kept for a pipeline that was called and is not looked at."""
+"""How long a slot stays reserved for a pipeline that was called and is not reconciled."""
 
-PLACE_SECONDS = 60.0
-"""Between two writes of the place of one pipeline."""
+POSITION_SECONDS = 60.0
+"""Between two writes of the queue position of one pipeline."""
 
 SOON_SECONDS = 2.0
-"""Until a place is looked up that is not known while runs are still being counted."""
+"""Until a position is asked for again that is unknown while active runs are still counted."""
 
-PLACES_A_MINUTE = 100
-"""In a longer line the place of each is looked up less often, or looks would be all there is."""
+POSITIONS_A_MINUTE = 100
+"""Positions that are updated in a minute. In a longer queue each is updated less often, or
+reconciles would do nothing else."""
 
 EVERY_ELDEST = 10
-"""Each so many turns is that of who has waited longest, wherever it is: runs that never end must
-not make others of their namespace wait for ever."""
+"""Every n-th slot goes to the pipeline that has waited longest, whatever its namespace holds: runs
+that never end must not make others of their namespace wait for ever."""
 
 UNLIMITED_KINDS = frozenset(kind for kind in RunKind if not kind.needs_executors)
-"""Runs that wait for nobody, though they hold a slot: a deletion must not stand in a line, and who
-asks a question that reads no rows is answered by a driver alone."""
+"""Runs that never wait, though they hold a slot: a deletion must not queue behind exports, and a
+question that reads no rows is answered by a driver alone."""
 
 
 @dataclass
 class _Waiting:
-    home: Home
+    """A pipeline whose run is due."""
+
+    home: LimitScope
     since: datetime
+    """When its run was due, from its status."""
     missed: bool = False
-    """It was called in vain, and is not called again before it was looked at."""
+    """It did not reconcile when it was called, and is not called again before it does."""
 
 
 class Admission:
-    """The line and the slots of one operator. `clock`: seconds, monotonic.
+    """The waiting pipelines and the slots of one operator. `clock` gives monotonic seconds.
 
-    `wake` has a pipeline looked at soon; `waited` is told for each run how many seconds it waited.
+    `wake` requests a reconcile; `waited` is called with the seconds that a planned run waited.
     """
 
     def __init__(
@@ -81,22 +92,22 @@ class Admission:
 
     @property
     def active(self) -> int:
-        """Pipelines with a run that is planned or at work."""
-        return sum(slot.state is not State.CALLED for slot in self._slots.held.values())
+        """Return how many pipelines have a run that is planned or running."""
+        return sum(slot.state is not SlotState.CALLED for slot in self._slots.held.values())
 
     @property
     def waiting(self) -> int:
-        """Pipelines whose run is due and not planned yet."""
+        """Return how many pipelines have a run that is due and not planned yet."""
         return len(self._line)
 
     def note_listed(self, keys: Iterable[PipelineKey]) -> None:
-        """All pipelines that there are. Only the first list matters: who is in it is counted."""
+        """Take in a list of all pipelines. The first one says whose runs must be counted."""
         if not self._counted and self._untried is None:
             self._untried = set(keys) - self._tried
             self._count_until = self._clock() + COUNT_SECONDS
 
     def note_reconciled(self, key: PipelineKey) -> None:
-        """A look has ended, well or not."""
+        """Take in that a reconcile has ended, well or not."""
         if self._counted:
             return
         self._tried.add(key)
@@ -107,8 +118,11 @@ class Admission:
     def admit(
         self, key: PipelineKey, observed: Observed, decision: Decision, now: datetime
     ) -> Queued | None:
-        """Takes in a look. None: the decision stands; else its run must wait, in this place."""
-        home = slots.home(key, observed.spec)
+        """Return None if the decision stands, or the queue position if its run must wait.
+
+        Called once in each reconcile, before anything is written.
+        """
+        home = slots.limit_scope(key, observed.spec)
         planned = run_log.find_new_run(observed.status, decision.status)
         if planned is not None:
             due = observed.status.next_attempt_time or now
@@ -120,75 +134,78 @@ class Admission:
         return None
 
     def note_planned(self, key: PipelineKey) -> None:
-        """What the look decided was written, the plan of a run perhaps."""
+        """Take in that the decided status was written, perhaps with the plan of a run."""
         slot = self._slots.held.get(key)
-        if slot is not None and slot.state is State.GRANTED:
-            slot.state = State.WORKING
+        if slot is not None and slot.state is SlotState.GRANTED:
+            slot.state = SlotState.RUNNING
             self._waited(slot.waited)
 
     def note_refused(self, key: PipelineKey) -> None:
-        """The plan of a run was certainly not written: the turn is given to the next.
+        """Take in that the plan of a run was certainly not written, and give its slot away.
 
-        Since when the pipeline waits is in its status, so that it keeps its place.
+        The pipeline keeps its position: since when it waits is in its status.
         """
         slot = self._slots.held.get(key)
-        if slot is not None and slot.state is State.GRANTED:
+        if slot is not None and slot.state is SlotState.GRANTED:
             self._slots.free(key)
             self._call()
 
     def forget(self, key: PipelineKey) -> None:
-        """The pipeline is gone, or neither runs nor wants to."""
+        """Drop a pipeline that is deleted, or that neither runs nor waits."""
         self._line.pop(key, None)
         if self._slots.free(key) is not None:
             self._call()
 
     def _ask(
-        self, key: PipelineKey, home: Home, kind: RunKind, *, due: datetime, now: datetime
+        self, key: PipelineKey, home: LimitScope, kind: RunKind, *, due: datetime, now: datetime
     ) -> Queued | None:
         held = self._slots.held.get(key)
-        if held is not None and (held.state is State.WORKING or held.home != home):
-            self._slots.free(key)  # the run before has ended: whoever is next may have its slot
+        if held is not None and (held.state is SlotState.RUNNING or held.home != home):
+            # The run before has ended. Its slot is free for all: keeping it would let a busy
+            # pipeline pass those that wait.
+            self._slots.free(key)
             held = None
-        if held is not None and held.state is State.GRANTED:
-            return None  # its plan could not be written then
+        if held is not None and held.state is SlotState.GRANTED:
+            # Granted in an earlier reconcile, whose status could not be written.
+            return None
         since = self._line[key].since if key in self._line else due
         if not self._slots.limits or kind in UNLIMITED_KINDS:
-            self._take(key, home, State.CALLED)
+            self._take(key, home, SlotState.CALLED)
         elif held is None:
             self._line[key] = _Waiting(home, since)
             self._call(asking=key)
         slot = self._slots.held.get(key)
         if slot is None:
-            return self._place(key)
+            return self._find_position(key)
         self._line.pop(key, None)
-        slot.state = State.GRANTED
+        slot.state = SlotState.GRANTED
         slot.waited = max(0.0, (now - since).total_seconds())
         return None
 
-    def _works(self, key: PipelineKey, home: Home) -> None:
+    def _works(self, key: PipelineKey, home: LimitScope) -> None:
         self._line.pop(key, None)
         slot = self._slots.held.get(key)
         if slot is None:
-            self._take(key, home, State.WORKING)
+            self._take(key, home, SlotState.RUNNING)
             return
         self.note_planned(key)
-        # It stays where it was counted when it began: the spec may name another target by now.
-        slot.state = State.WORKING
+        # Keeps the target that it was counted for: the spec may name another one by now.
+        slot.state = SlotState.RUNNING
 
-    def _take(self, key: PipelineKey, home: Home, state: State) -> None:
+    def _take(self, key: PipelineKey, home: LimitScope, state: SlotState) -> None:
         self._slots.take(key, Slot(home, state, self._clock()))
 
     def _call(self, asking: PipelineKey | None = None) -> None:
-        """Keeps a slot for each that has room, and wakes it."""
+        """Reserve a slot for each pipeline that has room, and wake it."""
         self._lapse()
         while self._knows_all() and (key := self._next()) is not None:
             self._turns += 1
-            self._take(key, self._line[key].home, State.CALLED)
+            self._take(key, self._line[key].home, SlotState.CALLED)
             if key != asking:
                 self._wake(key)
 
     def _knows_all(self) -> bool:
-        """Whether the runs at work are counted, since this operator began."""
+        """Return whether the active runs have been counted since this operator started."""
         if not self._counted and self._untried is not None:
             self._counted = not self._untried or self._clock() >= self._count_until
             if self._counted:
@@ -196,48 +213,52 @@ class Admission:
         return self._counted
 
     def _lapse(self) -> None:
-        """Takes back the slots that were kept for too long."""
+        """Take back the slots that were reserved for too long."""
         late = self._clock() - CALL_SECONDS
         for key, slot in list(self._slots.held.items()):
-            if slot.state is State.CALLED and slot.taken < late:
+            if slot.state is SlotState.CALLED and slot.taken < late:
                 self._slots.free(key)
                 self._line[key].missed = True
 
     def _next(self) -> PipelineKey | None:
-        """Whose turn it is, if any limit leaves room."""
+        """Return the pipeline to call next; None if nobody has room."""
         if self._slots.full:
             return None
-        counts = self._slots.by_namespace()
+        counts = self._slots.count_by_namespace()
         eldest = (self._turns + 1) % EVERY_ELDEST == 0
         turns = (
             (0 if eldest else counts[key.namespace], waiting.since, key)
             for key, waiting in self._line.items()
             if key not in self._slots.held
             and not waiting.missed
-            and self._slots.bound(waiting.home) is None
+            and self._slots.reached_limit(waiting.home) is None
         )
         first = min(turns, default=None)
         return None if first is None else first[2]
 
-    def _place(self, key: PipelineKey) -> Queued:
-        """By the order in which those that wait for the same limit go if nothing else happens."""
-        bound = self._slots.bound(self._line[key].home)
-        share = PLACE_SECONDS * len(self._line) / PLACES_A_MINUTE
+    def _find_position(self, key: PipelineKey) -> Queued:
+        """Return the position of `key` among those that wait for the same limit.
+
+        It is the order in which they would start if nothing else happened: each start counts for
+        its namespace.
+        """
+        bound = self._slots.reached_limit(self._line[key].home)
+        share = POSITION_SECONDS * len(self._line) / POSITIONS_A_MINUTE
         if bound is None or not self._counted:
-            return Queued(poll_after=min(PLACE_SECONDS, max(SOON_SECONDS, share)))
+            return Queued(poll_after=min(POSITION_SECONDS, max(SOON_SECONDS, share)))
         rivals = sorted(
             (waiting.since, other)
             for other, waiting in self._line.items()
-            if other not in self._slots.held and self._slots.bound(waiting.home) == bound
+            if other not in self._slots.held and self._slots.reached_limit(waiting.home) == bound
         )
-        counts = self._slots.by_namespace()
+        counts = self._slots.count_by_namespace()
         turns = []
         for since, other in rivals:
             turns.append((counts[other.namespace], since, other))
             counts[other.namespace] += 1
         turns.sort()
         return Queued(
-            poll_after=max(PLACE_SECONDS, share),
+            poll_after=max(POSITION_SECONDS, share),
             limit=bound.option,
             allowed=bound.allowed,
             position=1 + [turn[2] for turn in turns].index(key),

@@ -1,7 +1,10 @@
-"""Whether two statuses differ in anything but how far the tables are. Pure.
+"""Compare two statuses without the progress of their tables. Pure.
 
-Everything that a person or a script waits for (a state, a condition, a run, a nonce) is written
-at once; counters and snapshots may wait a few seconds, because a write wakes up every watcher.
+Everything that a person or a script waits for (a state, a condition, a run, a nonce) is written at
+once. Counters and snapshots wait a few seconds, because each write wakes every watcher.
+
+    rowsUpserted 10 -> 20, lagSeconds 4 -> 5     progress only: the write may wait
+    state Exporting -> Streaming                 written now
 """
 
 from icdc_api.conditions import Condition, ConditionType
@@ -26,7 +29,7 @@ _PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
 
 
 def is_progress_only(before: PipelineStatus, after: PipelineStatus) -> bool:
-    """Whether states, conditions, runs and all else are the same in both."""
+    """Return whether both are the same in states, conditions, runs and all else but progress."""
     return _without_progress(before) == _without_progress(after)
 
 
@@ -36,10 +39,10 @@ def _without_progress(status: PipelineStatus) -> PipelineStatus:
             "tables": tuple(_table(table) for table in status.tables),
             "summary": _summary(status.summary),
             "conditions": tuple(
-                _condition(each)
-                for each in status.conditions
-                # It turns with every batch: it is lag, said with two words.
-                if each.type != ConditionType.CAUGHT_UP
+                _condition(condition)
+                for condition in status.conditions
+                # CaughtUp changes with every batch: it is lag as a condition.
+                if condition.type != ConditionType.CAUGHT_UP
             ),
         }
     )
@@ -54,5 +57,5 @@ def _summary(summary: Summary | None) -> Summary | None:
 
 
 def _condition(condition: Condition) -> Condition:
-    """Without the message, which may count what is left to do."""
+    """Return the condition without its message, which may count what is left to do."""
     return condition.model_copy(update={"message": ""})

@@ -1,8 +1,12 @@
-"""Tells the queue which pipelines may have changed, by watching them, their runs and their drivers.
+"""Watch pipelines, their SparkApplications and driver pods, and report each event's pipeline.
 
 kopf is the informer and nothing else: `on.event` handlers only, so that it writes no annotation,
-no finalizer and no event, and needs no right but to list and watch. An event is a hint; what it
-says is read anew by whoever works on the key, so a lost one costs time, never a pipeline.
+no finalizer and no event, and needs no permission but list and watch. An event is a hint: the
+reconcile reads everything again. A lost event costs time, never correctness.
+
+    pipeline shop changed                    WatchEvent(key team/shop)
+    pod of a run, label pipeline=shop        WatchEvent(key team/shop)
+    pod without our labels                   not watched (label selector)
 """
 
 import asyncio
@@ -26,7 +30,7 @@ _PODS = (kinds.POD.api_version, kinds.POD.plural)
 MANAGED_SELECTOR = f"{naming.LABEL_MANAGED_BY}={naming.MANAGED_BY}"
 
 Login = Callable[[], Awaitable[kopf.ConnectionInfo]]
-"""How kopf reaches the API server; asked again when the server does not accept the answer."""
+"""Gives kopf address and credentials; called again when the API server refuses them."""
 
 
 class WatchError(IcdcError):
@@ -37,14 +41,14 @@ class WatchError(IcdcError):
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose pipelines are watched."""
+    """The namespaces whose pipelines are watched."""
 
     namespaces: tuple[str, ...] = ()
     """Empty: those of all namespaces, which needs a ClusterRole."""
 
     @property
     def listed(self) -> tuple[str | None, ...]:
-        """What to list, one by one; None for all namespaces at once."""
+        """Return the namespaces to list one by one; None stands for all at once."""
         return self.namespaces or (None,)
 
 
@@ -53,21 +57,22 @@ class WatchEvent:
     """One event of a watch."""
 
     kind: str
-    """Plural of what changed."""
+    """Plural of the kind of the changed object."""
     key: PipelineKey
     """The pipeline that it belongs to."""
     object: Resource
-    """What changed, as the watch has it; when it was deleted, as it was last."""
+    """The changed object as the watch has it; a deleted one as it was last."""
     deleted: bool
+    """Whether the object was deleted."""
 
     @property
     def version(self) -> str:
-        """resourceVersion of what changed."""
+        """Return the resourceVersion of the changed object."""
         return str(self.object["metadata"].get("resourceVersion", ""))
 
 
 class Informer:
-    """Watches one cluster. `tell` is called in the event loop and must not block."""
+    """A watch of one cluster. `tell` is called in the event loop and must not block."""
 
     def __init__(self, scope: Scope, login: Login, tell: Callable[[WatchEvent], None]) -> None:
         self._scope = scope
@@ -77,11 +82,11 @@ class Informer:
     async def watch(
         self, *, applications: bool, started: Callable[[], None] = lambda: None
     ) -> None:
-        """Watches until it is cancelled; raises WatchError.
+        """Watch until cancelled; raises WatchError.
 
-        `applications` says whether the cluster knows SparkApplications: what is unknown when a
-        watch starts is never watched. `started` is called once kopf has taken over SIGTERM and
-        SIGINT, which it does where this is the main thread, so that the caller can take them back.
+        `applications`: whether the cluster has the CRD of SparkApplications. kopf never watches a
+        kind that is unknown when it starts. `started` is called once kopf has taken over SIGTERM
+        and SIGINT, which it does in the main thread, so that the caller can take them back.
         """
         tasks = await kopf.spawn_tasks(
             registry=self._registry(applications),
@@ -97,7 +102,7 @@ class Informer:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _stop(set(tasks))
-        _raise_ended(done)
+        _raise_end(done)
 
     def _registry(self, applications: bool) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -116,7 +121,7 @@ class Informer:
 
     async def _pipeline_changed(self, event: Mapping[str, Any], **_: Any) -> None:
         metadata = event["object"]["metadata"]
-        self._tell(_told(naming.PLURAL, metadata["name"], event))
+        self._tell(_read_event(naming.PLURAL, metadata["name"], event))
 
     async def _application_changed(self, event: Mapping[str, Any], **_: Any) -> None:
         self._run_changed(kinds.APPLICATION.plural, event)
@@ -128,10 +133,10 @@ class Informer:
         labels = event["object"]["metadata"].get("labels") or {}
         pipeline = labels.get(naming.LABEL_PIPELINE)
         if pipeline:
-            self._tell(_told(kind, pipeline, event))
+            self._tell(_read_event(kind, pipeline, event))
 
 
-def _told(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEvent:
+def _read_event(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEvent:
     metadata = event["object"]["metadata"]
     return WatchEvent(
         kind=kind,
@@ -144,7 +149,7 @@ def _told(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEvent:
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    # No look at namespaces and CRDs, which would need rights in the whole cluster.
+    # kopf would list and watch namespaces and CRDs, which takes rights in the whole cluster.
     settings.scanning.disabled = True
     # By default kopf kills the process some minutes after it was asked to stop.
     settings.process.ultimate_exiting_timeout = None
@@ -166,7 +171,7 @@ def _settings() -> kopf.OperatorSettings:
 
 
 async def _stop(tasks: set["asyncio.Task[Any]"]) -> None:
-    """Cancels kopf's tasks and waits for all of them, even if cancelled once more meanwhile."""
+    """Cancel kopf's tasks and wait for all of them, even if this task is cancelled meanwhile."""
     for task in tasks:
         task.cancel()
     waiting = asyncio.gather(*tasks, return_exceptions=True)
@@ -180,8 +185,8 @@ async def _stop(tasks: set["asyncio.Task[Any]"]) -> None:
         raise asyncio.CancelledError
 
 
-def _raise_ended(done: set["asyncio.Task[Any]"]) -> None:
-    """Says why the first of kopf's tasks ended: they are made to run for ever."""
+def _raise_end(done: set["asyncio.Task[Any]"]) -> None:
+    """Raise WatchError with the cause why one of kopf's tasks ended; none should."""
     for task in done:
         with contextlib.suppress(asyncio.CancelledError):
             error = task.exception()

@@ -1,8 +1,9 @@
-"""Tells people of changes by Kubernetes Events, which `kubectl describe` shows.
+"""Post Kubernetes Events about changes of a pipeline, which `kubectl describe` shows.
 
-An event is for people: whether it can be posted never matters to a pipeline. Its name is made
-from what it tells, so that telling it twice (after a lost answer, or by two operators) tells it
-once. Which changes are told, and in which words, is `icdc_operator.core.events`.
+An Event is for people: a pipeline never depends on whether it could be posted. Its name is a hash
+of its content, so that the same Event posted twice (after a lost answer, or by two operators)
+exists once: the second request ends in a Conflict. `icdc_operator.core.events` derives the Events
+and their messages.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.core import events
 
 POST_SECONDS = 5.0
-"""What all events of one change may take together; the pipeline's actions wait for them."""
+"""Time-out for all Events of one change together, because the actions of the reconcile follow."""
 
 MAX_EVENTS = 25
-"""Of one change: a pipeline of a hundred tables need not say a hundred times that it starts."""
+"""Most Events of one change: a pipeline of a hundred tables need not announce each of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +33,12 @@ class EventApi(Protocol):
     async def create_event(
         self, pipeline: dict[str, Any], *, name: str, reason: str, message: str, warning: bool
     ) -> None:
-        """Posts one event about the pipeline; Conflict when one of that name exists."""
+        """Post one Event about the pipeline; Conflict when one of that name exists."""
         ...
 
 
 class Poster:
-    """Posts the events of one change, in order."""
+    """Posts the Events of one change, in order."""
 
     def __init__(
         self, api: EventApi, metrics: Metrics, *, limit_seconds: float = POST_SECONDS
@@ -46,12 +47,12 @@ class Poster:
         self._metrics = metrics
         self._limit_seconds = limit_seconds
 
-    async def post(self, observation: Observation, told: Sequence[events.Event]) -> None:
-        """Posts what the write of `observation` told; what cannot be posted is counted."""
-        left = len(told)
+    async def post(self, observation: Observation, changes: Sequence[events.Event]) -> None:
+        """Post the Events of one written status; those that cannot be posted are counted."""
+        left = len(changes)
         try:
             async with asyncio.timeout(self._limit_seconds):
-                for position, event in enumerate(told[:MAX_EVENTS]):
+                for position, event in enumerate(changes[:MAX_EVENTS]):
                     await self._post(observation, position, event)
                     left -= 1
         except (IcdcError, TimeoutError) as error:
@@ -75,7 +76,7 @@ class Poster:
 
 
 def event_name(pipeline: dict[str, Any], position: int, event: events.Event) -> str:
-    """`<pipeline>.<hash>`: the same for the same event of the same write of the pipeline."""
+    """Return `<pipeline>.<hash>`, equal for the same Event of the same write of the pipeline."""
     metadata = pipeline["metadata"]
     parts = (
         metadata["uid"],

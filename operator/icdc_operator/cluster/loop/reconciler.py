@@ -1,8 +1,15 @@
-"""One look at one pipeline: observe, decide, make the status durable, tell of it, act.
+"""Reconcile one pipeline: observe, decide, write the status, post Events, act.
 
-The order is what makes a crash at any point harmless: `decide` finds in the cluster whatever the
-look before it had done. Decides nothing but how often what a run reports is written. Knows no
-client library: the cluster is behind `Adapter`.
+The order makes a crash at any point harmless: the next reconcile finds in the cluster what the
+one before had done.
+
+    crash after          the next reconcile finds              and does
+    observe, decide      nothing new                           all of it again
+    write the status     the planned run in the status         creates it, by the same name
+    the first action     the run's ConfigMap, perhaps more     creates the rest
+
+It decides nothing but how often progress is written. It must not know a client library: the
+cluster is behind `Adapter`.
 """
 
 import logging
@@ -18,7 +25,7 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound, Unavailable
 from icdc_operator.cluster.loop import changes
-from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
+from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
@@ -27,44 +34,44 @@ from icdc_operator.core import decide, events
 from icdc_operator.core.observed import Action, CreateRun, Decision
 
 PROGRESS_SECONDS = 5.0
-"""Between two writes of a status that differ in nothing but how far the tables are."""
+"""Between two writes of a status that differ in progress alone."""
 
 WATCHED_SECONDS = 30.0
-"""Between two looks at a run that works: its reports come by the watch of its driver pod, so the
-look is for a report that the watch lost, and for `timeouts.runSeconds`."""
+"""Between two reconciles of a running run. Its reports come by the watch of its driver pod, so this
+is for a report that the watch lost, and for `timeouts.runSeconds`."""
 
 _log = logging.getLogger(__name__)
 
-LOOKS = 3
-"""Looks in a row when somebody else writes the pipeline meanwhile; then the key backs off."""
+TRIES = 3
+"""Tries in a row while somebody else writes the pipeline; then the queue backs off."""
 
 
 class Adapter(Protocol):
-    """The cluster, as far as one pipeline is concerned. Raises the errors of `cluster.errors`."""
+    """The cluster, as one pipeline needs it. Raises the errors of `kube.errors`."""
 
     async def observe(self, namespace: str, name: str) -> Observation | None:
-        """All that belongs to the pipeline, read now; None when there is no such pipeline."""
+        """Read the pipeline and its runs now; None if there is no such pipeline."""
         ...
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
-        """Writes the status; Conflict when the pipeline is not as observed any more."""
+        """Write the status; Conflict if the pipeline was written since it was observed."""
         ...
 
     async def confirm(self, observation: Observation) -> None:
-        """Conflict when the pipeline is not as observed any more, or gone."""
+        """Raise Conflict if the pipeline was written or deleted since it was observed."""
         ...
 
     async def act(self, observation: Observation, action: Action) -> None:
-        """Carries out one action; harmless when it was carried out before."""
+        """Carry out one action; harmless if it was carried out before."""
         ...
 
 
 PostEvents = Callable[[Observation, Sequence[events.Event]], Awaitable[None]]
-"""Tells people of changes. Never raises for what the cluster answers."""
+"""Posts Events of changes. Never raises for what the cluster answers."""
 
 
 class Reconciler:
-    """Looks at pipelines. Not for two looks at one pipeline at a time: the queue sees to that."""
+    """Reconciles pipelines, each by one caller at a time: the queue guarantees that."""
 
     def __init__(
         self,
@@ -85,34 +92,34 @@ class Reconciler:
         self._looked_at: dict[PipelineKey, str] = {}
 
     def reconciled_versions(self) -> dict[PipelineKey, str]:
-        """The resourceVersion with which each known pipeline was last looked at, or written."""
+        """Return the resourceVersion in which each pipeline was last reconciled or written."""
         return dict(self._looked_at)
 
     def knows(self, key: PipelineKey, version: str) -> bool:
-        """Whether the pipeline was looked at, or written, in that very version."""
+        """Return whether the pipeline was last reconciled, or written, in that version."""
         return self._looked_at.get(key) == version
 
     async def reconcile(self, key: PipelineKey) -> float | None:
-        """One look; seconds until the next one, or None when only a change can matter.
+        """Reconcile once; return the seconds until the next time, None to wait for a change.
 
         Raises the adapter's errors, Conflict if somebody else keeps writing.
         """
         try:
-            for _ in range(LOOKS - 1):
+            for _ in range(TRIES - 1):
                 try:
-                    return await self._look(key)
+                    return await self._try(key)
                 except NameTaken:
-                    raise  # looking again does not free a name
+                    raise  # a subclass of Conflict, but trying again does not free a name
                 except Conflict:
                     self._metrics.reconciles.labels("conflict").inc()
-            return await self._look(key)
+            return await self._try(key)
         except Conflict:
             self._admission.note_refused(key)
             raise
         finally:
             self._admission.note_reconciled(key)
 
-    async def _look(self, key: PipelineKey) -> float | None:
+    async def _try(self, key: PipelineKey) -> float | None:
         observation = await self._adapter.observe(*key)
         if observation is None:
             self._forget(key)
@@ -158,27 +165,30 @@ class Reconciler:
         try:
             saved = await self._adapter.save(observation, status)
         except (Conflict, Unavailable):
-            raise  # looked at again at once, or perhaps written after all: the next look knows
+            # Conflict: tried again at once. Unavailable: perhaps written after all. In both cases
+            # the next reconcile reads which it was, so the slot is not given away.
+            raise
         except IcdcError:
             self._admission.note_refused(key)
             raise
         self._admission.note_planned(key)
         queued = observation.observed.queued
-        if queued is None or queued.text is not None:  # else the place is told once it is known
+        # A position that is not known yet is written as soon as it is.
+        if queued is None or queued.text is not None:
             self._written[key] = now
         self._metrics.saw_change(before, status)
-        told = events.derive_events(before, status)
-        for event in told:
+        changes_to_post = events.derive_events(before, status)
+        for event in changes_to_post:
             level = logging.WARNING if event.warning else logging.INFO
             _log.log(level, "%s: %s", event.reason, event.message)
-        if told:
-            await self._post_events(saved, told)
+        if changes_to_post:
+            await self._post_events(saved, changes_to_post)
         return saved
 
     def _held_back_seconds(
         self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
-        """Seconds until the status may be written; None when it need not wait."""
+        """Return the seconds until the status may be written; None if it may be now."""
         before, after = observation.observed.status, decision.status
         if before == after or decision.actions or not changes.is_progress_only(before, after):
             return None
@@ -186,7 +196,7 @@ class Reconciler:
         if written is None:
             return None
         waits = observation.observed.queued is not None
-        period = PLACE_SECONDS if waits else PROGRESS_SECONDS
+        period = POSITION_SECONDS if waits else PROGRESS_SECONDS
         left = written + timedelta(seconds=period) - now
         # A clock that was set back must not hold the status back for longer.
         seconds = min(left.total_seconds(), period)

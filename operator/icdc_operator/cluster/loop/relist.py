@@ -1,8 +1,11 @@
-"""The net below lost events: from time to time all pipelines are listed.
+"""List all pipelines from time to time, so that a lost event costs minutes and not for ever.
 
-A pipeline that the list shows in another version than it was last looked at is due now. One in
-`ROUNDS` of the others is looked at too, spread over the time until the next list, so that within
-an hour each was looked at whatever was lost, without a burst of requests.
+    listed in the version of its last reconcile       due in one round of ROUNDS, at a random time
+    listed in another version, or never reconciled    due now
+    reconciled before, not listed                     due now: it was deleted
+
+Within an hour (12 rounds of 5 minutes) every pipeline is reconciled, whatever was lost, without a
+burst of requests.
 """
 
 import asyncio
@@ -23,11 +26,12 @@ from icdc_operator.cluster.loop.watch_age import WatchAge
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 PERIOD_SECONDS = 300.0
+"""Between two lists."""
 ROUNDS = 12
-"""Lists until each pipeline was looked at, whether or not it changed."""
+"""Lists after which every pipeline was reconciled, whether or not it changed."""
 
 RETRY_SECONDS = 5.0
-"""After a list that failed: the net must not have a hole of minutes."""
+"""Wait after a failed list. Short, because events may be lost exactly then."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,14 +42,16 @@ class ListApi(Protocol):
     async def list_objects(
         self, kind: Kind, namespace: str | None, *, selector: str = "", accept: str = JSON
     ) -> list[Resource]:
-        """All objects of a kind in one namespace, or in all."""
+        """Return all objects of a kind in one namespace, or in all by None."""
         ...
 
 
 class Relist:
-    """Lists what is in `scope` and feeds the queue. `looked_at` gives the resourceVersion with
-    which a pipeline was last looked at, and all pipelines that were; `listed` is told of each list
-    before the queue is."""
+    """Lists the pipelines of `scope` and adds keys to the queue.
+
+    `looked_at` gives the resourceVersion of each pipeline's last reconcile; `listed` is called with
+    each list before the queue gets its keys.
+    """
 
     def __init__(
         self,
@@ -72,7 +78,7 @@ class Relist:
         """Set once everything was listed: from then on no pipeline is unknown."""
 
     async def run(self) -> None:
-        """Lists until it is cancelled. A list that fails is tried again."""
+        """List until cancelled. A list that fails is tried again."""
         while True:
             try:
                 await self.once()
@@ -80,18 +86,19 @@ class Relist:
                 _log.warning("pipelines cannot be listed: %s", error)
                 await asyncio.sleep(self._retry_seconds)
             else:
-                # So that many operators, or one that starts often, do not list in step.
+                # Jitter: many operators that started together must not list in step.
                 await asyncio.sleep(self._period_seconds * random.uniform(0.9, 1.1))
 
     async def once(self) -> None:
-        """One list of everything; raises the API's errors."""
+        """List everything once; raises the API's errors."""
+        # Before the request: events that come while it runs are newer than its answer.
         told_before, looked_at = self._watch_age.versions(), self._looked_at()
         versions: dict[PipelineKey, str] = {}
         for namespace in self._scope.listed:
-            for found in await self._api.list_objects(
+            for pipeline in await self._api.list_objects(
                 kinds.PIPELINE, namespace, accept=METADATA_ONLY
             ):
-                metadata = found["metadata"]
+                metadata = pipeline["metadata"]
                 key = PipelineKey(metadata["namespace"], metadata["name"])
                 versions[key] = metadata["resourceVersion"]
         self._watch_age.note_list(versions, began=told_before)

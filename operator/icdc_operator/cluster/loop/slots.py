@@ -1,6 +1,11 @@
-"""The slots for active runs, and which limits leave room for one more.
+"""Count the active runs, and find the limit that leaves no room for one more.
 
-Counts, and decides nothing: who gets the room is in `admission`. Does no I/O and knows no clock.
+A slot is the right of one pipeline to have an active run. `admission` decides who gets the next
+one; this module counts. Pure; it has no clock.
+
+    limits: total 10, per_namespace 2        team-a holds 2, all together 6
+    limit for another run in team-a          --max-active-runs-per-namespace (2)
+    limit for a run in team-b                none: there is room
 """
 
 from collections import Counter
@@ -17,60 +22,65 @@ NAMESPACE = "--max-active-runs-per-namespace"
 TARGET = "--max-active-runs-per-target"
 
 _PORTS = {"http": 9200, "https": 443}
-"""What the OpenSearch client takes where a host names none."""
+"""Default ports of the OpenSearch client."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many runs may be active. 0: any number."""
+    """How many runs may be active at the same time. 0: any number."""
 
     total: int = 0
+    """Of this operator."""
     per_namespace: int = 0
+    """Of each namespace."""
     per_target: int = 0
-    """Of pipelines with the same set of OpenSearch hosts."""
+    """Of all pipelines with the same set of OpenSearch hosts."""
 
     def __bool__(self) -> bool:
         return bool(self.total or self.per_namespace or self.per_target)
 
 
-class Home(NamedTuple):
-    """What the runs of a pipeline are counted by."""
+class LimitScope(NamedTuple):
+    """The namespace and the target by which the runs of a pipeline are counted."""
 
     namespace: str
     target: frozenset[str]
-    """Empty where it is not known: then no limit of a target holds."""
+    """Its OpenSearch hosts; empty if the spec is wrong, and then no limit of a target applies."""
 
 
-class Bound(NamedTuple):
-    """A limit that is reached, and for whom."""
+class ReachedLimit(NamedTuple):
+    """A limit that leaves no room."""
 
     option: str
+    """Flag of the operator that sets it."""
     allowed: int
+    """Its value."""
     of: str | frozenset[str] | None = None
+    """Namespace or target that it applies to; None for the operator."""
 
 
-class State(Enum):
+class SlotState(Enum):
     """Why a slot is held."""
 
-    CALLED = "kept for one that is about to be looked at"
-    GRANTED = "its run may be planned; whether it was, the next look finds out"
-    WORKING = "its run was seen"
+    CALLED = "reserved for a pipeline that was asked to reconcile"
+    GRANTED = "the pipeline may plan its run; the next reconcile finds out whether it did"
+    RUNNING = "its run was observed"
 
 
 @dataclass
 class Slot:
-    """Held by one pipeline."""
+    """The slot of one pipeline."""
 
-    home: Home
-    state: State
+    home: LimitScope
+    state: SlotState
     taken: float
-    """When, by the clock of who took it."""
+    """When it was taken, by the clock of `Admission`."""
     waited: float = 0.0
-    """For how many seconds the run had to wait for it."""
+    """Seconds that the run had to wait for it."""
 
 
 class Slots:
-    """Who holds a slot. More may be held than the limits allow: what runs, runs."""
+    """The slots by pipeline. More may be held than allowed: no run is stopped for a limit."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -79,50 +89,50 @@ class Slots:
         self._targets: Counter[frozenset[str]] = Counter()
 
     def take(self, key: PipelineKey, slot: Slot) -> None:
-        """Gives `key` that slot in place of the one that it may hold."""
+        """Give `key` that slot, in place of one that it may hold."""
         self.free(key)
         self.held[key] = slot
         self._namespaces[slot.home.namespace] += 1
         self._targets[slot.home.target] += 1
 
     def free(self, key: PipelineKey) -> Slot | None:
-        """Takes back the slot of `key`, if it holds one."""
+        """Take back and return the slot of `key`; None if it holds none."""
         slot = self.held.pop(key, None)
         if slot is not None:
             self._namespaces[slot.home.namespace] -= 1
             self._targets[slot.home.target] -= 1
-            # Without what is 0, so that they do not grow with all that ever was.
+            # Drops entries that are 0, or the counters would keep every namespace there ever was.
             self._namespaces += Counter()
             self._targets += Counter()
         return slot
 
-    def by_namespace(self) -> Counter[str]:
-        """How many are held in each namespace where any is: a copy."""
+    def count_by_namespace(self) -> Counter[str]:
+        """Return a copy of the number of slots by namespace."""
         return self._namespaces.copy()
 
-    def bound(self, home: Home) -> Bound | None:
-        """The narrowest limit that keeps pipelines of that home from starting now."""
+    def reached_limit(self, home: LimitScope) -> ReachedLimit | None:
+        """Return the narrowest limit that leaves no room for `home`; None if there is room."""
         limits = self.limits
         if home.target and 0 < limits.per_target <= self._targets[home.target]:
-            return Bound(TARGET, limits.per_target, home.target)
+            return ReachedLimit(TARGET, limits.per_target, home.target)
         if 0 < limits.per_namespace <= self._namespaces[home.namespace]:
-            return Bound(NAMESPACE, limits.per_namespace, home.namespace)
-        return Bound(OPERATOR, limits.total) if self.full else None
+            return ReachedLimit(NAMESPACE, limits.per_namespace, home.namespace)
+        return ReachedLimit(OPERATOR, limits.total) if self.full else None
 
     @property
     def full(self) -> bool:
-        """Whether no pipeline may start, wherever it is."""
+        """Return whether the limit of the operator leaves no room for anybody."""
         return 0 < self.limits.total <= len(self.held)
 
 
-def home(key: PipelineKey, spec: PipelineSpec | None) -> Home:
-    """What the runs of that pipeline are counted by."""
+def limit_scope(key: PipelineKey, spec: PipelineSpec | None) -> LimitScope:
+    """Return the namespace and target by which the runs of a pipeline are counted."""
     hosts = () if spec is None else spec.sink.opensearch.hosts
-    return Home(key.namespace, frozenset(_normal(host) for host in hosts))
+    return LimitScope(key.namespace, frozenset(_normal(host) for host in hosts))
 
 
 def _normal(host: str) -> str:
-    """One writing for each address: case, a port left out and a slash at the end may differ."""
+    """Return one spelling of a host: lower case, with its port, without a final slash."""
     url = urlsplit(host)
     port = url.port or _PORTS.get(url.scheme, 0)
     return f"{url.scheme}://{url.hostname}:{port}{url.path.rstrip('/')}"

@@ -1,7 +1,9 @@
-"""Keeps the informer watching: starts it, and starts it anew when a watch has ended.
+"""Keep the informer watching: start it, and start it again when a watch has ended.
 
-An outage of the API server is nothing to die of: whoever waits for a restart of the process waits
-longer. Whether the watch works is judged elsewhere, by what it missed.
+An outage of the API server must not end the process: a restart would take longer. Whether a watch
+works is judged by `watch_age`, from what it missed.
+
+    the watch ends after 2 s, 5 s, 90 s     waits of 1 s, 2 s, and 1 s again (it had been steady)
 """
 
 import asyncio
@@ -25,15 +27,16 @@ from icdc_operator.cluster.metrics import Metrics
 
 @dataclass(frozen=True)
 class WatchBackoff:
-    """How fast watches are started anew. Seconds."""
+    """Waits before a watch is started again, in seconds."""
 
     first: float = 1.0
-    """Before a watch is started anew; doubled while it keeps ending."""
+    """Before the first restart; doubled with each watch that ends early."""
     cap: float = 30.0
+    """Longest wait."""
     steady: float = 60.0
-    """A watch that lived for so long has got over what ended the one before it."""
+    """A watch that ran for so long resets the wait to `first`."""
     unknown: float = 30.0
-    """Between two looks whether the cluster knows a kind by now."""
+    """Between two checks whether a missing CRD is installed."""
 
 
 _log = logging.getLogger(__name__)
@@ -45,12 +48,12 @@ class Watcher(Protocol):
     async def watch(
         self, *, applications: bool, started: Callable[[], None] = lambda: None
     ) -> None:
-        """Watches until it is cancelled; raises WatchError."""
+        """Watch until cancelled; raises WatchError."""
         ...
 
 
 class Watching:
-    """Watches for as long as `run` runs."""
+    """A watch that is started again whenever it ends."""
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class Watching:
         self._pace = pace or WatchBackoff()
 
     async def run(self) -> None:
-        """Watches until it is cancelled."""
+        """Watch until cancelled."""
         loop = asyncio.get_running_loop()
         pace = self._pace
         wait = pace.first
@@ -90,8 +93,8 @@ class Watching:
             wait = min(pace.cap, 2 * wait)
 
     async def _watch(self) -> None:
-        """One watch; returns when another, of more kinds, should take its place."""
-        await self._known(
+        """Run one watch; return when spark-operator was installed and its kind can be watched."""
+        await self._wait_for_kind(
             kinds.PIPELINE, f"the cluster does not know {naming.KIND}: install the CRD"
         )
         applications = await self._knows(kinds.APPLICATION)
@@ -101,15 +104,15 @@ class Watching:
             await watch
             return
         text = "the cluster does not know SparkApplication: install spark-operator; no run starts"
-        await together.first_of(watch, self._known(kinds.APPLICATION, text))
+        await together.first_of(watch, self._wait_for_kind(kinds.APPLICATION, text))
 
-    async def _known(self, kind: Kind, problem: str) -> None:
-        """Returns once the cluster knows the kind."""
-        told = False
+    async def _wait_for_kind(self, kind: Kind, problem: str) -> None:
+        """Return once the cluster has the CRD of that kind; log `problem` once if it has not."""
+        logged = False
         while not await self._knows(kind):
-            if not told:
+            if not logged:
                 _log.error("%s", problem)
-                told = True
+                logged = True
             await asyncio.sleep(self._pace.unknown)
 
     async def _knows(self, kind: Kind) -> bool:

@@ -1,7 +1,11 @@
-"""Tasks that take pipelines from the queue and have each looked at, until the queue is closed.
+"""Take pipelines from the queue and reconcile them, until the queue is closed.
 
-A worker survives whatever a look raises: one pipeline that cannot be looked at must not cost the
-others their worker. Knows neither what a look is nor the cluster.
+A worker survives whatever a reconcile raises: one broken pipeline must not cost the others their
+worker. It must not know what a reconcile does, nor the cluster.
+
+    reconcile returns 30          finish: due again in 30 s
+    Conflict, Unavailable, …      retry with the backoff of the queue
+    ValueError                    the same, logged with its stack and counted as unexpected
 """
 
 import asyncio
@@ -15,12 +19,12 @@ from icdc_operator.cluster.kube.errors import Conflict, NameTaken, Unavailable
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
-LOOK_SECONDS = 120.0
-"""What one look may take: far above its requests' own time-outs, so that it never matters to a
-slow API server, only to a look that would hang for ever."""
+RECONCILE_SECONDS = 120.0
+"""Time-out of one reconcile: far above those of its requests, so that it ends what would hang for
+ever and never a slow API server."""
 
-Look = Callable[[PipelineKey], Awaitable[float | None]]
-"""One look at a pipeline: seconds until the next one, or None."""
+Reconcile = Callable[[PipelineKey], Awaitable[float | None]]
+"""Reconciles one pipeline; returns the seconds until the next time, or None."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,17 +33,22 @@ class Workers:
     """A fixed number of workers on one queue. Use `run` once."""
 
     def __init__(
-        self, queue: WorkQueue, look: Look, metrics: Metrics, *, look_seconds: float = LOOK_SECONDS
+        self,
+        queue: WorkQueue,
+        reconcile: Reconcile,
+        metrics: Metrics,
+        *,
+        reconcile_seconds: float = RECONCILE_SECONDS,
     ) -> None:
         self._queue = queue
-        self._look = look
+        self._reconcile = reconcile
         self._metrics = metrics
-        self._look_seconds = look_seconds
+        self._reconcile_seconds = reconcile_seconds
         self.last_finished = time.monotonic()
-        """When a look last ended, well or not, by `time.monotonic`."""
+        """When a reconcile last ended, well or not, by `time.monotonic`."""
 
     async def run(self, count: int) -> None:
-        """Works with `count` workers until the queue is closed and what was begun is done."""
+        """Run `count` workers until the queue is closed and running reconciles have ended."""
         async with asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(self._work(), name=f"worker-{number}")
@@ -52,16 +61,18 @@ class Workers:
     async def _one(self, key: PipelineKey) -> None:
         started = time.monotonic()
         try:
-            async with asyncio.timeout(self._look_seconds):
-                again_after = await self._look(key)
+            async with asyncio.timeout(self._reconcile_seconds):
+                again_after = await self._reconcile(key)
         except asyncio.CancelledError:
+            # Given back, so that whoever waits for an idle queue does not wait for ever.
             self._queue.retry(key)
             raise
         except (IcdcError, TimeoutError) as error:
-            self._failed(key, error)
-        except Exception:  # noqa: BLE001 - see below
-            # The one place besides `main` that catches everything: an error that nobody foresaw
-            # is this pipeline's alone, is logged whole, counted, and tried again with backoff.
+            self._retry(key, error)
+        except Exception:  # noqa: BLE001 - the root of a worker
+            # One of the places that catch everything, one for each root of a process or a thread
+            # (tests/unit/tools/test_broad_excepts.py). An error that nobody foresaw concerns this
+            # pipeline alone: it is logged whole, counted, and tried again with backoff.
             _log.exception("internal error; please report it")
             self._metrics.unexpected_errors.inc()
             self._queue.retry(key)
@@ -73,7 +84,7 @@ class Workers:
             self.last_finished = time.monotonic()
             self._metrics.reconcile_seconds.observe(self.last_finished - started)
 
-    def _failed(self, key: PipelineKey, error: IcdcError | TimeoutError) -> None:
+    def _retry(self, key: PipelineKey, error: IcdcError | TimeoutError) -> None:
         at_least = 0.0
         if isinstance(error, Unavailable):
             at_least = error.retry_after or 0.0
@@ -83,5 +94,5 @@ class Workers:
             return
         result = "timeout" if isinstance(error, TimeoutError) else "failed"
         self._metrics.reconciles.labels(result).inc()
-        text = str(error) or f"the look took longer than {self._look_seconds:.0f} s"
+        text = str(error) or f"the reconcile took longer than {self._reconcile_seconds:.0f} s"
         _log.warning("%s; again in %.1f s", text, wait)

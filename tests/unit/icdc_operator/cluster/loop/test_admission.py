@@ -6,8 +6,8 @@ from icdc_api.runs import RunKind
 from icdc_operator.cluster.loop.admission import (
     CALL_SECONDS,
     COUNT_SECONDS,
-    PLACE_SECONDS,
-    PLACES_A_MINUTE,
+    POSITION_SECONDS,
+    POSITIONS_A_MINUTE,
 )
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
@@ -105,14 +105,14 @@ def test_a_release_wakes_only_who_is_next() -> None:
 
 def test_in_a_long_line_each_place_is_looked_up_less_often() -> None:
     site = Site(Limits(total=1))
-    count = 3 * PLACES_A_MINUTE
+    count = 3 * POSITIONS_A_MINUTE
     *_, last = site.want(A1, *(PipelineKey("b", f"b{number}") for number in range(count)))
     assert last is not None
-    assert last.poll_after == 3 * PLACE_SECONDS
+    assert last.poll_after == 3 * POSITION_SECONDS
     site = Site(Limits(total=1))
     _, only = site.want(A1, A2)
     assert only is not None
-    assert only.poll_after == PLACE_SECONDS
+    assert only.poll_after == POSITION_SECONDS
 
 
 def test_a_slot_is_kept_for_who_is_next_but_not_for_long() -> None:

@@ -8,7 +8,7 @@ import pytest
 from icdc_api.runs import RunState
 from icdc_api.status import TableStatus
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
-from icdc_operator.cluster.loop.reconciler import LOOKS, PROGRESS_SECONDS, WATCHED_SECONDS
+from icdc_operator.cluster.loop.reconciler import PROGRESS_SECONDS, TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
@@ -149,7 +149,7 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
     fresh.before = somebody_writes
     with pytest.raises(Conflict):
         asyncio.run(fresh.reconciler().reconcile(SHOP))
-    assert looks == ["observe", "save"] * LOOKS
+    assert looks == ["observe", "save"] * TRIES
     assert fresh.taken_steps() == []
 
 

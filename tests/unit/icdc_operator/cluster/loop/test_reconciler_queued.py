@@ -9,7 +9,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.runs import RunState
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, Unavailable
-from icdc_operator.cluster.loop.admission import PLACE_SECONDS, Admission
+from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core.decide import decide
@@ -76,7 +76,7 @@ def place(position: int, waiting: int) -> str:
 
 
 def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line) -> None:
-    assert line.look() == PLACE_SECONDS
+    assert line.look() == POSITION_SECONDS
     assert line.status.current_run is None
     assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
     exporting = f"the first export is not finished: {place(1, 1)}"
@@ -100,9 +100,9 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
     line.cluster.taken_steps()
     line.admission.forget(NEXT)
     line.cluster.pass_time(10)
-    assert line.look() == PLACE_SECONDS - 10
+    assert line.look() == POSITION_SECONDS - 10
     assert line.cluster.taken_steps() == []
-    line.cluster.pass_time(PLACE_SECONDS - 10)
+    line.cluster.pass_time(POSITION_SECONDS - 10)
     line.look()
     assert line.told(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
     assert line.cluster.taken_steps("events") == []

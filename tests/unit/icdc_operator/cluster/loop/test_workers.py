@@ -30,7 +30,7 @@ class Bench:
         look: Callable[[PipelineKey], Awaitable[float | None]],
         *keys: PipelineKey,
         count: int = 2,
-        look_seconds: float = 5.0,
+        reconcile_seconds: float = 5.0,
     ) -> None:
         async def noted(key: PipelineKey) -> float | None:
             self.moments.append(time.monotonic())
@@ -39,7 +39,7 @@ class Bench:
         async def story() -> None:
             for key in keys:
                 self.queue.add(key)
-            workers = Workers(self.queue, noted, self.metrics, look_seconds=look_seconds)
+            workers = Workers(self.queue, noted, self.metrics, reconcile_seconds=reconcile_seconds)
             began = workers.last_finished
             await asyncio.wait_for(workers.run(count), timeout=10)
             assert workers.last_finished > began
@@ -100,7 +100,7 @@ def test_a_look_that_hangs_is_ended_and_repeated(bench: Bench) -> None:
         bench.queue.close()
         return None
 
-    bench.work(look, SHOP, look_seconds=0.02)
+    bench.work(look, SHOP, reconcile_seconds=0.02)
     assert bench.results == {"timeout": 1.0, "done": 1.0}
 
 

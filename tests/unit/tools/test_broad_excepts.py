@@ -1,0 +1,49 @@
+"""Errors that nobody foresaw are caught at the root of a process or a thread, and nowhere else.
+
+Anywhere else it would hide a bug. A handler that cleans up and raises again catches nothing.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+PRODUCT = ("crds", "operator", "sparkapps", "tools")
+BROAD = {"Exception", "BaseException"}
+
+ROOTS = {
+    "operator/icdc_cli/main.py::main": "the process `icdc`",
+    "operator/icdc_operator/cluster/heads/reader/child.py::serve": "the process of one catalog",
+    "operator/icdc_operator/cluster/loop/workers.py::_one": "a worker: other pipelines go on",
+    "operator/icdc_operator/cluster/main.py::main": "the process `icdc-operator`",
+    "sparkapps/icdc_spark/process/following.py::faults": "the thread of a table: others go on",
+    "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",
+    "sparkapps/icdc_spark/process/main.py::main": "the process of a driver",
+}
+
+
+def broad_excepts(file: Path) -> Iterator[str]:
+    """Yield the functions of `file` that catch everything and do not raise it again."""
+    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for handler in ast.walk(function):
+            if isinstance(handler, ast.ExceptHandler) and is_broad(handler):
+                yield f"{file.relative_to(ROOT)}::{function.name}"
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in caught)
+
+
+def test_everything_is_caught_at_the_root_of_a_process_or_a_thread_alone() -> None:
+    files = (file for folder in PRODUCT for file in sorted((ROOT / folder).rglob("*.py")))
+    assert {name for file in files for name in broad_excepts(file)} == set(ROOTS)
