@@ -85,7 +85,7 @@ def _delete_indices(context: TableContext, stored: Stored | None) -> tuple[list[
     client, ours = context.client, context.ownership
     deleted: list[str] = []
     left: list[str] = []
-    for name, owner in sorted(indices.owned_indices(client, context.alias).items()):
+    for name, owner in sorted(indices.list_indices(client, context.alias).items()):
         if owner == ours or (owner is None and _is_recorded(context, stored, name)):
             _raise_if_stopped(context)
             indices.delete(client, name)

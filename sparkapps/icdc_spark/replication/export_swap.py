@@ -62,7 +62,7 @@ def serve(
 
 def delete_ours(context: TableContext, index: str) -> None:
     """Delete an index, unless one of that name has come to be somebody else's."""
-    if indices.owned_indices(context.client, context.alias).get(index) == context.ownership:
+    if indices.list_indices(context.client, context.alias).get(index) == context.ownership:
         indices.delete(context.client, index)
 
 

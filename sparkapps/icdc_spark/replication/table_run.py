@@ -123,7 +123,7 @@ class TableRun:
         """Store the first state document; AliasTaken if the alias is somebody else's."""
         context = self.context
         aliases.check_free(context.client, context.ownership)
-        if indices.owned_indices(context.client, context.alias):
+        if indices.list_indices(context.client, context.alias):
             # The state document was lost, and the run that had it may have a request under way.
             context.outwait_older_runs(None)
         document = StateDocument(

@@ -92,7 +92,7 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
 
 def _list_refused_ids(context: TableContext, among: Sequence[str] | None) -> list[str]:
     """Return the ids of the dead letters in order; `among` limits them."""
-    refused_ids = dead_letters.known_ids(context.client, context.alias)
+    refused_ids = dead_letters.list_ids(context.client, context.alias)
     return sorted(refused_ids if among is None else refused_ids & set(among))
 
 

@@ -81,11 +81,11 @@ def test_an_alias_that_was_moved_is_put_back(
 ) -> None:
     assert aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
     change(clean_indices, *actions)
-    assert aliases.misplaced(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
+    assert aliases.find_problem(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
     found = aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours)
     assert found == f"Alias 'orders' {problem}"
     assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
-    assert aliases.misplaced(admin, "orders", "orders-000001") is None
+    assert aliases.find_problem(admin, "orders", "orders-000001") is None
 
 
 @pytest.mark.parametrize("also_ours", [False, True])

@@ -75,7 +75,7 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     clean_indices: str, admin: Client, line: sink.Line
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": "x"})])
-    known = dead_letters.known_ids(admin, "orders")
+    known = dead_letters.list_ids(admin, "orders")
     assert known == {"a", "b"}
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=known)
     assert (result.error, result.resolved) == (None, 1)
@@ -189,7 +189,7 @@ def test_letters_of_before_an_export_are_purged(clean_indices: str, admin: Clien
     counts = [dead_letters.count(admin, "orders", ordinal=number) for number in (1, 2, 3)]
     assert counts == [1, 1, 0]
     assert dead_letters.purge_older(admin, "orders", 2) == 1
-    assert dead_letters.known_ids(admin, "orders") == {"b"}
+    assert dead_letters.list_ids(admin, "orders") == {"b"}
 
 
 def test_the_dead_letter_index_is_no_physical_index(clean_indices: str, admin: Client) -> None:
@@ -218,7 +218,7 @@ def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
         again = sink.write(clean_indices, lines)
         assert (again.error, again.dead_letters) == (None, 1), deletions
         assert dead_letters.count(admin, "orders", ordinal=1) == 1, deletions
-    known = dead_letters.known_ids(admin, "orders")
+    known = dead_letters.list_ids(admin, "orders")
     taken = sink.write(clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=known)
     assert (taken.error, taken.upserted, taken.resolved) == (None, 1, 1)
     assert dead_letters.count(admin, "orders") == 0

@@ -100,7 +100,7 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     found = [each.id for n in range(opened.slices) for each in scan.read_slice(opened, n)]
     assert sorted(found) == sorted(f"k{n}" for n in range(30))
     assert indices.refresh_and_count(through, sink.INDEX) == 30
-    assert dead_letters.known_ids(through, "orders") == frozenset()
+    assert dead_letters.list_ids(through, "orders") == frozenset()
     assert dead_letters.count(through, "orders") == 0
     assert (rule.hits, len(proxy.requests(path)) > 1) == (1, True)
     scan.close_scan(through, opened)

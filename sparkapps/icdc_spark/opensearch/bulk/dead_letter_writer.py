@@ -74,7 +74,7 @@ class DeadLetterWriter:
         self._deliver = deliver
         self._index = naming.dead_letters_index(target.alias)
         self._lock = Lock()
-        self._new_letters = 0
+        self._new_ids = 0
         self._index_exists = False
         self._admin: Client | None = None
 
@@ -97,7 +97,7 @@ class DeadLetterWriter:
             dead_letters.letter(row.document_id, row.operation.document(0), row.answer, origin)
             for row in refused
         ]
-        self._repeat(operations(entries, CREATE * len(entries)), self._letters_to_raise, result)
+        self._repeat(operations(entries, CREATE * len(entries)), self._stores_to_raise, result)
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
@@ -145,7 +145,7 @@ class DeadLetterWriter:
             "The batch is repeated."
         )
 
-    def _letters_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
+    def _stores_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
         """The letters that are not stored yet: one for each id."""
         # The letter itself, from an earlier attempt or a request whose answer was lost.
         other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
@@ -180,7 +180,7 @@ class DeadLetterWriter:
 
     def _stored(self, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
         with self._lock:
-            return dead_letters.read_letters(self._client(), self._target.alias, ids)
+            return dead_letters.read_stored(self._client(), self._target.alias, ids)
 
     def _client(self) -> Client:
         """The client for everything but bulk requests; made at first use, under the lock."""
@@ -192,8 +192,8 @@ class DeadLetterWriter:
         target = self._target
         known_ids = target.known_dead_letter_ids
         with self._lock:
-            self._new_letters += sum(row.document_id not in known_ids for row in refused)
-            total = len(known_ids) + self._new_letters
+            self._new_ids += sum(row.document_id not in known_ids for row in refused)
+            total = len(known_ids) + self._new_ids
         last = refused[-1]
         which = f"document {json.dumps(last.document_id)} ({last.answer.kind})"
         if target.dead_letter_policy is DeadLetterPolicy.STOP:

@@ -20,7 +20,7 @@ from icdc_spark.opensearch.client.errors import mapped_errors
 
 
 class OwnerWatch:
-    """Used by all threads of a task."""
+    """Asks at intervals who owns the index; used by all threads of a task."""
 
     def __init__(self, target: BulkTarget) -> None:
         self._target = target
@@ -31,19 +31,21 @@ class OwnerWatch:
         self._client: Client | None = None
 
     def check(self) -> None:
-        """Fenced if a newer run owns the index; a PassingError if nobody can tell.
+        """Raise Fenced if a newer run owns the index, a PassingError if that cannot be known.
 
-        Costs nothing for as long as the last answer holds.
+        Makes no request for as long as the last answer holds (`owner_seconds`).
         """
+        # Under the lock: the other threads wait for the answer, and do not ask as well.
         with self._lock:
             if time.monotonic() - self._asked < self._target.owner_seconds:
                 return
+            # Taken before the request: the answer is at least as new as this.
             asked = time.monotonic()
             self._ask()
             self._asked = asked
 
     def close(self) -> None:
-        """Closes the socket."""
+        """Close the socket."""
         if self._client is not None:
             self._client.close()
 
@@ -53,7 +55,7 @@ class OwnerWatch:
             self._client = client(target.connection, pool=1)
         with mapped_errors(target.connection):
             try:
-                found = self._client.get(
+                document = self._client.get(
                     index=STATE_INDEX, id=target.alias, params={"_source_includes": "owner"}
                 )
             except NotFoundError as error:
@@ -63,7 +65,7 @@ class OwnerWatch:
                     ) from error
                 # No index, or a node that has not recovered: the next change of the document fails.
                 return
-        owner = found["_source"]["owner"]
+        owner = document["_source"]["owner"]
         if owner["pipeline"] != target.pipeline or owner["epoch"] > target.epoch:
             raise Fenced(
                 f"Alias {target.alias!r} is now owned by run {owner['runId']!r} with epoch "

@@ -19,9 +19,10 @@ __all__ = ["BulkTarget", "PartitionResult", "write_batches"]
 
 
 def write_batches(batches: Iterator[pa.RecordBatch], target: BulkTarget) -> PartitionResult:
-    """Writes the operations in the columns `line` and `expect`; an error of ours is in the result.
+    """Write the operations in the columns `line` and `expect`; an IcdcError is in the result.
 
-    After an error no further request is begun; those under way are awaited.
+    After an error no further request is begun; those under way are awaited, because they may be
+    applied.
     """
     result = PartitionResult()
     try:
@@ -68,7 +69,7 @@ def _requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Ope
 def _collect(
     pending: set[Future[PartitionResult]], result: PartitionResult
 ) -> set[Future[PartitionResult]]:
-    """Waits for at least one request; returns those still under way."""
+    """Wait for at least one request; return those still under way."""
     done, left = wait(pending, return_when=FIRST_COMPLETED)
     for future in done:
         result.merge(future.result())

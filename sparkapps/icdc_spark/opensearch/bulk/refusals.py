@@ -1,4 +1,4 @@
-"""Judges what a whole batch had refused, before anything is removed for it.
+"""Judges the refused rows of a whole batch, before anything is removed for them.
 
 A refused row is a dead letter, and the older document under its id is removed. Where most of a
 batch is refused for one reason the fault is hardly in the rows: an index that was emptied so would
@@ -11,21 +11,22 @@ from icdc_spark.opensearch.bulk.sender import Sender
 from icdc_spark.opensearch.bulk.target import BulkTarget
 
 MANY_ROWS = 100
-"""So many rows may be refused for one reason whatever the size of the batch."""
+"""Rows that may be refused for one reason, whatever the size of the batch."""
 MANY_SHARE = 0.5
-"""Beyond them, this share of the batch's rows is taken for a fault of the target."""
+"""Beyond MANY_ROWS, so large a share of a batch is taken for a fault of the target."""
 
 
 def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
-    """Removes older documents under the ids of the refused rows, once the batch is through.
+    """Remove older documents under the ids of the refused rows, once the batch is through.
 
-    `total` is what all partitions did; traffic is added to it. Raises its error, or TargetInvalid
-    when too many rows were refused for one reason; then nothing is removed.
+    `total` is the result of all partitions; traffic is added to it. Raises its error, or
+    TargetInvalid when too many rows were refused for one reason; then nothing is removed.
     """
+    # Also where the limit of dead letters ended the batch: the share says more than the limit.
     if total.error is None or total.error_is(DeadLetterLimit):
         _check_share(total, target)
     total.raise_error()
-    ids = [each for refused in total.refused.values() for each in refused]
+    ids = [document_id for refused in total.refused.values() for document_id in refused]
     if not ids:
         return
     sender = Sender(target)

@@ -1,4 +1,4 @@
-"""What a partition did, as data: failures of the domain travel in it, never as exceptions.
+"""Carries the outcome of a partition as data: our errors travel in it, never as exceptions.
 
 An exception in a Spark task would be retried by Spark and reach the driver as a wall of text.
 """
@@ -11,77 +11,88 @@ import icdc_api.errors
 from icdc_api.errors import Bug, IcdcError
 
 MAX_SAMPLES = 20
+"""Ids that are named of many, so that a result stays small however much went wrong."""
 
 
 @dataclass
 class Samples:
-    """How often something happened, and up to 20 document ids."""
+    """A count of documents, with some of their ids."""
 
     count: int = 0
+    """The number of documents."""
     ids: list[str] = field(default_factory=list)
+    """The ids of the first MAX_SAMPLES of them."""
 
     def add(self, document_id: str) -> None:
-        """Counts one."""
+        """Count one document."""
         self.count += 1
         if len(self.ids) < MAX_SAMPLES:
             self.ids.append(document_id)
 
     def merge(self, other: "Samples") -> None:
-        """Adds the other's count, and its ids while there is room."""
+        """Add the other's count, and its ids while there is room."""
         self.count += other.count
         self.ids = (self.ids + other.ids)[:MAX_SAMPLES]
 
 
 @dataclass
 class PartitionResult:
-    """Counts of operations by what became of them, and the error that ended the partition.
-
-    `refused`: the ids of the dead letters by their error type. `suspects`: operations expected to
-    create that the index answered with "updated".
-    `ambiguous`: some request went unanswered and may be applied later.
-    """
+    """Counts of operations by their outcome, and the error that ended the partition."""
 
     upserted: int = 0
+    """Documents written just now."""
     deleted: int = 0
+    """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
+    """Operations that an earlier attempt of the batch had applied; in no other count."""
     foreign_edits: Samples = field(default_factory=Samples)
+    """Documents left alone, because somebody else had edited them."""
     dead_letters: int = 0
+    """Rows that were refused and stored as dead letters."""
     refused: dict[str, list[str]] = field(default_factory=dict)
+    """Their ids, by the type of the error."""
     resolved: int = 0
+    """Dead letters of older batches that were removed, because their key was written now."""
     suspects: Samples = field(default_factory=Samples)
+    """Documents that were expected to be new, and that the index answered with "updated"."""
     bytes: int = 0
+    """Bytes of all request bodies, those of repeated requests included."""
     requests: int = 0
+    """Requests sent, repeated ones included."""
     retries: int = 0
+    """Attempts that were not the first."""
     ambiguous: bool = False
+    """True if some request went unanswered and may be applied later."""
     error: tuple[str, str] | None = None
+    """Class name and message of the error that ended the partition; None where none did."""
 
     def fail(self, error: IcdcError) -> None:
-        """Records the first error."""
+        """Record `error`, unless there is one already: later ones follow from the first."""
         if self.error is None:
             self.error = (type(error).__name__, error.message)
 
     def merge(self, other: "PartitionResult") -> None:
-        """Adds what another partition, or another request, did."""
-        for each in fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+        """Add the counts of another partition, or of another request."""
+        for count in fields(self):
+            mine, theirs = getattr(self, count.name), getattr(other, count.name)
             if isinstance(mine, Samples):
                 mine.merge(theirs)
-            elif each.name == "refused":
+            elif count.name == "refused":
                 for kind, ids in theirs.items():
                     mine.setdefault(kind, []).extend(ids)
-            elif each.name == "error":
+            elif count.name == "error":
                 self.error = mine or theirs
-            elif each.name == "ambiguous":
+            elif count.name == "ambiguous":
                 self.ambiguous = mine or theirs
             else:
-                setattr(self, each.name, mine + theirs)
+                setattr(self, count.name, mine + theirs)
 
     def error_is(self, kind: type[IcdcError]) -> bool:
-        """Whether the recorded error is of exactly this class."""
+        """Return whether the recorded error is of exactly this class."""
         return self.error is not None and self.error[0] == kind.__name__
 
     def raise_error(self) -> None:
-        """Raises the recorded error as what it was."""
+        """Raise the recorded error, if there is one, as the class that it was."""
         if self.error is None:
             return
         name, message = self.error
@@ -89,12 +100,12 @@ class PartitionResult:
         raise kind(message)
 
     def to_json(self) -> str:
-        """The form in which it leaves a Spark task."""
+        """Return the text in which it leaves a Spark task."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`."""
+        """Read the text of `to_json`."""
         content = json.loads(text)
         for name in ("foreign_edits", "suspects"):
             content[name] = Samples(**content[name])

@@ -23,60 +23,71 @@ _RESULT_SCHEMA = "result string"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """Counts of operations by what became of them.
-
-    `already_applied` are replays, in none of the others. `dead_letters` are of this batch,
-    `dead_letters_total` what the index holds now. `created_unexpectedly_updated` hints at
-    duplicate keys. `ambiguous`: wait until the index is quiet before advancing. `error` is what
-    ended the batch, raised by `write`.
-    """
+    """Counts of a batch's operations by their outcome."""
 
     upserted: int = 0
+    """Documents written just now."""
     deleted: int = 0
+    """Deletes applied just now, also of documents that were not there."""
     already_applied: int = 0
+    """Operations that an earlier attempt of the batch had applied; in no other count."""
     foreign_edits: Samples = field(default_factory=Samples)
+    """Documents left alone, because somebody else had edited them."""
     dead_letters: int = 0
+    """Rows of this batch that were refused."""
     dead_letters_total: int = 0
+    """Dead letters that the pipeline has now, those of older batches included."""
     resolved: int = 0
+    """Dead letters of older batches that were removed, because their key was written now."""
     created_unexpectedly_updated: Samples = field(default_factory=Samples)
+    """Documents that were expected to be new and were not: a hint at duplicate keys."""
     bytes: int = 0
+    """Bytes of all request bodies."""
     requests: int = 0
+    """Requests sent, repeated ones included."""
     retries: int = 0
+    """Attempts that were not the first."""
     ambiguous: bool = False
+    """True if a request may still be applied: wait until the index is quiet before advancing."""
 
 
 def write(
     lines: DataFrame, target: BulkTarget, *, is_superseded: Callable[[], bool]
 ) -> BatchResult:
-    """Writes every operation of `lines` (columns `line`, `expect`) to the target.
+    """Write every operation of `lines` (columns `line`, `expect`) to the target.
 
-    Returns when each is acknowledged or a dead letter; raises the first error of ours otherwise.
-    The caller has checked the identity of the index. After an error some request may still be
-    under way: before anything newer than this ordinal is written, also by a later attempt that
-    itself was not ambiguous, the caller waits until the index is quiet.
+    Returns when each is acknowledged or a dead letter; raises the first IcdcError otherwise. The
+    caller has checked the identity of the index. After an error some request may still be under
+    way: the caller waits until the index is quiet before it writes anything newer than this
+    ordinal, also after a later attempt that itself was not ambiguous.
 
-    `is_superseded` tells whether a newer run has taken over, asked when a document has a version
-    above the batch's: without such a run it is a write of somebody else.
+    `is_superseded` returns whether a newer run has taken over. It is asked when a document has a
+    version above the batch's: without such a run somebody else wrote that document.
     """
     admin = client(target.connection)
     try:
-        known = dead_letters.known_ids(admin, target.alias)
-        ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | known)
+        stored_ids = dead_letters.list_ids(admin, target.alias)
+        ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | stored_ids)
         total = _run(lines, ready)
         if total.error_is(Fenced) and not is_superseded():
+            # Once more, now that it is known whose the higher versions are. What the first pass
+            # wrote is a replay; it ended early, so requests of it may still be under way.
             ready = replace(ready, outranked_is_foreign=True)
             total = _run(lines, ready)
             total.ambiguous = True
         finish_refused(total, ready)
-        letters = dead_letters.count(admin, target.alias) if known or total.dead_letters else 0
+        # No request where there were none and none was added: most batches.
+        any_left = bool(stored_ids) or total.dead_letters > 0
+        dead_letters_total = dead_letters.count(admin, target.alias) if any_left else 0
     finally:
         admin.close()
-    if letters > target.max_dead_letters:
+    # Tasks count their own; together they may have stored more than each was allowed.
+    if dead_letters_total > target.max_dead_letters:
         raise DeadLetterLimit(
-            f"Index {target.index!r} has refused {letters} rows, more than "
+            f"Index {target.index!r} has refused {dead_letters_total} rows, more than "
             f"deadLetters.maxRows ({target.max_dead_letters})."
         )
-    return _batch_result(total, letters)
+    return _batch_result(total, dead_letters_total)
 
 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
@@ -95,14 +106,14 @@ def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     return total
 
 
-def _batch_result(total: PartitionResult, letters: int) -> BatchResult:
+def _batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResult:
     return BatchResult(
         upserted=total.upserted,
         deleted=total.deleted,
         already_applied=total.already_applied,
         foreign_edits=total.foreign_edits,
         dead_letters=total.dead_letters,
-        dead_letters_total=letters,
+        dead_letters_total=dead_letters_total,
         resolved=total.resolved,
         created_unexpectedly_updated=total.suspects,
         bytes=total.bytes,

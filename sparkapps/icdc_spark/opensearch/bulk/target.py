@@ -1,4 +1,7 @@
-"""What a task must know to write one batch: plain data, made on the driver."""
+"""Describes where and how a task writes one batch: plain data, made on the driver.
+
+It must not know rows, nor anything that only the driver may know.
+"""
 
 from dataclasses import dataclass
 
@@ -6,37 +9,51 @@ from icdc_api.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Connection
 
 DEFAULT_MAX_BYTES = 8 * 1024 * 1024
+"""The bytes of a bulk request, unless the spec says otherwise."""
 DEFAULT_RETRY_SECONDS = 300.0
+"""A node's restart and an election of its cluster take less."""
 OWNER_SECONDS = 5.0
-"""How long a task goes on sending without asking whether its run still owns the index."""
+"""Seconds for which a task sends without asking whether its run still owns the index."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BulkTarget:
-    """The physical index to write, the versions to write with, and the limits to keep.
-
-    `version` is that of every operation in the lines. `retry_seconds` bounds the time without
-    progress after a failure. `known_dead_letter_ids` are resolved when their key is written.
-    `outranked_is_foreign`: no newer run exists, so a higher version is somebody else's write.
-    `owner_seconds`: see OWNER_SECONDS. `owned_at`: when the driver knew last that its run owns the
-    index, in seconds since 1970; now unless given.
-    """
+    """The physical index to write, the versions to write with, and the limits to keep."""
 
     connection: Connection
+    """The OpenSearch to write to."""
     pipeline: str
+    """The pipeline, as namespace/name."""
     alias: str
+    """The alias of the index, and the id of its state document."""
     index: str
+    """The physical index to write."""
     ordinal: int
+    """The ordinal of the batch."""
     version: int
+    """The external version of every operation in the lines."""
     epoch: int
+    """The epoch of the run; a higher one in the state document fences it."""
     table: str
+    """The name of the table, for dead letters."""
     snapshot_id: str
+    """The snapshot that is written, for dead letters."""
     max_bytes: int = DEFAULT_MAX_BYTES
+    """Bytes of a request; a single larger operation makes a request of its own."""
     max_in_flight: int = 2
+    """Requests that a task may have under way."""
     retry_seconds: float = DEFAULT_RETRY_SECONDS
+    """Seconds without progress after which a failure is final."""
     dead_letter_policy: DeadLetterPolicy = DeadLetterPolicy.INDEX
+    """Whether refused rows are stored, or end the batch."""
     max_dead_letters: int = 10_000
+    """Dead letters that the pipeline may have; more end the batch."""
     known_dead_letter_ids: frozenset[str] = frozenset()
+    """Ids that have a dead letter now: it is removed when their key is written."""
     outranked_is_foreign: bool = False
+    """True if no newer run exists, so that a higher version is somebody else's write."""
     owner_seconds: float = OWNER_SECONDS
+    """See OWNER_SECONDS."""
     owned_at: float | None = None
+    """The last time at which the driver knew that its run owns the index, in seconds since 1970;
+    None for now."""

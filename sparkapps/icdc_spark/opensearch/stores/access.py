@@ -1,8 +1,8 @@
 """Access to OpenSearch with the credentials that the mounted Secrets hold now.
 
 Passwords and certificates are rotated while a continuous run goes on. Kubernetes then replaces the
-files of a Secret; a look at their stamps, which reads nothing, tells when. It must not know
-tables: whoever holds an `Access` asks for the newest one before it begins something.
+files of a Secret; their stamps, for which no file is read, show when. It must not know tables:
+whoever holds an `Access` asks for the newest one before it begins something.
 """
 
 import logging
@@ -21,17 +21,19 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """What was read from the Secrets at one time. Another object: some Secret has changed."""
+    """The access with the content of the Secrets at one time; compared as an object."""
 
     connection: Connection
+    """Where OpenSearch is, with the credentials of then."""
     store: StateStore
+    """The state documents, through that connection."""
 
 
 class Rotation:
     """The newest access of one run, for the threads of all tables."""
 
     def __init__(self, spec: sink.OpenSearch, secrets_dir: Path | None) -> None:
-        """Raises Unauthorized or BadSpec where the Secrets do not hold what they should."""
+        """Read the Secrets; Unauthorized or BadSpec where they do not hold what they should."""
         self._spec = spec
         self._secrets_dir = secrets_dir
         self._lock = threading.Lock()
@@ -39,8 +41,10 @@ class Rotation:
         self._given = [self._open()]
 
     def newest(self) -> Access:
-        """The access to use from now on: the one before unless a Secret, of OpenSearch or of a
-        catalog, has changed since."""
+        """Return the access to use from now on.
+
+        The same object as before, unless a Secret (of OpenSearch or of a catalog) has changed.
+        """
         with self._lock:
             found = stamp_secrets(self._secrets_dir)
             if found != self._stamp:
@@ -48,14 +52,14 @@ class Rotation:
                 try:
                     self._given.append(self._open())
                 except IcdcError as error:
-                    # Such as a Secret without a password: what is known may still be accepted.
-                    LOG.warning("the changed Secrets are of no use: %s", error)
+                    # Such as a Secret without a password: the old credentials may still hold.
+                    LOG.warning("the changed Secrets cannot be used, the old ones are: %s", error)
             return self._given[-1]
 
     def close(self) -> None:
-        """Closes the sockets of every access."""
-        for each in self._given:
-            each.store.close()
+        """Close the sockets of every access: threads may still hold an older one."""
+        for access in self._given:
+            access.store.close()
 
     def _open(self) -> Access:
         connection = from_spec(self._spec, self._secrets_dir)

@@ -14,22 +14,22 @@ from icdc_spark.opensearch.client.errors import error_type, repeats
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, ownership, uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
-"""By the name of the index: how an alias points to it (filter, routing, hidden or not)."""
+"""For each index that an alias points to: its filter, routing and visibility."""
 _CARRIED = ("filter", "index_routing", "search_routing", "is_hidden")
 
 
 @repeats
 def current_indices(client: Client, alias: str) -> list[str]:
-    """The indices that the alias points to; none if there is no such alias."""
+    """Return the indices that the alias points to; none if there is no such alias."""
     return sorted(_pointing(client, alias))
 
 
 def _pointing(client: Client, alias: str) -> Pointing:
     try:
-        found = client.indices.get_alias(name=alias, params={"expand_wildcards": "all"})
+        answer = client.indices.get_alias(name=alias, params={"expand_wildcards": "all"})
     except NotFoundError:
         return {}
-    return {index: body["aliases"][alias] for index, body in found.items()}
+    return {index: body["aliases"][alias] for index, body in answer.items()}
 
 
 @repeats
@@ -73,12 +73,12 @@ def _require_ours(
 
 
 @repeats
-def misplaced(client: Client, alias: str, index: str) -> str | None:
-    """What is wrong if the alias does not point to `index` alone; None where nothing is."""
-    return _misplaced(alias, index, _pointing(client, alias))
+def find_problem(client: Client, alias: str, index: str) -> str | None:
+    """Return how the alias differs from pointing to `index` alone, as a clause; None if it does not."""
+    return _find_problem(alias, index, _pointing(client, alias))
 
 
-def _misplaced(alias: str, index: str, pointing: Pointing) -> str | None:
+def _find_problem(alias: str, index: str, pointing: Pointing) -> str | None:
     if set(pointing) == {index}:
         return None
     where = ", ".join(sorted(pointing))
@@ -101,7 +101,7 @@ def keep(
     which may have moved the alias by right.
     """
     pointing = _pointing(client, owner.alias)
-    problem = _misplaced(owner.alias, index, pointing)
+    problem = _find_problem(owner.alias, index, pointing)
     if problem is not None:
         _require_ours(client, owner, pointing, recorded)
         require_owner()
@@ -143,12 +143,12 @@ def _move(
     to_index: str,
     others: list[dict[str, Any]],
 ) -> None:
-    """Moves the alias from exactly the indices in `pointing`, or raises TargetUnavailable."""
+    """Move the alias from exactly the indices in `pointing`, or raise TargetUnavailable."""
     left = sorted(set(pointing) - {to_index})
-    # `must_exist`: the whole request fails if somebody moved the alias since it was looked at.
+    # `must_exist`: the whole request fails if somebody has moved the alias since it was read.
     actions: list[dict[str, Any]] = [_remove(index, alias) for index in left]
     if to_index not in pointing:
-        carried = _carried(alias, [pointing[index] for index in left])
+        carried = _common_pointing(alias, [pointing[index] for index in left])
         actions.append(_add(to_index, alias, {**carried, "is_write_index": False}))
     try:
         client.indices.update_aliases(body={"actions": [*actions, *others]})
@@ -156,25 +156,27 @@ def _move(
         if error_type(error.info) == "index_not_found_exception":
             raise
         raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error
+    # Read back: another request may have moved it at the same moment.
     if set(_pointing(client, alias)) != {to_index}:
         raise TargetUnavailable(f"Alias {alias!r} does not stay on index {to_index!r}.")
 
 
-def _carried(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:
-    kept = [{key: each[key] for key in _CARRIED if key in each} for each in left]
-    if any(each != kept[0] for each in kept):
+def _common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return filter, routing and visibility that the alias has on all indices that it leaves."""
+    carried = [{key: how[key] for key in _CARRIED if key in how} for how in left]
+    if any(how != carried[0] for how in carried):
         raise TargetInvalid(
             f"Alias {alias!r} points to several indices with different filters or routing, so it "
             "is not known which of them readers shall have. Remove all but one."
         )
-    return kept[0] if kept else {}
+    return carried[0] if carried else {}
 
 
 def _others(client: Client, alias: str, left: list[str], to_index: str) -> list[dict[str, Any]]:
-    """The actions that take other aliases of the indices in `left` along."""
+    """Return the actions that move other aliases of the indices in `left` along."""
     actions: list[dict[str, Any]] = []
-    found = client.indices.get_alias(index=",".join(left)) if left else {}
-    for index, body in found.items():
+    answer = client.indices.get_alias(index=",".join(left)) if left else {}
+    for index, body in answer.items():
         for name, pointing in body["aliases"].items():
             if name != alias:
                 actions += [_remove(index, name), _add(to_index, name, pointing)]

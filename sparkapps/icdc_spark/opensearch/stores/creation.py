@@ -21,34 +21,40 @@ FIXED_SETTINGS = {
 }
 """Asked for in every index, so that no template can set them otherwise."""
 _ROOT = ("dynamic", "_source", "_routing")
-"""What a mapping says about whole documents; an absent one is the server's default."""
+"""Parts of a mapping that concern whole documents; an absent one is the server's default."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """An index as the server has it; `settings` by their flat names."""
+    """An index as the server has it."""
 
     name: str
+    """Its name."""
     uuid: str
+    """Its UUID; an index of the same name that is created later has another one."""
     settings: Mapping[str, Any]
+    """Its settings by their flat names, such as `index.refresh_interval`."""
     mapping: Mapping[str, Any]
+    """Its mapping."""
     aliases: Mapping[str, Any]
+    """The aliases that point to it."""
 
 
 def read_made(client: Client, name: str) -> Made:
-    """The index `name` as it is; raises NotFoundError where there is none."""
-    found = client.indices.get(index=name, params={"flat_settings": "true"})[name]
-    settings = found["settings"]
-    return Made(name, settings["index.uuid"], settings, found["mappings"], found["aliases"])
+    """Return the index `name` as it is; raises NotFoundError where there is none."""
+    index = client.indices.get(index=name, params={"flat_settings": "true"})[name]
+    settings = index["settings"]
+    return Made(name, settings["index.uuid"], settings, index["mappings"], index["aliases"])
 
 
 def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | None = None) -> Made:
-    """Makes an index with `settings` and `mappings` of `body`, and returns it as it came to be.
+    """Create an index with `settings` and `mappings` of `body`, and return it as it came to be.
 
     Raises TargetInvalid, with the index removed again, if it is not what was asked for.
     """
     settings = {**body["settings"], **FIXED_SETTINGS}
     client.indices.create(index=name, body={**body, "settings": settings})
+    # Read back: index templates that match the name are merged in without a word.
     made = read_made(client, name)
     try:
         check_made(made, body["mappings"], alias=alias)
@@ -60,20 +66,20 @@ def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | Non
 
 @repeats
 def check_settings(client: Client, name: str) -> None:
-    """Raises TargetInvalid where settings that somebody changed later break the index's promise."""
-    found = [
+    """Raise TargetInvalid where settings that somebody changed later break the index's promise."""
+    problems = [
         f"{key} is {value} ({why})"
         for key, value, why in find_harmful(read_made(client, name).settings)
     ]
-    if found:
+    if problems:
         raise TargetInvalid(
-            f"The settings of index {name!r} were changed: {'; '.join(found[:5])}. Change them "
+            f"The settings of index {name!r} were changed: {'; '.join(problems[:5])}. Change them "
             "back, then raise spec.resync.nonce if documents were written meanwhile."
         )
 
 
 def check_made(made: Made, mapping: Mapping[str, Any], *, alias: str | None = None) -> None:
-    """Raises TargetInvalid where `made` is not what was asked for with `mapping`.
+    """Raise TargetInvalid where `made` is not what was asked for with `mapping`.
 
     `alias`, the one that readers use, must not point to an index that is still to be filled.
     """
@@ -96,18 +102,18 @@ def _differences(asked: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[
 
 
 def _plain(value: object) -> object:
-    """`dynamic` may be true or its text; an empty or enabled `_source` is the default."""
+    """Return a comparable value: `dynamic` may be true or "true", an enabled `_source` absent."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value in ({}, {"enabled": True}, {"required": False}) else value
 
 
 def _other_types(asked: Mapping[str, Any], made: Mapping[str, Any], path: str) -> Iterator[str]:
-    """The fields that have another type than asked for, or none."""
+    """Yield the fields that have another type than asked for, or none, at every depth."""
     for name, field in asked.get("properties", {}).items():
         there = made.get("properties", {}).get(name, {})
-        wanted, found = field.get("type", "object"), there.get("type", "object" if there else None)
-        if wanted != found:
-            yield f"field {path}{name} is mapped as {found} instead of {wanted}"
+        wanted, actual = field.get("type", "object"), there.get("type", "object" if there else None)
+        if wanted != actual:
+            yield f"field {path}{name} is mapped as {actual} instead of {wanted}"
         else:
             yield from _other_types(field, there, f"{path}{name}.")

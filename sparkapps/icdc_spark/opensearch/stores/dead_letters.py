@@ -1,7 +1,7 @@
-"""Rows that the index refused: kept in `<alias>-dead-letters`, one document per document id.
+"""Stores rows that the index refused in `<alias>-dead-letters`, one document per document id.
 
-Letters carry the version of the batch that refused the row, so that a resolution can only remove
-letters of older batches, in whatever order requests arrive. It must not know why rows are refused.
+They carry a version of the batch that refused the row, so that a removal can only remove those of
+older batches, in whatever order requests arrive. It must not know why rows are refused.
 """
 
 import json
@@ -24,9 +24,11 @@ from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
 from icdc_spark.opensearch.wire.operations import index_entry
 
 MAX_DOCUMENT_BYTES = 1 << 20
-"""A larger document is not kept, only its size: it was probably refused for its size."""
+"""Of a larger document only the size is stored: it was probably refused for its size."""
 MAX_REASON = 1000
+"""Characters of a reason that are stored."""
 _PAGE = 5000
+"""Ids in one answer; OpenSearch allows 10,000."""
 
 _MAPPING: dict[str, Any] = {
     "dynamic": "strict",
@@ -47,12 +49,16 @@ _MAPPING: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Origin:
-    """Where refused rows come from: labels, and what the batch writes with."""
+    """The batch that refused rows come from."""
 
     table: str
+    """The name of the table."""
     snapshot_id: str
+    """The snapshot that the batch writes."""
     ordinal: int
+    """The ordinal of the batch."""
     version: int
+    """The version with which its dead letters are stored."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class StoredLetter:
 
 
 def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
-    """The bulk entry that stores one refused row."""
+    """Build the bulk entry that stores one refused row."""
     content: dict[str, Any] = {
         "id": document_id,
         "reason": answer.reason[:MAX_REASON],
@@ -84,7 +90,7 @@ def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin
 
 @repeats
 def ensure_index(client: Client, owner: Ownership) -> None:
-    """Makes the index if it is missing; AliasTaken if one of that name is not ours."""
+    """Create the index if it is missing; AliasTaken if one of that name is not ours."""
     name = naming.dead_letters_index(owner.alias)
     body: dict[str, Any] = {
         "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
@@ -95,30 +101,31 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     except RequestError as error:
         if error_type(error.info) != "resource_already_exists_exception":
             raise
+        # Two tasks at once, or an index of an earlier batch: any of ours will do.
         _check_owner(client, owner, error)
 
 
 @repeats
-def known_ids(client: Client, alias: str) -> frozenset[str]:
-    """The ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
+def list_ids(client: Client, alias: str) -> frozenset[str]:
+    """Return the ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
     if not _refresh(client, alias):
         return frozenset()
-    found: set[str] = set()
+    ids: set[str] = set()
     query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
     while True:
         answer = client.search(index=naming.dead_letters_index(alias), body=query)
         require_all_shards(answer, f"search for dead letters of {alias!r}")
         hits = answer["hits"]["hits"]
-        found.update(hit["_source"]["id"] for hit in hits)
+        ids.update(hit["_source"]["id"] for hit in hits)
         if len(hits) < _PAGE:
-            return frozenset(found)
+            return frozenset(ids)
         query["search_after"] = hits[-1]["sort"]
 
 
 @repeats
 def read_letters(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
     """Return the dead letters under `ids` as they are now, refreshed or not; None for no letter."""
-    letters: dict[str, StoredLetter | None] = {}
+    stored: dict[str, StoredLetter | None] = {}
     for start in range(0, len(ids), _PAGE):
         part = list(ids[start : start + _PAGE])
         answer = client.mget(
@@ -131,19 +138,19 @@ def read_letters(client: Client, alias: str, ids: Sequence[str]) -> dict[str, St
                 # Such as a shard that has no copy just now. Taken for "no letter", one would be
                 # overwritten that may be a newer run's.
                 raise TargetUnavailable(f"Dead letters of {alias!r} could not be read.")
-            letters[document["_id"]] = (
+            stored[document["_id"]] = (
                 StoredLetter(document["_version"], int(document["_source"]["ordinal"]))
                 if document["found"]
                 else None
             )
-    return letters
+    return stored
 
 
 @repeats
 def newest(
     client: Client, owner: Ownership, *, ids: Sequence[str] | None, size: int, documents: bool
 ) -> list[dict[str, Any]]:
-    """The dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
+    """Return dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
 
     Without `documents` nothing in them holds values of rows but their ids. Raises AliasTaken where
     the index of that name is not ours.
@@ -159,11 +166,11 @@ def newest(
         "_source": True if documents else {"excludes": ["document"]},
     }
     hits = client.search(index=name, body=query)["hits"]["hits"]
-    found: list[dict[str, Any]] = [hit["_source"] for hit in hits]
+    dead_letters: list[dict[str, Any]] = [hit["_source"] for hit in hits]
     if not documents:
-        for each in found:
-            each["reason"] = without_values(each["reason"])
-    return found
+        for dead_letter in dead_letters:
+            dead_letter["reason"] = without_values(dead_letter["reason"])
+    return dead_letters
 
 
 _NO_VALUES = re.compile(
@@ -173,18 +180,18 @@ _NO_VALUES = re.compile(
     r"|object mapping for \[[^\]]*\] tried to parse field \[[^\]]*\]"
     r"|Limit of (?:total fields|mapping depth) \[[^\]]*\])"
 )
-"""How reasons begin that name fields before they quote what is in them."""
+"""Beginnings of reasons that name fields, before they quote what is in them."""
 
 
 def without_values(reason: str) -> str:
-    """The part of a reason that names no value of a row; empty where there is none."""
-    found = _NO_VALUES.match(reason)
-    return found[0] if found else ""
+    """Return the part of a reason that names no value of a row; empty where there is none."""
+    beginning = _NO_VALUES.match(reason)
+    return beginning[0] if beginning else ""
 
 
 @repeats
 def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
-    """How many dead letters there are now, of one batch or of all."""
+    """Return the number of dead letters now, of one batch or of all."""
     if not _refresh(client, alias):
         return 0
     query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
@@ -208,9 +215,9 @@ def last_ordinal(client: Client, alias: str) -> int:
 
 @repeats
 def purge_older(client: Client, alias: str, ordinal: int) -> int:
-    """Removes letters of batches before `ordinal`: after an export none of them is true any more.
+    """Remove dead letters of batches before `ordinal`, which an export has made untrue.
 
-    Returns how many. Called once the alias has moved.
+    Returns their number. Called once the alias has moved.
     """
     if not _refresh(client, alias):
         return 0
@@ -227,13 +234,14 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
 
 @repeats
 def drop(client: Client, owner: Ownership) -> bool | None:
-    """Removes the index; None when there is none, False when it is not ours and stays."""
+    """Delete the index; None when there is none, False when it is not ours and stays."""
     name = naming.dead_letters_index(owner.alias)
     try:
-        found = client.indices.get_mapping(index=name)
+        mappings = client.indices.get_mapping(index=name)
     except NotFoundError:
         return None
-    if name not in found or ownership(found[name]["mappings"]) != owner:
+    # Under another name: somebody put an alias in front of an index.
+    if name not in mappings or ownership(mappings[name]["mappings"]) != owner:
         return False
     client.indices.delete(index=name, params={"ignore": 404})
     return True
@@ -241,14 +249,15 @@ def drop(client: Client, owner: Ownership) -> bool | None:
 
 def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
     name = naming.dead_letters_index(owner.alias)
-    found = client.indices.get_mapping(index=name)
-    if ownership(found[name]["mappings"]) != owner:
+    mappings = client.indices.get_mapping(index=name)
+    if ownership(mappings[name]["mappings"]) != owner:
         raise AliasTaken(
             f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
         ) from cause
 
 
 def _refresh(client: Client, alias: str) -> bool:
+    """Make all dead letters visible to searches; False where there is no index of them."""
     try:
         answer = client.indices.refresh(index=naming.dead_letters_index(alias))
     except NotFoundError:

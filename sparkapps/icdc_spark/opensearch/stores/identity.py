@@ -1,6 +1,6 @@
-"""Whether an index is still the one that was written, with every write that it acknowledged.
+"""Recognises an index that is not the one written, or that lost writes which it acknowledged.
 
-The UUID alone does not tell: an index that is closed and restored in place keeps it, and so does
+The UUID alone does not show it: an index that is closed and restored in place keeps it, and so does
 one whose shard was emptied or lost its newest writes. Each primary has a history, which is new
 after a restore or a forced allocation, and a highest sequence number, which only grows: promoted
 replicas, restarts, merges and edits by somebody else leave both in order.
@@ -44,9 +44,11 @@ class Identity:
     """An index as it is now."""
 
     uuid: str
+    """Its UUID."""
     shards: Shards
+    """The progress of its primaries."""
     store_history: str
-    """Which icdc-state there is: its UUID and history; empty when there is none."""
+    """A digest of UUID and history of icdc-state; empty when there is none."""
 
 
 @repeats
@@ -55,16 +57,17 @@ def identify(client: Client, index: str) -> Identity | None:
 
     TargetUnavailable while a primary is not started.
     """
-    found = _stats(client, index, STATE_INDEX)
-    if found is None:
-        found = _stats(client, index)
-    if found is None:
+    stats = _stats(client, index, STATE_INDEX)
+    if stats is None:
+        # One of the two is missing, and the answer does not say which.
+        stats = _stats(client, index)
+    if stats is None:
         confirm_missing(client, index)
         return None
-    store = _history(found) if STATE_INDEX in found else ""
-    body = found.get(index)
+    store = _history(stats) if STATE_INDEX in stats else ""
+    body = stats.get(index)
     if body is None:
-        if found.keys() - {STATE_INDEX}:
+        if stats.keys() - {STATE_INDEX}:
             return None  # It is the name of an alias now.
         raise _unavailable(index)
     return Identity(str(body["uuid"]), _shards(index, body.get("shards", {})), store)
@@ -72,9 +75,9 @@ def identify(client: Client, index: str) -> Identity | None:
 
 @repeats
 def read_store_history(client: Client) -> str:
-    """Which icdc-state there is, as in `Identity`."""
-    found = _stats(client, STATE_INDEX)
-    return _history(found) if found is not None else ""
+    """Return the `store_history` of `Identity`."""
+    stats = _stats(client, STATE_INDEX)
+    return _history(stats) if stats is not None else ""
 
 
 def check_identity(
@@ -91,7 +94,7 @@ def check_identity(
 def find_loss(
     index: str, now: Identity | None, expected_uuid: str, recorded: Shards | None
 ) -> str | None:
-    """Say what became of the index, as a clause; None if it is the one that was recorded.
+    """Return what became of the index, as a clause; None if it is the one that was recorded.
 
     Without `recorded`, in state documents of older versions, only the UUID is compared.
     """
@@ -115,7 +118,7 @@ def find_loss(
 
 
 def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
-    """The statistics by index; None if one of the indices is gone."""
+    """Return the statistics by index; None if one of the indices is missing."""
     try:
         answer = client.indices.stats(
             index=",".join(indices),
@@ -124,14 +127,14 @@ def _stats(client: Client, *indices: str) -> dict[str, Any] | None:
         )
     except NotFoundError:
         return None
-    found: dict[str, Any] = answer.get("indices", {})
-    return found
+    stats: dict[str, Any] = answer.get("indices", {})
+    return stats
 
 
-def _history(found: Mapping[str, Any]) -> str:
-    if STATE_INDEX not in found:
+def _history(stats: Mapping[str, Any]) -> str:
+    if STATE_INDEX not in stats:
         raise _unavailable(STATE_INDEX)
-    body = found[STATE_INDEX]
+    body = stats[STATE_INDEX]
     shards = _shards(STATE_INDEX, body.get("shards", {}))
     return hashlib.sha256(f"{body['uuid']} {shards.histories}".encode()).hexdigest()[:32]
 
@@ -141,14 +144,15 @@ def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
     numbers: list[int] = []
     for shard in range(len(copies)):
         primaries = [
-            each
-            for each in copies.get(str(shard), [])
-            if each["routing"]["primary"] and each["routing"]["state"] in _ACTIVE
+            copy
+            for copy in copies.get(str(shard), [])
+            if copy["routing"]["primary"] and copy["routing"]["state"] in _ACTIVE
         ]
         if not primaries:
             raise _unavailable(index)
         histories.append(primaries[0]["commit"]["user_data"]["history_uuid"])
-        numbers.append(max(int(each["seq_no"]["max_seq_no"]) for each in primaries))
+        # Two while a primary is moved: the one that takes over is never behind for long.
+        numbers.append(max(int(copy["seq_no"]["max_seq_no"]) for copy in primaries))
     if not numbers:
         raise _unavailable(index)
     digest = hashlib.sha256("\n".join(histories).encode()).hexdigest()[:32]

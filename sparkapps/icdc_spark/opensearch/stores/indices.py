@@ -1,6 +1,6 @@
-"""Physical indices: made, restored to the user's settings, removed.
+"""Creates physical indices, puts the user's settings in force, and removes them.
 
-A physical index is known by its name `<alias>-00000N`, its UUID and what its mapping's `_meta`
+A physical index is recognised by its name `<alias>-00000N`, its UUID and what its mapping's `_meta`
 says about its owner. It must not know documents; the alias itself is `aliases`' business.
 """
 
@@ -23,7 +23,7 @@ from icdc_spark.opensearch.stores.creation import make
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
 SHOWN_FIELDS = 5
-"""Fields that a message names at most."""
+"""The most fields that a message names."""
 _EXPORT_SETTINGS = {
     "index.refresh_interval": "-1",
     "index.number_of_replicas": 0,
@@ -35,19 +35,23 @@ class PhysicalIndex:
     """An index by name and UUID: the same name with another UUID is another index."""
 
     name: str
+    """Its name, `<alias>-00000N`."""
     uuid: str
+    """Its UUID."""
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """Whose index it is; `pipeline` is namespace/name."""
+    """The owner of an index, as its mapping's `_meta` has it."""
 
     pipeline: str
+    """The pipeline, as namespace/name."""
     alias: str
+    """The alias that the index was created for."""
 
 
 def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, Any]:
-    """The mapping with the owner merged into its `_meta`, whose other entries are kept."""
+    """Return the mapping with the owner merged into its `_meta`; other entries stay."""
     merged = deepcopy(dict(mapping))
     meta = merged.setdefault("_meta", {})
     mine = {"pipeline": owner.pipeline, "alias": owner.alias}
@@ -56,7 +60,7 @@ def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, An
 
 
 def ownership(mapping: Mapping[str, Any]) -> Ownership | None:
-    """Who made an index, by its mapping; None if it was not us."""
+    """Return the owner of an index by its mapping; None if a pipeline did not create it."""
     mine = mapping.get("_meta", {}).get(META_KEY)
     if not isinstance(mine, dict) or not {"pipeline", "alias"} <= mine.keys():
         return None
@@ -64,14 +68,16 @@ def ownership(mapping: Mapping[str, Any]) -> Ownership | None:
 
 
 @maps_errors
-def owned_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
-    """Every index that is named like a physical index of `alias`, with its owner."""
-    found = client.indices.get_mapping(
+def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
+    """Return every index that is named like a physical index of `alias`, with its owner."""
+    mappings = client.indices.get_mapping(
         index=f"{alias}-*", params={"expand_wildcards": "all", "ignore_unavailable": "true"}
     )
     pattern = re.compile(re.escape(alias) + r"-\d{6,}")
     return {
-        name: ownership(body["mappings"]) for name, body in found.items() if pattern.fullmatch(name)
+        name: ownership(body["mappings"])
+        for name, body in mappings.items()
+        if pattern.fullmatch(name)
     }
 
 
@@ -91,7 +97,7 @@ def create(
     index under its name. `index_settings` are the user's; refresh and replicas come into force by
     `finish_export`.
     """
-    numbers = [_number(name) for name in owned_indices(client, owner.alias)]
+    numbers = [_number(name) for name in list_indices(client, owner.alias)]
     name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
     settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
@@ -104,23 +110,23 @@ def create(
 
 @repeats
 def uuid(client: Client, index: str) -> str:
-    """The UUID of an index; Gap if there is none of that name (an alias is not an index)."""
+    """Return the UUID of an index; Gap if none has that name (an alias is not an index)."""
     return _uuid(client, index)
 
 
 def _uuid(client: Client, index: str) -> str:
     try:
-        found = client.indices.get_settings(index=index, name="index.uuid")
+        settings = client.indices.get_settings(index=index, name="index.uuid")
     except NotFoundError as error:
         confirm_missing(client, index)
         raise Gap(f"Index {index!r} does not exist any more.") from error
-    if index not in found:
+    if index not in settings:
         raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
-    return str(found[index]["settings"]["index"]["uuid"])
+    return str(settings[index]["settings"]["index"]["uuid"])
 
 
 def confirm_missing(client: Client, index: str) -> None:
-    """Returns if a 404 is to be believed; raises TransportError or TargetUnavailable otherwise.
+    """Return if a 404 is to be believed; raise TransportError or TargetUnavailable otherwise.
 
     A node that has started and not yet recovered its state knows no index, and answers 404 to
     questions about one. It refuses to read documents, which this tries.
@@ -135,7 +141,7 @@ def confirm_missing(client: Client, index: str) -> None:
 
 @repeats
 def finish_export(client: Client, index: str, index_settings: Mapping[str, Any]) -> int:
-    """Puts the user's refresh and replicas in force, refreshes, and counts the documents.
+    """Put the user's refresh and replicas in force, refresh, and return the number of documents.
 
     Without a setting of the user: the server's refresh, one replica. On a single node that leaves
     the index yellow, which is accepted; an index that is not even that is TargetUnavailable.
@@ -165,7 +171,7 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
 
 @repeats
 def refresh_and_count(client: Client, index: str) -> int:
-    """Documents in the index, after making all of them visible."""
+    """Return the number of documents in the index, after making all of them visible."""
     return _refresh_and_count(client, index)
 
 
@@ -182,13 +188,13 @@ def _refresh_and_count(client: Client, index: str) -> int:
 
 @repeats
 def read_mapping(client: Client, index: str) -> dict[str, Any]:
-    """The mapping as the server has it; Gap if the index is gone."""
+    """Return the mapping as the server has it; Gap if the index does not exist."""
     try:
-        found = client.indices.get_mapping(index=index)
+        mappings = client.indices.get_mapping(index=index)
     except NotFoundError as error:
         confirm_missing(client, index)
         raise Gap(f"Index {index!r} does not exist any more.") from error
-    return dict(found[index]["mappings"])
+    return dict(mappings[index]["mappings"])
 
 
 @repeats
@@ -200,7 +206,7 @@ def extend_mapping(
     *,
     added: Sequence[str] = (),
 ) -> None:
-    """Adds new fields. `mapping` is the whole new mapping: `_meta` is replaced as one.
+    """Add new fields. `mapping` is the whole new mapping: `_meta` is replaced as one.
 
     Raises MappingInvalid, which names `added`, where the server refuses it.
     """
@@ -218,7 +224,7 @@ def extend_mapping(
 
 @repeats
 def delete(client: Client, index: str) -> None:
-    """Removes an index; one that is gone already is fine."""
+    """Delete an index; one that does not exist is fine."""
     client.indices.delete(index=index, params={"ignore": 404})
 
 
@@ -233,7 +239,7 @@ def drop_orphans(
     """
     orphans = [
         name
-        for name, whose in owned_indices(client, owner.alias).items()
+        for name, whose in list_indices(client, owner.alias).items()
         if whose == owner and name not in keep and _number(name) < below
     ]
     for name in orphans:
@@ -247,7 +253,9 @@ def _number(name: str) -> int:
 
 def _not_created(name: str, error: RequestError) -> IcdcError:
     if error_type(error.info) == "resource_already_exists_exception":
-        return TargetUnavailable(f"Somebody else has just made the index {name!r}: looked at anew.")
+        return TargetUnavailable(
+            f"Somebody else has just created the index {name!r}. The step is tried again."
+        )
     return MappingInvalid(
         f"OpenSearch refused to make index {name!r}, check sink.opensearch.indexSettings and "
         f"tables[].mapping: {_refusal(error)}"
@@ -255,7 +263,7 @@ def _not_created(name: str, error: RequestError) -> IcdcError:
 
 
 def _refusal(error: RequestError) -> str:
-    """Why the server refused settings or a mapping: its reason quotes these, not rows."""
-    told = error.info.get("error", {}) if isinstance(error.info, dict) else {}
-    reason = told.get("reason") if isinstance(told, dict) else None
+    """Return why the server refused settings or a mapping: its reason quotes these, not rows."""
+    details = error.info.get("error", {}) if isinstance(error.info, dict) else {}
+    reason = details.get("reason") if isinstance(details, dict) else None
     return str(reason or error_type(error.info))[:300]

@@ -32,22 +32,25 @@ _BODY: dict[str, dict[str, Any]] = {
 }
 
 _FIXED = frozenset({"index.number_of_shards"})
-"""What cannot be set any more when an index is there."""
+"""Settings that can only be given when an index is created."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A state document together with what the next compare-and-set must name."""
+    """A state document as OpenSearch has it."""
 
     document: StateDocument
+    """The document."""
     seq_no: int
+    """The sequence number of its last change, named by the next compare-and-set."""
     primary_term: int
+    """The primary term of that change, named as well."""
     version: int
-    """How often OpenSearch has stored a document under this alias."""
+    """The number of times that OpenSearch has stored a document under this alias."""
 
     @property
     def is_original(self) -> bool:
-        """False when it was put back from a copy, which may be older than the index."""
+        """Return False when it was put back from a copy, which may be older than the index."""
         return self.document.revision in (None, self.version)
 
 
@@ -60,12 +63,14 @@ class StateStore:
         self._client = client(connection)
         self._uuid: str | None = None
         self._replaced: dict[str, StateDocument] = {}
-        """By alias: what this process replaced last, and so what is there if that was lost."""
+        """By alias: the document that this process replaced last. Found again: the change was lost."""
 
     @property
     def uuid(self) -> str:
-        """The UUID of the index, as `ensure_index` found it, or else as it is now; Gap if there is
-        no such index."""
+        """Return the UUID of the index, as `ensure_index` read it, or else as it is now.
+
+        Raises Gap if there is no such index.
+        """
         if self._uuid is None:
             self._uuid = self._patiently(self._read_uuid)
         if self._uuid is None:
@@ -73,21 +78,21 @@ class StateStore:
         return self._uuid
 
     def ensure_index(self) -> None:
-        """Makes the index if it is missing."""
+        """Create the index if it is missing."""
         self._patiently(self._ensure_index)
 
     def load(self, alias: str) -> Stored | None:
-        """The document of `alias`, None if there is none; StateCorrupt if it is not ours."""
+        """Return the document of `alias`, None if there is none; StateCorrupt if it is not ours."""
         return self._patiently(lambda: self._load(alias))
 
     def create(self, document: StateDocument) -> Stored:
-        """Stores the first document of an alias; Fenced if another run was faster."""
+        """Store the first document of an alias; Fenced if another run was faster."""
         return self._patiently(lambda: self._write(document, {"op_type": "create"}))
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
-        """Stores `document` if nobody changed `stored` meanwhile; Fenced otherwise."""
+        """Store `document` if nobody has changed `stored` meanwhile; Fenced otherwise."""
         counted = _count(stored, document)
-        replaced = self._patiently(lambda: self._write(counted, _unchanged(stored)))
+        replaced = self._patiently(lambda: self._write(counted, _if_unchanged(stored)))
         self._replaced[document.alias] = stored.document
         return replaced
 
@@ -102,7 +107,7 @@ class StateStore:
 
         def write_and_read() -> Stored:
             # Repeated as a whole: a write that was stored after all conflicts with itself.
-            written = self._write(counted, _unchanged(stored))
+            written = self._write(counted, _if_unchanged(stored))
             if self._load(document.alias) != written:
                 raise TargetUnavailable(
                     f"OpenSearch acknowledged a change of the state document {document.alias!r} "
@@ -115,16 +120,18 @@ class StateStore:
         return begun
 
     def delete(self, alias: str) -> None:
-        """Removes the document, so that the alias can be exported anew or by somebody else."""
+        """Delete the document, so that the alias can be exported anew or by somebody else."""
         self._patiently(lambda: self._delete(alias))
 
     def delete_unchanged(self, stored: Stored) -> None:
-        """Removes the document if nobody changed `stored` meanwhile, Fenced otherwise; one that
-        is gone already is fine."""
+        """Delete the document if nobody has changed `stored` meanwhile, Fenced otherwise.
+
+        A document that does not exist is fine.
+        """
         self._patiently(lambda: self._delete_unchanged(stored))
 
     def close(self) -> None:
-        """Closes the sockets."""
+        """Close the sockets."""
         self._client.close()
 
     def _patiently(self, call: Callable[[], Answer]) -> Answer:
@@ -132,7 +139,7 @@ class StateStore:
 
     def _ensure_index(self) -> None:
         with mapped_errors(self._connection):
-            # One request tells both whether it is there and which it is.
+            # One request answers both: whether it exists, and its UUID.
             self._uuid = self._read_uuid()
             if self._uuid is not None:
                 return
@@ -146,15 +153,15 @@ class StateStore:
     def _read_uuid(self) -> str | None:
         with mapped_errors(self._connection):
             try:
-                found = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
+                settings = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
             except NotFoundError:
                 return None
         # Somebody may have put an alias of that name in front of a copy.
-        (only,) = found.values()
+        (only,) = settings.values()
         return str(only["settings"]["index"]["uuid"])
 
     def _mend_index(self) -> None:
-        """Makes ours what OpenSearch made by itself for a write into an index that was gone."""
+        """Set up the index that OpenSearch created by itself for a write into a missing one."""
         settings = {key: value for key, value in _BODY["settings"].items() if key not in _FIXED}
         self._client.indices.put_settings(index=STATE_INDEX, body=settings)
         self._client.indices.put_mapping(index=STATE_INDEX, body=_BODY["mappings"])
@@ -162,11 +169,11 @@ class StateStore:
     def _load(self, alias: str) -> Stored | None:
         with mapped_errors(self._connection):
             try:
-                found = self._client.get(index=STATE_INDEX, id=alias)
+                answer = self._client.get(index=STATE_INDEX, id=alias)
             except NotFoundError:
                 return None
-        document = StateDocument.parse(alias, found["_source"])
-        return Stored(document, found["_seq_no"], found["_primary_term"], found["_version"])
+        document = StateDocument.parse(alias, answer["_source"])
+        return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
     def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
         with mapped_errors(self._connection):
@@ -179,6 +186,7 @@ class StateStore:
                 )
             except ConflictError as error:
                 return self._after_conflict(document, error)
+        # A cache or a proxy may have mixed up two answers.
         fits = (answer.get("_id"), answer.get("_index")) == (document.alias, STATE_INDEX)
         if not fits or answer["_seq_no"] <= condition.get("if_seq_no", -1):
             raise TargetUnavailable("OpenSearch gave an answer that is not the one to this change.")
@@ -200,7 +208,7 @@ class StateStore:
             # run would not know that a batch was begun.
             LOG.warning("%s: a change of its state document was lost; it is stored", document.alias)
             again = document.model_copy(update={"revision": now.version + 1})
-            return self._write(again if now.is_original else document, _unchanged(now))
+            return self._write(again if now.is_original else document, _if_unchanged(now))
         owner = now.document.owner
         raise Fenced(
             f"Alias {document.alias!r} is now owned by run {owner.run_id!r} of pipeline "
@@ -214,7 +222,7 @@ class StateStore:
             self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
 
     def _delete_unchanged(self, stored: Stored) -> None:
-        alias, condition = stored.document.alias, _unchanged(stored)
+        alias, condition = stored.document.alias, _if_unchanged(stored)
         with mapped_errors(self._connection):
             try:
                 self._client.delete(
@@ -234,6 +242,6 @@ def _count(stored: Stored, document: StateDocument) -> StateDocument:
     return document.model_copy(update={"revision": before + 1})
 
 
-def _unchanged(stored: Stored) -> dict[str, Any]:
-    """The condition that nobody has changed the document since."""
+def _if_unchanged(stored: Stored) -> dict[str, Any]:
+    """Return the condition that nobody has changed the document since."""
     return {"if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}

@@ -25,32 +25,35 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Operations:
-    """A request's worth of operations. `ends[i]` is where operation i ends in `body`."""
+    """A request's worth of operations."""
 
     body: bytes
+    """The NDJSON entries of all operations, one after the other."""
     ends: Offsets
+    """The offset in `body` at which each operation ends."""
     expects: bytes
+    """One letter for each operation: its value of the column `expect`."""
 
     def __len__(self) -> int:
         return len(self.expects)
 
     def entry(self, position: int) -> bytes:
-        """The NDJSON text of one operation."""
+        """Return the NDJSON text of the operation at `position`."""
         start = int(self.ends[position - 1]) if position else 0
         return self.body[start : int(self.ends[position])]
 
     def document_id(self, position: int) -> str:
-        """The `_id` in the action line of one operation."""
+        """Return the `_id` in the action line of the operation at `position`."""
         action = json.loads(self.entry(position).partition(b"\n")[0])
         (fields,) = action.values()
         return str(fields["_id"])
 
     def document(self, position: int) -> bytes:
-        """The `_source` text of an index operation, empty for a delete."""
+        """Return the `_source` text of an index operation, empty for a delete."""
         return self.entry(position).partition(b"\n")[2].rstrip(b"\n")
 
     def part(self, start: int, stop: int) -> "Operations":
-        """The operations `start` to `stop` (exclusive)."""
+        """Return the operations `start` to `stop` (exclusive)."""
         first = int(self.ends[start - 1]) if start else 0
         last = int(self.ends[stop - 1])
         return Operations(
@@ -58,32 +61,32 @@ class Operations:
         )
 
     def pick(self, positions: Sequence[int]) -> "Operations":
-        """The operations at the given positions, in their order."""
+        """Return the operations at the given positions, in their order."""
         return operations(
             [self.entry(position) for position in positions],
             b"".join(self.expects[position : position + 1] for position in positions),
         )
 
     def halves(self) -> tuple["Operations", "Operations"]:
-        """Both halves of at least two operations."""
+        """Return both halves of at least two operations."""
         middle = len(self) // 2
         return self.part(0, middle), self.part(middle, len(self))
 
 
 def operations(entries: Sequence[bytes], expects: bytes) -> Operations:
-    """A few operations from their texts; not for the rows of a table."""
+    """Build a few operations from their texts; not for the rows of a table."""
     lengths = np.fromiter((len(entry) for entry in entries), dtype=np.int64, count=len(entries))
     return Operations(b"".join(entries), np.cumsum(lengths), expects)
 
 
 def delete_entry(document_id: str, version: int) -> bytes:
-    """A delete operation with an external version."""
+    """Build a delete operation with an external version."""
     fields = {"_id": document_id, "version": version, "version_type": "external"}
     return json.dumps({"delete": fields}).encode() + b"\n"
 
 
 def index_entry(document_id: str, version: int, document: bytes) -> bytes:
-    """An index operation with an external version; `document` is JSON on one line."""
+    """Build an index operation with an external version; `document` is JSON on one line."""
     fields = {"_id": document_id, "version": version, "version_type": "external"}
     return json.dumps({"index": fields}).encode() + b"\n" + document + b"\n"
 
@@ -93,6 +96,11 @@ class Assembler:
 
     A single operation that is larger makes a request of its own. Holds on to at most one
     request's worth of Arrow memory between calls.
+
+    Example, `max_bytes` = 100, two record batches with operations of these sizes:
+
+        40 40 | 50 120 10
+        requests: (40 40), (50), (120), (10, from `rest`)
     """
 
     def __init__(self, max_bytes: int, max_operations: int = MAX_OPERATIONS) -> None:
@@ -101,35 +109,37 @@ class Assembler:
         self._clear()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Operations]:
-        """Takes the columns `line` and `expect`; gives the requests that became full."""
+        """Take the columns `line` and `expect`; yield the requests that became full."""
         values, offsets = _values(batch.column("line"))
-        letters, letter_offsets = _values(batch.column("expect"))
-        first_letter = int(letter_offsets[0])
+        expects, expect_offsets = _values(batch.column("expect"))
+        first = int(expect_offsets[0])
         row = 0
         while row < batch.num_rows:
+            # The offsets are sorted: the last row that fits is found without looking at rows.
             limit = int(offsets[row]) + self._max_bytes - self._bytes
             stop = int(np.searchsorted(offsets, limit, side="right")) - 1
             stop = min(stop, row + self._max_operations - self._rows, batch.num_rows)
             if stop <= row and self._rows:
                 yield self._take()
                 continue
+            # Larger than a request may be, but it cannot be cut.
             stop = max(stop, row + 1)
             start_byte, stop_byte = int(offsets[row]), int(offsets[stop])
             self._bodies.append(values[start_byte:stop_byte])
             self._ends.append(offsets[row + 1 : stop + 1] - start_byte + self._bytes)
-            self._letters.append(bytes(letters[first_letter + row : first_letter + stop]))
+            self._expects.append(bytes(expects[first + row : first + stop]))
             self._bytes += stop_byte - start_byte
             self._rows += stop - row
             row = stop
 
     def rest(self) -> Iterator[Operations]:
-        """What is left after the last batch."""
+        """Yield the rows that are left after the last batch."""
         if self._rows:
             yield self._take()
 
     def _take(self) -> Operations:
         ready = Operations(
-            b"".join(self._bodies), np.concatenate(self._ends), b"".join(self._letters)
+            b"".join(self._bodies), np.concatenate(self._ends), b"".join(self._expects)
         )
         self._clear()
         return ready
@@ -137,13 +147,13 @@ class Assembler:
     def _clear(self) -> None:
         self._bodies: list[memoryview] = []
         self._ends: list[Offsets] = []
-        self._letters: list[bytes] = []
+        self._expects: list[bytes] = []
         self._bytes = 0
         self._rows = 0
 
 
 def _values(column: pa.Array) -> tuple[memoryview, Offsets]:
-    """The value bytes of a binary or string column, and where each row starts and ends in them.
+    """Return the value bytes of a binary or string column, and the offsets of its rows in them.
 
     A sliced array shares its parent's buffers, so the offsets need not start at 0.
     """

@@ -1,7 +1,7 @@
 """Reads the answer to a bulk request as cheaply as its content allows.
 
 A clean answer is only scanned for its status numbers; JSON objects are made when an item failed.
-It must not decide anything: `verdict` does.
+It must not decide anything: `item_outcome` does.
 """
 
 import json
@@ -27,19 +27,23 @@ class UnreadableAnswerError(Exception):
 
 @dataclass(frozen=True)
 class ItemAnswers:
-    """The status of every operation, and the whole answer of those that failed."""
+    """The answers to all operations of a request."""
 
     statuses: npt.NDArray[np.int16]
+    """The status of every operation."""
     failed: dict[int, ItemAnswer] = field(default_factory=dict)
+    """The whole answer of each that was not applied, by its position."""
 
 
 def read(text: str, operations: int) -> ItemAnswers:
-    """The answers to `operations` operations; the guard's own is checked and left out.
+    """Return the answers to so many operations; that of the guard is checked and left out.
 
-    Raises Gap if the guard shows that the index's name is an alias now.
+    Raises Gap if the guard shows that the index's name is an alias now, UnreadableAnswerError if
+    `text` is no answer to a bulk request of this size.
     """
     # Quotes inside a reason are escaped, so neither pattern can match within a text.
     statuses = np.fromiter(map(int, _STATUS.findall(text)), dtype=np.int16)
+    # The guard always fails, so one error is that of a clean answer.
     clean = text.count(_ERROR) == 1 and _NOOP not in text
     if clean and len(statuses) == operations + 1:
         _check_guard(int(statuses[0]), text[: text.index("}}")])
@@ -57,19 +61,24 @@ def _read_objects(text: str, operations: int) -> ItemAnswers:
     guard = items.pop(0)
     _check_guard(guard["status"], json.dumps(guard))
     statuses = np.fromiter((item["status"] for item in items), dtype=np.int16, count=operations)
-    failed = {n: _item(item) for n, item in enumerate(items) if "error" in item or _dropped(item)}
+    failed = {
+        position: _item(item)
+        for position, item in enumerate(items)
+        if "error" in item or _is_dropped(item)
+    }
     return ItemAnswers(statuses, failed)
 
 
-def _dropped(item: dict[str, Any]) -> bool:
+def _is_dropped(item: dict[str, Any]) -> bool:
     return item.get("result") == "noop"
 
 
 def _item(item: dict[str, Any]) -> ItemAnswer:
-    if _dropped(item):
+    if _is_dropped(item):
         return ItemAnswer(item["status"], DROPPED)
     error = item["error"]
     if not isinstance(error, dict):
+        # A proxy between may put a text in place of the object.
         return ItemAnswer(item["status"], "unknown", str(error))
     return ItemAnswer(
         item["status"], str(error.get("type", "unknown")), str(error.get("reason", ""))

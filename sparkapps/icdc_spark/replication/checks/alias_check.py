@@ -46,7 +46,7 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
 
 def check_alias(context: TableContext, state: StateDocument) -> None:
     """Raise TargetInvalid where readers do not see the state's index; change nothing."""
-    problem = aliases.misplaced(context.client, context.alias, state.index or "")
+    problem = aliases.find_problem(context.client, context.alias, state.index or "")
     if problem is not None:
         raise TargetInvalid(
             f"{problem}, so readers do not see index {state.index}. The next run of the pipeline "
