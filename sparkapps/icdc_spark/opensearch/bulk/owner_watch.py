@@ -16,7 +16,7 @@ from icdc_api.errors import Fenced
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Client, client
-from icdc_spark.opensearch.client.errors import mapped_errors
+from icdc_spark.opensearch.client.errors import translate_errors
 
 
 class OwnerWatch:
@@ -53,7 +53,7 @@ class OwnerWatch:
         target = self._target
         if self._client is None:
             self._client = client(target.connection, pool=1)
-        with mapped_errors(target.connection):
+        with translate_errors(target.connection):
             try:
                 document = self._client.get(
                     index=STATE_INDEX, id=target.alias, params={"_source_includes": "owner"}

@@ -1,4 +1,4 @@
-"""How to reach OpenSearch: addresses, credentials, trust; and the client made from them.
+"""Holds the addresses, credentials and trust for OpenSearch, and makes clients from them.
 
 A `Connection` is plain data, so that it travels to executors, which may lack the driver's mounted
 Secrets. It must not know indices or documents.
@@ -26,29 +26,37 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Connection:
-    """Where OpenSearch is and how to be let in. Times in seconds."""
+    """The addresses of an OpenSearch, and the credentials for it."""
 
     hosts: tuple[str, ...]
+    """URLs; a request goes to any of them."""
     username: str | None = None
+    """For basic authentication; None without, or with AWS."""
     password: str | None = field(default=None, repr=False)
+    """Its password."""
     aws_region: str | None = None
+    """The region for which requests are signed; None where they are not."""
     aws_service: str = "es"
+    """The name of the AWS service for which requests are signed."""
     ca_pem: str | None = field(default=None, repr=False)
+    """The certificates that are trusted, as PEM; None for those of the system."""
     verify: bool = True
+    """False if any certificate is accepted."""
     timeout: float = DEFAULT_TIMEOUT_SECONDS
+    """Seconds that a request may take."""
     secret: str | None = None
     """Name of the Secret that the credentials came from; only for messages."""
 
     @property
     def where(self) -> str:
-        """The addresses for messages."""
+        """Return the addresses, for messages."""
         return ", ".join(self.hosts)
 
 
 def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
-    """The connection that `spec.sink.opensearch` describes, credentials read from its Secrets.
+    """Return the connection of `spec.sink.opensearch`, with credentials read from its Secrets.
 
-    Raises Unauthorized naming the Secret and what it lacks.
+    Raises Unauthorized, which names the Secret and the keys that are missing.
     """
     secret = spec.credentials_from.secret_ref.name if spec.credentials_from else None
     keys = read_secret(secrets_dir, secret) if secret else {}
@@ -70,17 +78,16 @@ def from_spec(spec: sink.OpenSearch, secrets_dir: Path | None) -> Connection:
 
 
 class Client(OpenSearch):
-    """An OpenSearch client that remembers its connection, for messages.
-
-    `patience`: seconds for which the driver's harmless requests are repeated.
-    """
+    """An OpenSearch client with its connection."""
 
     connection: Connection
+    """Where it is connected to, for messages."""
     patience: float = DRIVER_SECONDS
+    """Seconds for which requests are repeated that may be."""
 
 
 def client(connection: Connection, *, pool: int = 4) -> Client:
-    """A client that never retries by itself: what may be repeated is decided where it is known.
+    """Make a client that never retries by itself: the caller knows what may be repeated.
 
     `pool` is the number of sockets kept per host.
     """
@@ -133,7 +140,10 @@ def _ssl_context(connection: Connection) -> ssl.SSLContext | None:
 
 
 def _signer(connection: Connection) -> Callable[..., dict[str, str]] | None:
-    """SigV4 for Amazon OpenSearch Service; credentials from the usual AWS chain."""
+    """Return the signer (SigV4) for Amazon OpenSearch Service; None where there is no region.
+
+    Credentials are those of the usual AWS chain. Unauthorized where there are none.
+    """
     if connection.aws_region is None:
         return None
     # Loaded only where it is needed: every Python worker would have it otherwise.

@@ -1,4 +1,4 @@
-"""The border where OpenSearch's errors become ours; no other module interprets them.
+"""Turns OpenSearch's errors into ours; no other module interprets them.
 
 Messages carry types, never reasons: a server's reason may quote a row. Of a refusal they carry the
 permission that it names.
@@ -31,7 +31,7 @@ from icdc_api.errors import (
     Unauthorized,
 )
 from icdc_spark.opensearch.client.connection import Client, Connection
-from icdc_spark.opensearch.client.retry import retrying
+from icdc_spark.opensearch.client.retry import retry_passing
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ SHARD_TYPES = frozenset(
 
 
 def refuses_writes(status: int, kind: str) -> bool:
-    """Whether an error of this status and type is a block that stays until a person removes it.
+    """Return whether such an error is a block that stays until a person removes it.
 
     | block                                        | id    | status | stays |
     |----------------------------------------------|-------|--------|-------|
@@ -76,8 +76,8 @@ _CLOSED_INDEX = re.compile(r"""["']index["']: ?["']([^"'/\s]+)["']""")
 
 
 @contextmanager
-def mapped_errors(connection: Connection) -> Iterator[None]:
-    """Turns what the client raises inside into an error of ours."""
+def translate_errors(connection: Connection) -> Iterator[None]:
+    """Raise an error of ours for one that the client raises inside."""
     try:
         yield
     except OpenSearchException as error:
@@ -87,29 +87,32 @@ def mapped_errors(connection: Connection) -> Iterator[None]:
 def maps_errors(
     function: Callable[Concatenate[Client, P], R],
 ) -> Callable[Concatenate[Client, P], R]:
-    """Decorates a function whose first argument is the client that it speaks through."""
+    """Decorate a function whose first argument is the client that it speaks through."""
 
     @wraps(function)
-    def mapped(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with mapped_errors(client.connection):
+    def map_errors(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with translate_errors(client.connection):
             return function(client, *args, **kwargs)
 
-    return mapped
+    return map_errors
 
 
 def repeats(function: Callable[Concatenate[Client, P], R]) -> Callable[Concatenate[Client, P], R]:
-    """As `maps_errors`, and repeats what may be repeated without harm after a passing error."""
-    mapped = maps_errors(function)
+    """Decorate like `maps_errors`, and repeat the call after a passing error.
+
+    Only for calls that do no harm when they are made twice.
+    """
+    call = maps_errors(function)
 
     @wraps(function)
-    def repeated(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return retrying(lambda: mapped(client, *args, **kwargs), seconds=client.patience)
+    def repeat(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return retry_passing(lambda: call(client, *args, **kwargs), seconds=client.patience)
 
-    return repeated
+    return repeat
 
 
 def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
-    """Our error for one of the client's."""
+    """Return our error for one of the client's."""
     if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.error):
         return Unauthorized(
             f"The TLS certificate of {connection.where} is not trusted: "
@@ -120,13 +123,14 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     if isinstance(error, LostConnection):
         return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
+        # `info` is the parsed answer; its text is searched for the permission and the index.
         kind = error_type(error.info)
         return from_status(error.status_code, kind, connection, reason=str(error.info))
     return Bug(f"Unforeseen error of the OpenSearch client: {type(error).__name__}.")
 
 
 def from_status(status: int, kind: str, connection: Connection, *, reason: str = "") -> IcdcError:
-    """Our error for an HTTP (or item) status and the server's error type.
+    """Return our error for an HTTP (or item) status and the server's error type.
 
     `reason` is the text in which the server may name the missing permission.
     """
@@ -165,15 +169,16 @@ def _closed(connection: Connection, reason: str) -> TargetReadOnly:
 
 
 def _remedy(reason: str) -> str:
-    """What a refused user's administrator has to do; an answer to HEAD gives no reason."""
+    """Return the advice for the administrator of a refused user, as the end of a sentence."""
     named = _PERMISSIONS.search(reason)
     if named:
         return f"; give their role the permission {named[1]}"
+    # Such as an answer to HEAD, which has no body.
     return "; compare their role with docs/opensearch-role.json"
 
 
 def error_type(info: object) -> str:
-    """The type in an error answer (parsed, or its JSON text), `unknown` when it has none."""
+    """Return the type in an error answer (parsed, or its JSON text); `unknown` if it has none."""
     if isinstance(info, bytes | str):
         try:
             info = json.loads(info)

@@ -1,4 +1,4 @@
-"""Sends one bulk request and gives back what came, whatever its status.
+"""Sends one bulk request and returns the answer, whatever its status.
 
 It never repeats a request, and says when the fate of one is unknown. It must not know operations.
 """
@@ -20,6 +20,7 @@ PARAMS = {
 }
 _EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
+"""Seconds; a proxy may name hours, and a run that waits so long looks dead."""
 
 GUARD = b'{"update":{"_id":"icdc-guard","require_alias":true}}\n{"doc":{}}\n'
 """First entry of every bulk request, so that the request cannot create its index.
@@ -34,15 +35,21 @@ written by it, and the entries behind it are not affected. (Tried on 2.19 and 3.
 
 @dataclass(frozen=True)
 class BulkAnswer:
-    """An answer that arrived whole. `retry_after` in seconds, 0 if the server named none."""
+    """An answer that arrived whole."""
 
     status: int
+    """HTTP status of the request."""
     text: str
+    """The body, not parsed: most answers are only searched."""
     retry_after: float = 0.0
+    """Seconds that the server asked to wait; 0 if it named none."""
 
 
 class NoAnswerError(Exception):
-    """No whole answer came. `ambiguous`: the request may still be applied, even later."""
+    """No whole answer arrived.
+
+    `ambiguous`: the request may have reached the server, and may be applied even later.
+    """
 
     def __init__(self, cause: IcdcError, *, ambiguous: bool) -> None:
         super().__init__(str(cause))
@@ -59,7 +66,7 @@ class BulkEndpoint:
         self._headers = {"content-type": "application/x-ndjson", "x-opaque-id": opaque_id}
 
     def send(self, index: str, body: bytes) -> BulkAnswer:
-        """Sends the guard and `body`; raises NoAnswerError when the connection failed."""
+        """Send the guard and `body`; raises NoAnswerError when the connection failed."""
         transport = self._client.transport
         node = transport.get_connection()
         try:
@@ -77,13 +84,14 @@ class BulkEndpoint:
             if not cause.retryable:
                 raise cause from error
             transport.mark_dead(node)
+            # Without a connection nothing can have been sent; any later failure leaves it open.
             never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)
             raise NoAnswerError(cause, ambiguous=not never_sent) from error
         transport.connection_pool.mark_live(node)
         return BulkAnswer(status, text, _seconds(headers.get("retry-after")))
 
     def close(self) -> None:
-        """Closes the sockets."""
+        """Close the sockets."""
         self._client.close()
 
 

@@ -1,4 +1,4 @@
-"""Waiting between attempts: jittered exponential backoff under one deadline.
+"""Waits between attempts: jittered exponential backoff under one deadline.
 
 It must not know requests: callers say what is worth another attempt.
 """
@@ -11,33 +11,44 @@ from typing import TypeVar
 
 from icdc_api.errors import PassingError
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 FIRST_SECONDS = 0.2
+"""The longest first pause."""
 LONGEST_SECONDS = 20.0
+"""The longest pause of all."""
 DRIVER_SECONDS = 60.0
-"""How long the driver's own small requests are repeated."""
+"""Seconds for which the driver's own small requests are repeated."""
 
 
 @dataclass
 class RetryDelay:
-    """One series of attempts, which ends `seconds` after the first failure."""
+    """The pauses of one series of attempts, which ends `seconds` after the first failure.
+
+    Example: pauses of up to 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 20, 20 s, each at least half of
+    that. The random part keeps the tasks of a batch from coming back all at once.
+    """
 
     seconds: float
+    """The time from the first failure to the end of the series."""
     first: float = FIRST_SECONDS
+    """The longest first pause, in seconds; it doubles with each failure."""
     longest: float = LONGEST_SECONDS
+    """The longest pause of all, in seconds."""
     pause: Callable[[float], object] = time.sleep
+    """Waits for some seconds; may return earlier."""
     _failures: int = 0
     _deadline: float | None = None
     _random: random.Random = field(default_factory=random.Random)
 
     def wait(self, at_least: float = 0.0) -> bool:
-        """Waits before the next attempt; False, without waiting, when the time is used up.
+        """Wait before the next attempt; return False, without waiting, when the time is used up.
 
-        `at_least` is what the server asked for with Retry-After, in seconds.
+        `at_least`: the seconds that the server asked for with Retry-After.
         """
         now = time.monotonic()
         if self._deadline is None:
+            # From the first failure, not from the first attempt, which may itself take long.
             self._deadline = now + self.seconds
         ceiling = min(self.longest, self.first * 2**self._failures)
         seconds = max(at_least, self._random.uniform(ceiling / 2, ceiling))
@@ -48,12 +59,12 @@ class RetryDelay:
         return True
 
 
-def retrying(call: Callable[[], Answer], *, seconds: float = DRIVER_SECONDS) -> Answer:
-    """Repeats `call` while it raises a PassingError; only for requests that may be repeated."""
-    backoff = RetryDelay(seconds)
+def retry_passing(call: Callable[[], Result], *, seconds: float = DRIVER_SECONDS) -> Result:
+    """Repeat `call` while it raises a PassingError; only for requests that may be repeated."""
+    delay = RetryDelay(seconds)
     while True:
         try:
             return call()
         except PassingError:
-            if not backoff.wait():
+            if not delay.wait():
                 raise

@@ -1,7 +1,11 @@
 """Reads a whole index in slices, for verify: as it is at one instant, in bounded memory.
 
 One point in time is shared by all slices, each of which may be read by a task of its own. It must
-not know what documents should look like.
+not know what documents should hold.
+
+Example, an index of 3 shards read by 2 tasks: 3 slices, 0 to 2. Task A reads slices 0 and 2, task B
+slice 1. Each asks for pages of 500 documents in the order of the shard (`_doc`), every page after
+the position of the last document of the page before.
 """
 
 import json
@@ -10,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from icdc_spark.opensearch.client.connection import Client, Connection, client
-from icdc_spark.opensearch.client.errors import error_type, from_status, mapped_errors, repeats
-from icdc_spark.opensearch.client.retry import retrying
+from icdc_spark.opensearch.client.errors import error_type, from_status, repeats, translate_errors
+from icdc_spark.opensearch.client.retry import retry_passing
 from icdc_spark.opensearch.client.shards import require_all_shards
 
 KEEP_ALIVE = "10m"
 """Prolonged by every page, so it bounds the pause between two pages."""
 PAGE_DOCUMENTS = 500
+"""Documents of one answer, which is held in memory as a whole."""
 _HITS = '"hits":{'
 _SOURCE = '"_source":'
 _DECODER = json.JSONDecoder()
@@ -24,27 +29,35 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True)
 class Scan:
-    """An open scan; plain data, so that tasks can read its slices 0 to `slices` - 1."""
+    """An open scan; plain data, so that it travels to tasks."""
 
     connection: Connection
+    """The OpenSearch to read from."""
     point_in_time: str
+    """The id of the point in time."""
     slices: int
+    """The number of slices, read as 0 to `slices` - 1."""
     shards: int
+    """The shards of the index, all of which have to answer each page."""
 
 
 @dataclass(frozen=True)
 class ScannedDocument:
-    """One document: `text` is `_source` exactly as stored, `source` the same parsed."""
+    """One document of the index."""
 
     id: str
+    """Its `_id`."""
     version: int
+    """Its external version."""
     text: str
+    """Its `_source` exactly as stored: parsing would change the digits of numbers."""
     source: dict[str, Any]
+    """The same, parsed."""
 
 
 @repeats
 def open_scan(client: Client, index: str, slices: int) -> Scan:
-    """Opens a scan of all documents that are visible now (refresh first), in about `slices` slices.
+    """Open a scan of all documents that are visible now (refresh first), in about `slices` slices.
 
     There are at least as many slices as shards: each slice then lies within one shard, where the
     order of documents is total and paging by it misses none.
@@ -62,12 +75,15 @@ def open_scan(client: Client, index: str, slices: int) -> Scan:
 
 @repeats
 def close_scan(client: Client, scan: Scan) -> None:
-    """Frees what the scan holds in OpenSearch; harmless when it is gone already."""
+    """Free the point in time in OpenSearch; one that has expired already is fine."""
     client.delete_pit(body={"pit_id": [scan.point_in_time]}, params={"ignore": 404})
 
 
 def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
-    """The documents of one slice, in no particular order; holds one page at a time."""
+    """Yield the documents of one slice, in no particular order; holds one page at a time.
+
+    Raises TargetUnavailable where a page is not from all shards, also when it is asked for again.
+    """
     speaker = client(scan.connection, pool=1)
     query: dict[str, Any] = {
         "pit": {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE},
@@ -80,10 +96,10 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
         while True:
-            text = retrying(lambda: _search(speaker, query, scan.shards))
+            text = retry_passing(lambda: _search(speaker, query, scan.shards))
             position: int | None = None
-            for position, found in _hits(text):  # noqa: B007  the last one is needed below
-                yield found
+            for position, document in _hits(text):  # noqa: B007  the last one is needed below
+                yield document
             if position is None:
                 return
             query["search_after"] = [position]
@@ -94,7 +110,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
 def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
     # Below the transport, which would parse the answer and so lose the text of numbers.
     node = speaker.transport.get_connection()
-    with mapped_errors(speaker.connection):
+    with translate_errors(speaker.connection):
         status, _, text = node.perform_request(
             "POST",
             "/_search",
@@ -109,7 +125,10 @@ def _search(speaker: Client, query: dict[str, Any], shards: int) -> str:
 
 
 def _head(text: str) -> object:
-    """What stands before the hits, parsed: `pit_id` (as long as there are shards), `_shards`, …"""
+    """Return the part of the answer before the hits, parsed: `pit_id`, `_shards`, …
+
+    `pit_id` is as long as there are shards. None where the answer has no hits.
+    """
     try:
         return json.loads(text[: text.index(_HITS)].rstrip(", ") + "}")
     except ValueError:
@@ -117,7 +136,7 @@ def _head(text: str) -> object:
 
 
 def _hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
-    """Each hit with its place in the slice, cut out of the answer's text."""
+    """Yield each hit with its position in the slice, cut out of the answer's text."""
     # The quotes of a text inside JSON are escaped, so none of the patterns can match within one.
     start = text.find('"hits":[', text.index(_HITS))
     while (source_at := text.find(_SOURCE, start)) >= 0:
@@ -126,6 +145,6 @@ def _hits(text: str) -> Iterator[tuple[int, ScannedDocument]]:
         source, body_end = _DECODER.raw_decode(text, body_at)
         tail_end = text.index("}", body_end)
         tail = json.loads("{" + text[body_end:tail_end].lstrip(", ") + "}")
-        found = ScannedDocument(head["_id"], head["_version"], text[body_at:body_end], source)
-        yield tail["sort"][0], found
+        document = ScannedDocument(head["_id"], head["_version"], text[body_at:body_end], source)
+        yield tail["sort"][0], document
         start = tail_end

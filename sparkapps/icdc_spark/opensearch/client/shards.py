@@ -1,4 +1,4 @@
-"""Tells an answer from all shards of an index from one from a part of them.
+"""Recognises answers that are from a part of an index's shards only.
 
 OpenSearch answers 200 with what it could read: a shard that has no copy just now is missing in
 `successful` and not even counted in `failed`. It must not know what was asked.
@@ -8,20 +8,21 @@ from icdc_api.errors import TargetUnavailable
 
 
 def require_all_shards(answer: object, what: str, *, shards: int | None = None) -> None:
-    """Raises TargetUnavailable unless `answer` is that of every shard, in time.
+    """Raise TargetUnavailable unless `answer` is from every shard, and complete.
 
     `answer` is the parsed answer of a search, a count or a point in time; `what` names it for the
     message; `shards` is how many there are, where the caller knows.
     """
-    found = answer.get("_shards") if isinstance(answer, dict) else None
-    if not isinstance(answer, dict) or not isinstance(found, dict):
+    counts = answer.get("_shards") if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or not isinstance(counts, dict):
         raise TargetUnavailable(f"OpenSearch did not answer the {what} as it should.")
-    total, successful = found.get("total"), found.get("successful")
+    total, successful = counts.get("total"), counts.get("successful")
     complete = (
         total == successful
-        and not found.get("failed")
+        and not counts.get("failed")
         and not answer.get("timed_out")
         and not answer.get("terminated_early")
+        # A shard that was left out of a point in time is not even part of `total`.
         and shards in (None, total)
     )
     if not complete:

@@ -16,12 +16,13 @@ POLL_SECONDS = 0.25
 EMPTY_SECONDS = 1.0
 """Two empty answers this far apart: a received body becomes a task with a small delay."""
 PATIENCE_SECONDS = 600.0
+"""Longer than any bulk request takes on a node that is still alive."""
 NODE_SECONDS = 10
-"""How long OpenSearch waits for the tasks of one node before it answers without them."""
+"""Seconds that OpenSearch waits for the tasks of one node before it answers without them."""
 
 
 def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
-    """The tag of every bulk request; ASCII, because it travels in a header."""
+    """Return the tag of every bulk request; ASCII, because it travels in a header."""
     return f"{_prefix(alias)}{epoch}/{ordinal}"
 
 
@@ -34,12 +35,18 @@ def wait_until_quiet(
     at_least: float = 0.0,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """Returns when no bulk task of `alias` older than the given epoch or ordinal is left.
+    """Return when no bulk task of `alias` older than the given epoch or ordinal is left.
 
     Without bounds: when none at all is left. `at_least`: seconds during which an older request may
     still begin, so that nothing seen before their end counts. An answer in which a node is missing
     counts as busy: the node that does not answer is the one whose writes are late. `patience` in
     seconds, then TargetUnavailable; the same after the client's own patience when nothing answers.
+
+    Example, epoch 7 has taken over from 6 and waits with `below_epoch` = 7:
+
+        icdc/orders/6/41    busy
+        icdc/orders/7/42    not older: ignored
+        icdc/parts/6/3      another alias: ignored
     """
     begun = time.monotonic()
     deadline = begun + at_least + patience
@@ -50,6 +57,7 @@ def wait_until_quiet(
         if busy or now - begun < at_least:
             quiet_since = None
         elif quiet_since is None:
+            # Not enough yet: a request whose body has arrived is not a task for a moment.
             quiet_since = now
         elif now - quiet_since >= EMPTY_SECONDS:
             return
@@ -65,7 +73,7 @@ def wait_until_quiet(
 def _older_tasks(
     client: Client, alias: str, below_epoch: int | None, below_ordinal: int | None
 ) -> bool:
-    """Whether a node runs such a task, or did not say what it runs."""
+    """Return whether a node runs such a task, or did not say what it runs."""
     answer = client.tasks.list(
         params={
             "actions": "indices:data/write/bulk*",

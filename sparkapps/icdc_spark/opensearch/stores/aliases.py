@@ -74,7 +74,7 @@ def _require_ours(
 
 @repeats
 def find_problem(client: Client, alias: str, index: str) -> str | None:
-    """Return how the alias differs from pointing to `index` alone, as a clause; None if it does not."""
+    """Return what is wrong if the alias does not point to `index` alone; None where nothing is."""
     return _find_problem(alias, index, _pointing(client, alias))
 
 

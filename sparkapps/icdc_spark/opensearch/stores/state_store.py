@@ -15,8 +15,8 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.errors import Fenced, Gap, TargetUnavailable
 from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection, client
-from icdc_spark.opensearch.client.errors import error_type, mapped_errors
-from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Answer, retrying
+from icdc_spark.opensearch.client.errors import error_type, translate_errors
+from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
 from icdc_spark.opensearch.stores.creation import make
 from icdc_spark.protocol.state_document import StateDocument
 
@@ -63,7 +63,7 @@ class StateStore:
         self._client = client(connection)
         self._uuid: str | None = None
         self._replaced: dict[str, StateDocument] = {}
-        """By alias: the document that this process replaced last. Found again: the change was lost."""
+        """By alias: the document that this process replaced last; there again if that was lost."""
 
     @property
     def uuid(self) -> str:
@@ -134,11 +134,11 @@ class StateStore:
         """Close the sockets."""
         self._client.close()
 
-    def _patiently(self, call: Callable[[], Answer]) -> Answer:
-        return retrying(call, seconds=self._patience)
+    def _patiently(self, call: Callable[[], Result]) -> Result:
+        return retry_passing(call, seconds=self._patience)
 
     def _ensure_index(self) -> None:
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             # One request answers both: whether it exists, and its UUID.
             self._uuid = self._read_uuid()
             if self._uuid is not None:
@@ -151,7 +151,7 @@ class StateStore:
                     raise
 
     def _read_uuid(self) -> str | None:
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             try:
                 settings = self._client.indices.get_settings(index=STATE_INDEX, name="index.uuid")
             except NotFoundError:
@@ -167,7 +167,7 @@ class StateStore:
         self._client.indices.put_mapping(index=STATE_INDEX, body=_BODY["mappings"])
 
     def _load(self, alias: str) -> Stored | None:
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             try:
                 answer = self._client.get(index=STATE_INDEX, id=alias)
             except NotFoundError:
@@ -176,7 +176,7 @@ class StateStore:
         return Stored(document, answer["_seq_no"], answer["_primary_term"], answer["_version"])
 
     def _write(self, document: StateDocument, condition: dict[str, Any]) -> Stored:
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             try:
                 answer = self._client.index(
                     index=STATE_INDEX,
@@ -218,12 +218,12 @@ class StateStore:
         ) from error
 
     def _delete(self, alias: str) -> None:
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             self._client.delete(index=STATE_INDEX, id=alias, params={"ignore": 404})
 
     def _delete_unchanged(self, stored: Stored) -> None:
         alias, condition = stored.document.alias, _if_unchanged(stored)
-        with mapped_errors(self._connection):
+        with translate_errors(self._connection):
             try:
                 self._client.delete(
                     index=STATE_INDEX, id=alias, params={**condition, "ignore": 404}

@@ -19,7 +19,7 @@ from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.errors import error_type, from_status
-from icdc_spark.opensearch.client.retry import RetryDelay, retrying
+from icdc_spark.opensearch.client.retry import RetryDelay, retry_passing
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer, ItemOutcome, current_version, judge
 from icdc_spark.opensearch.wire.responses import UnreadableAnswerError, read
 
@@ -218,12 +218,12 @@ def test_only_passing_errors_are_repeated() -> None:
         calls.append(0.0)
         raise Fenced("for good")
 
-    assert retrying(fails_twice, seconds=10.0) == 3
+    assert retry_passing(fails_twice, seconds=10.0) == 3
     with pytest.raises(Fenced):
-        retrying(fenced)
+        retry_passing(fenced)
     assert len(calls) == 4
     with pytest.raises(TargetUnavailable):
-        retrying(lambda: retrying(_unavailable, seconds=0.05), seconds=0.05)
+        retry_passing(lambda: retry_passing(_unavailable, seconds=0.05), seconds=0.05)
 
 
 def _unavailable() -> int:
