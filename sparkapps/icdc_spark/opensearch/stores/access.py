@@ -46,9 +46,10 @@ class Rotation:
         The same object as before, unless a Secret (of OpenSearch or of a catalog) has changed.
         """
         with self._lock:
-            found = stamp_secrets(self._secrets_dir)
-            if found != self._stamp:
-                self._stamp = found
+            newest_stamp = stamp_secrets(self._secrets_dir)
+            if newest_stamp != self._stamp:
+                # Before they are read: a Secret that cannot be used is reported once.
+                self._stamp = newest_stamp
                 try:
                     self._given.append(self._open())
                 except IcdcError as error:

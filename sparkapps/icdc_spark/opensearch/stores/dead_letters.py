@@ -123,7 +123,7 @@ def list_ids(client: Client, alias: str) -> frozenset[str]:
 
 
 @repeats
-def read_letters(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+def read_stored(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
     """Return the dead letters under `ids` as they are now, refreshed or not; None for no letter."""
     stored: dict[str, StoredLetter | None] = {}
     for start in range(0, len(ids), _PAGE):
