@@ -1,4 +1,4 @@
-"""How queries run in the tests of the source side."""
+"""Fixtures that set how queries run in the tests of the source side."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,28 +30,28 @@ def _with(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Queries that start quickly; nothing that a test asserts depends on it."""
+def quick_queries(spark: SparkSession) -> Iterator[None]:
+    """Run queries interpreted, so that they start quickly. No assertion depends on it."""
     with _with(spark, _INTERPRETED):
         yield
 
 
 @pytest.fixture
-def compiled(spark: SparkSession, interpreted: None) -> Iterator[None]:
-    """Queries as they run in production: compiled, and planned anew while they run."""
+def whole_stage_codegen(spark: SparkSession, quick_queries: None) -> Iterator[None]:
+    """Run queries as in production: compiled, with adaptive execution."""
     with _with(spark, _AS_IN_PRODUCTION):
         yield
 
 
 @pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each batch in which bitmaps were tried whether they told what differs."""
-    compare, told = key_bitmaps.compare_keys, list[bool]()
+def bitmap_trials(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """List the batches that tried bitmaps: True where these showed what differs."""
+    compare, trials = key_bitmaps.compare_keys, list[bool]()
 
-    def noted(*arguments: Any, **more: Any) -> key_bitmaps.KeyComparison | None:
+    def record(*arguments: Any, **more: Any) -> key_bitmaps.KeyComparison | None:
         compared = compare(*arguments, **more)
-        told.append(compared is not None)
+        trials.append(compared is not None)
         return compared
 
-    monkeypatch.setattr(key_bitmaps, "compare_keys", noted)
-    return told
+    monkeypatch.setattr(key_bitmaps, "compare_keys", record)
+    return trials

@@ -1,4 +1,4 @@
-"""Keys that are whole numbers in bitmaps: what bits tell, and what they leave to others."""
+"""Keys that are whole numbers, compared by bitmaps, and by key where bits are not enough."""
 
 import random
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ FAR = 1 << 63
 
 
 def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
-    """The same without bitmaps."""
+    """Return the batch as computed without bitmaps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_bitmaps, "can_compare_keys", lambda *_: False)
         return by_lineage(lake, name, since, **wishes)
@@ -36,20 +36,20 @@ def by_keys(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
     ],
 )
 def test_bits_tell_what_became_of_keys_wherever_these_lie(
-    lake: Lake, tried: list[bool], kind: str, first: int
+    lake: Lake, bitmap_trials: list[bool], kind: str, first: int
 ) -> None:
     # Words end among them, and some words are full.
     had = [first + at for at in range(196) if at < 140 or at % 5 == 0]
     updated, deleted = had[0::9], had[4::9]
     created = [first + at for at in range(150, 200) if at % 5 == 3]
     name, since = filled(lake, f"id {kind}, v string", (f"({key}, 'a')" for key in had))
-    lake.sql(f"update lake.{name} set v = 'b' where id in {listed(updated)}")
-    lake.sql(f"delete from lake.{name} where id in {listed(deleted)}")
+    lake.sql(f"update lake.{name} set v = 'b' where id in {join_keys(updated)}")
+    lake.sql(f"delete from lake.{name} where id in {join_keys(deleted)}")
     lake.sql(f"insert into lake.{name} values {', '.join(f'({key}, null)' for key in created)}")
 
     batch = by_lineage(lake, name, since)
 
-    assert tried == TOLD
+    assert bitmap_trials == TOLD
     expected = {
         *(("u", str(key)) for key in updated),
         *(("d", str(key)) for key in deleted),
@@ -66,7 +66,7 @@ DEAD = "where id = 3 and v = 'b'"
 
 
 @pytest.mark.parametrize(
-    ("rows", "statements", "told"),
+    ("rows", "statements", "trials"),
     [
         pytest.param(KEYS, ["delete from {t} where id > 0"], NOT_TRIED, id="nothing is left"),
         pytest.param(KEYS, ["delete from {t} where id < 4"], TOLD, id="only deletes"),
@@ -119,9 +119,13 @@ DEAD = "where id = 3 and v = 'b'"
         ),
     ],
 )
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("whole_stage_codegen")
 def test_what_bits_cannot_tell_is_left_to_others(
-    lake: Lake, tried: list[bool], rows: list[str], statements: list[str], told: list[bool]
+    lake: Lake,
+    bitmap_trials: list[bool],
+    rows: list[str],
+    statements: list[str],
+    trials: list[bool],
 ) -> None:
     name, since = filled(lake, "id int, v string", rows)
     for statement in statements:
@@ -129,14 +133,14 @@ def test_what_bits_cannot_tell_is_left_to_others(
 
     batch = by_lineage(lake, name, since)
 
-    assert tried == told
+    assert bitmap_trials == trials
     assert batch == by_keys(lake, name, since)
-    assert batch.ops, "nothing was to be told"
+    assert batch.ops, "the batch is empty"
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("whole_stage_codegen")
 def test_whatever_is_committed_bits_tell_what_keys_tell(
-    lake: Lake, tried: list[bool], rng: random.Random
+    lake: Lake, bitmap_trials: list[bool], rng: random.Random
 ) -> None:
     keys = [str(key) for key in range(-100, 150)]
     name, _ = filled(lake, "id int, v string", [f"({key}, '')" for key in ["null", *keys]])
@@ -156,11 +160,11 @@ def test_whatever_is_committed_bits_tell_what_keys_tell(
         batch = by_lineage(lake, name, since)
         assert batch == by_keys(lake, name, since), f"commit {number} since {heads.index(since)}"
         assert batch.ops
-    assert set(tried) == {True}
+    assert set(bitmap_trials) == {True}
 
 
-@pytest.mark.usefixtures("compiled")
-def test_of_several_numbers_the_last_has_bits(lake: Lake, tried: list[bool]) -> None:
+@pytest.mark.usefixtures("whole_stage_codegen")
+def test_of_several_numbers_the_last_has_bits(lake: Lake, bitmap_trials: list[bool]) -> None:
     keys = [(tenant, key) for tenant in (-1, 0, 7) for key in range(60, 70)]
     rows = [f"({tenant}, {key}, 'a')" for tenant, key in keys]
     rows += ["(0, null, 'a')", "(7, null, 'a')"]
@@ -171,12 +175,14 @@ def test_of_several_numbers_the_last_has_bits(lake: Lake, tried: list[bool]) -> 
 
     batch = by_lineage(lake, name, since, identifier_columns=("tenant", "id"))
 
-    assert tried == TOLD
+    assert bitmap_trials == TOLD
     assert [expect for expect, _ in batch.short] == ["c", "d", "d", "u", "u"]
     assert batch == by_keys(lake, name, since, identifier_columns=("tenant", "id"))
 
 
-def test_rows_of_another_age_are_not_taken_for_carried_over(lake: Lake, tried: list[bool]) -> None:
+def test_rows_of_another_age_are_not_taken_for_carried_over(
+    lake: Lake, bitmap_trials: list[bool]
+) -> None:
     name, _ = filled(lake, "id int, v string", KEYS)
     lake.sql(f"update lake.{name} set v = 'b' where id = 3")
     lake.sql(f"update lake.{name} set v = 'b' where id = 1")  # in whose file the other has an age
@@ -187,11 +193,13 @@ def test_rows_of_another_age_are_not_taken_for_carried_over(lake: Lake, tried: l
 
     batch = by_lineage(lake, name, since)
 
-    assert tried == LEFT
+    assert bitmap_trials == LEFT
     assert [op.doc for op in batch.ops if op.id == "3"] == ['{"id":3,"v":"b"}']
 
 
-def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(lake: Lake, tried: list[bool]) -> None:
+def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(
+    lake: Lake, bitmap_trials: list[bool]
+) -> None:
     name, since = filled(lake, "id int, v string", KEYS)
     lake.sql(f"update lake.{name} set v = 'b' where id in (2, 3)")
     lake.sql(f"delete from lake.{name} where id = 7")
@@ -201,8 +209,8 @@ def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(lake: Lake, tried: list[
     ]
     assert by_lineage(lake, name, since, row_filter="v = 'b'").short == [("c", "2"), ("c", "3")]
     assert by_lineage(lake, name, since, row_filter="v = 'c'").short == []
-    assert tried == 3 * TOLD
+    assert bitmap_trials == 3 * TOLD
 
 
-def listed(keys: Iterable[int]) -> str:
+def join_keys(keys: Iterable[int]) -> str:
     return f"({', '.join(map(str, keys))})"

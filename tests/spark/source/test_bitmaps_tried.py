@@ -1,4 +1,4 @@
-"""When keys are compared by bitmaps: where metadata tell that it pays."""
+"""Keys are compared by bitmaps only where column bounds in manifests show that it pays."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.spark
 )
 def test_bits_are_not_tried_where_they_cannot_pay(
     lake: Lake,
-    tried: list[bool],
+    bitmap_trials: list[bool],
     columns: str,
     keys: Iterable[int],
     mode: str,
@@ -55,12 +55,12 @@ def test_bits_are_not_tried_where_they_cannot_pay(
 
     batch = by_lineage(lake, name, since, **wishes)
 
-    assert tried == NOT_TRIED
+    assert bitmap_trials == NOT_TRIED
     assert batch.ops
 
 
 def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
-    lake: Lake, tried: list[bool]
+    lake: Lake, bitmap_trials: list[bool]
 ) -> None:
     name, _ = filled(
         lake, "id int, v string", (f"({key}, 'a')" for key in range(1, 9)), mode=MERGE_ON_READ
@@ -73,11 +73,11 @@ def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
     lake.sql(f"update lake.{name} set v = 'b' where id = 12")
 
     assert by_lineage(lake, name, since).short == [("d", "3"), ("u", "12")]
-    assert tried == NOT_TRIED
+    assert bitmap_trials == NOT_TRIED
 
 
 def test_more_words_than_metadata_promised_are_left_to_others(
-    lake: Lake, tried: list[bool], monkeypatch: pytest.MonkeyPatch
+    lake: Lake, bitmap_trials: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, since = filled(lake, "id int, v string", (f"({key}, 'a')" for key in range(0, 640, 10)))
     lake.sql(f"update lake.{name} set v = 'b' where id > 300")
@@ -85,10 +85,10 @@ def test_more_words_than_metadata_promised_are_left_to_others(
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 9)
 
     batch = by_lineage(lake, name, since)
-    assert tried == LEFT
+    assert bitmap_trials == LEFT
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 10)
     assert by_lineage(lake, name, since) == batch
-    assert tried == [*LEFT, *TOLD]
+    assert bitmap_trials == [*LEFT, *TOLD]
 
 
 def test_the_spread_of_keys_is_told_by_a_few_files(lake: Lake) -> None:

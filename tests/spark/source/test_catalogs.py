@@ -25,7 +25,7 @@ ENDS = {
     "hadoop": ("SourceUnavailable", "java.net.ConnectException: Connection refused"),
     "nessie-api": ("CatalogInvalid", "NessieReferenceNotFoundException"),
 }
-"""Where no table is asked for, the error that shows how far the others come."""
+"""For examples whose service is not there: the error that shows how far they come."""
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "a type that is none": ({"type": "gluee"}, "Unknown catalog type: gluee"),
@@ -60,11 +60,11 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         "is missing a JDBC driver for the uri",
     ),
 }
-"""What people get wrong, and what the status says of it: reason CatalogInvalid."""
+"""Common mistakes and the message that the status shows: reason CatalogInvalid."""
 
 CONSTANTS = [
-    f"org.apache.iceberg.{each}"
-    for each in (
+    f"org.apache.iceberg.{item}"
+    for item in (
         "CatalogProperties",
         "CatalogUtil",
         "aws.AwsClientProperties",
@@ -78,20 +78,20 @@ HEADER, DRIVER = "header.", "jdbc."
 
 
 class Probed(NamedTuple):
-    """What became of all cases."""
+    """The results of all cases."""
 
     answer: dict[str, Any]
     services: dict[str, CatalogService]
 
     def error(self, label: str) -> tuple[str, str]:
-        """Its kind and its message."""
-        found = self.answer["errors"][label]
-        return found["kind"], found["message"]
+        """Return the class and the message of a case's error."""
+        error = self.answer["errors"][label]
+        return error["kind"], error["message"]
 
 
 @pytest.fixture(scope="module")
 def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
-    """All of them, loaded by one Spark."""
+    """Load all cases in one Spark."""
     folder = tmp_path_factory.mktemp("catalogs")
     with ExitStack() as stack:
         services = {
@@ -103,12 +103,12 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
         stack.callback(port.release)
         here = {
             label: {
-                "name": each.name,
-                "properties": each.here(
+                "name": item.name,
+                "properties": item.here(
                     services[label].url if label in services else "", port.address, folder
                 ),
             }
-            for label, each in EXAMPLES.items()
+            for label, item in EXAMPLES.items()
         }
         others = {
             label: {
@@ -138,8 +138,8 @@ def test_the_service_of_an_example_is_asked_for_the_table(label: str, after: Pro
 @pytest.mark.parametrize("label", sorted(EXAMPLES))
 def test_an_example_comes_as_far_as_it_can_without_its_service(label: str, after: Probed) -> None:
     kind, text = ENDS.get(label, ("TableNotFound", "the catalog has no such table"))
-    found, message = after.error(label)
-    assert found == kind, message
+    error, message = after.error(label)
+    assert error == kind, message
     assert re.search(text, message), message
 
 
@@ -178,7 +178,7 @@ def test_a_secret_is_exchanged_for_the_token_that_is_used_from_then_on(
         "grant_type=client_credentials&client_id=client-id&client_secret=client-secret"
         f"&scope={scope}"
     )
-    assert {each.headers["authorization"] for each in others} == {f"Bearer {TOKEN}"}
+    assert {item.headers["authorization"] for item in others} == {f"Bearer {TOKEN}"}
 
 
 @pytest.mark.parametrize("label", ["rest", "polaris", "unity", "nessie"])
@@ -205,8 +205,8 @@ def test_files_are_asked_for_with_the_credentials_that_a_catalog_vends(after: Pr
 def test_requests_to_aws_are_signed_for_region_and_service(
     label: str, scope: str, after: Probed
 ) -> None:
-    signed = {each.headers["authorization"] for each in after.services[label].all}
-    assert all(f"/{scope}/aws4_request" in each for each in signed)
+    signed = {item.headers["authorization"] for item in after.services[label].all}
+    assert all(f"/{scope}/aws4_request" in item for item in signed)
 
 
 def test_the_token_of_a_secret_goes_to_nessie(after: Probed) -> None:

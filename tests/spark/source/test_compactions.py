@@ -1,4 +1,4 @@
-"""Compactions between two snapshots: what need not be read, and that it was right not to."""
+"""Compactions between two snapshots: their files are not read, and the batch stays right."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ EVOLVE = "alter table {t} add partition field bucket(2, id)"
 
 
 class Read(NamedTuple):
-    """How many rows a plan reads of each kind; of files with deletes all rows."""
+    """The rows that a plan reads of each kind; of files with deletes all rows count."""
 
     added: int = 0
     removed: int = 0
@@ -97,7 +97,7 @@ CASES = [
     ],
 )
 def test_of_a_compaction_is_read_only_what_may_differ(lake: Lake, case: Case, kind: str) -> None:
-    name = filled(lake, *TABLES[kind])
+    name = create_table(lake, *TABLES[kind])
     play(lake, name, case.before)
     since = lake.head(name)
     documents = applied({}, lake.changes(name, None))
@@ -108,7 +108,7 @@ def test_of_a_compaction_is_read_only_what_may_differ(lake: Lake, case: Case, ki
 
 
 def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
-    name = filled(lake, COPY_ON_WRITE, 2)
+    name = create_table(lake, COPY_ON_WRITE, 2)
     since = lake.head(name)
     lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
     play(lake, name, (APPEND, COMPACT))
@@ -119,7 +119,7 @@ def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
 
 
 def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> None:
-    name = filled(lake, COPY_ON_WRITE, 2)
+    name = create_table(lake, COPY_ON_WRITE, 2)
     since = lake.head(name)
     lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
     play(lake, name, (APPEND, COMPACT))
@@ -140,7 +140,7 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
 
 
 def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
-    name = filled(lake, COPY_ON_WRITE, 2)
+    name = create_table(lake, COPY_ON_WRITE, 2)
     first = lake.head(name)
     play(lake, name, (COMPACT, APPEND))
     since = lake.head(name)
@@ -151,17 +151,17 @@ def test_a_rollback_past_a_compaction_is_compared(lake: Lake) -> None:
 
 
 class TestDoubtful:
-    """Snapshots that call themselves a replacement and cannot be one, or are not known to be."""
+    """Snapshots of operation `replace` that changed rows, or may have changed some."""
 
     def test_one_that_lost_rows_is_compared(self, spark: SparkSession) -> None:
-        assert replaced(spark, rows=2, by=1) == Read(1, 2)
+        assert read_after_rewrite(spark, rows=2, by=1) == Read(1, 2)
 
     def test_one_that_kept_their_number_is_not(self, spark: SparkSession) -> None:
-        assert replaced(spark, rows=2, by=2) == Read()
+        assert read_after_rewrite(spark, rows=2, by=2) == Read()
 
     def test_one_whose_old_file_was_put_back_counts_as_added(self, spark: SparkSession) -> None:
         table = table_of(spark, 2)
-        old, new = of_rows(table, 2), of_rows(table, 2)
+        old, new = data_file_of(table, 2), data_file_of(table, 2)
         table.java.newFastAppend().appendFile(old).commit()
         since = head(table)
         rewrite(table, old, new)
@@ -173,7 +173,7 @@ class TestDoubtful:
         self, spark: SparkSession
     ) -> None:
         table = table_of(spark, 2)
-        old, new = of_rows(table, 2), of_rows(table, 2)
+        old, new = data_file_of(table, 2), data_file_of(table, 2)
         table.java.newFastAppend().appendFile(old).commit()
         since = head(table)
         rewrite(table, old, new)
@@ -182,8 +182,8 @@ class TestDoubtful:
         assert read_of(plan_changes(table.loaded(), since, head(table))) == Read(2, 2)
 
 
-def filled(lake: Lake, mode: str, version: int) -> str:
-    """A table of six rows in two commits, partitioned by country."""
+def create_table(lake: Lake, mode: str, version: int) -> str:
+    """Create a table of six rows in two commits, partitioned by country; return its name."""
     name = lake.create(COLUMNS, mode=mode, version=version, partitioned="country")
     for rows in (FIRST, SECOND):
         lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({rows})")
@@ -191,7 +191,7 @@ def filled(lake: Lake, mode: str, version: int) -> str:
 
 
 def expire(lake: Lake, name: str) -> None:
-    """Of all snapshots but the current and those with a name."""
+    """Expire all snapshots but the current one and those with a tag or branch."""
     lake.sql(
         f"call lake.system.expire_snapshots(table => '{name}', retain_last => 1, "
         "older_than => timestamp '2999-01-01 00:00:00')"
@@ -199,11 +199,11 @@ def expire(lake: Lake, name: str) -> None:
 
 
 def play(lake: Lake, name: str, statements: Sequence[str]) -> None:
-    for each in statements:
-        if each == COMPACT:
+    for statement in statements:
+        if statement == COMPACT:
             lake.compact(name)
         else:
-            lake.sql(each.format(t=f"lake.{name}"))
+            lake.sql(statement.format(t=f"lake.{name}"))
 
 
 def read_of(plan: ChangePlan) -> Read:
@@ -211,10 +211,10 @@ def read_of(plan: ChangePlan) -> Read:
     return Read(plan.added.records, plan.removed.records, deletes)
 
 
-def replaced(spark: SparkSession, *, rows: int, by: int) -> Read:
-    """What is read where one file replaced another, by the count of their rows."""
+def read_after_rewrite(spark: SparkSession, *, rows: int, by: int) -> Read:
+    """Return what a plan reads after one file of `rows` was replaced by one of `by` rows."""
     table = table_of(spark, 2)
-    old, new = of_rows(table, rows), of_rows(table, by)
+    old, new = data_file_of(table, rows), data_file_of(table, by)
     table.java.newFastAppend().appendFile(old).commit()
     since = head(table)
     rewrite(table, old, new)
@@ -225,8 +225,8 @@ def table_of(spark: SparkSession, version: int) -> MetadataTable:
     return MetadataTable(spark, **{"format-version": str(version)})
 
 
-def of_rows(table: MetadataTable, rows: int) -> Any:
-    """A data file that says it has so many rows."""
+def data_file_of(table: MetadataTable, rows: int) -> Any:
+    """Return a data file whose metadata states this number of rows."""
     file = table.data_file()
     builder = table.bridge.statics("org.apache.iceberg.DataFiles").builder(table.java.spec())
     return builder.copy(file).withRecordCount(rows).build()

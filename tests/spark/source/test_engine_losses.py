@@ -1,4 +1,4 @@
-"""Executors, workers, memory and disks that a real Spark loses: each is told as what it is."""
+"""Executors, workers, memory and disks that a real Spark loses: each gets its own error class."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,17 +26,19 @@ ON_A_TINY_DISK = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
-    """Every loss by name."""
+def measured_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+    """Return each loss by its name, from two real Sparks."""
     folder: Path = tmp_path_factory.mktemp("losses")
     with ThreadPoolExecutor(2) as pool:
         some = pool.submit(losses, tuple(ON_EXECUTORS), folder / "executors")
         others = pool.submit(losses, tuple(ON_A_TINY_DISK), folder / "disk", tiny_disk=True)
-        return {each.name: each for each in (*some.result(), *others.result())}
+        return {loss.name: loss for loss in (*some.result(), *others.result())}
 
 
 @pytest.mark.parametrize("name", [*ON_EXECUTORS, *ON_A_TINY_DISK])
-def test_what_spark_loses_is_told_as_such_and_tried_again(told: dict[str, Told], name: str) -> None:
+def test_what_spark_loses_is_told_as_such_and_tried_again(
+    measured_losses: dict[str, Told], name: str
+) -> None:
     kind, words = {**ON_EXECUTORS, **ON_A_TINY_DISK}[name]
-    assert (told[name].kind, told[name].retryable) == (kind, True)
-    assert words in told[name].message
+    assert (measured_losses[name].kind, measured_losses[name].retryable) == (kind, True)
+    assert words in measured_losses[name].message

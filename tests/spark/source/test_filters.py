@@ -1,4 +1,4 @@
-"""Row filters: what they let into the index, and which are refused because rows do not tell."""
+"""Row filters: the rows that they accept, and filters that depend on more than the row."""
 
 import os
 import re

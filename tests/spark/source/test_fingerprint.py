@@ -16,7 +16,7 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
 from icdc_testing.lake.lake import Lake, Op
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("whole_stage_codegen")]
 
 # Per column values that a hash over the plain columns confuses, in SQL.
 VALUES = {
@@ -109,7 +109,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
         return [row[0] for row in frame.selectExpr(expression).collect()]
 
     plain = hashes("xxhash64(k, age)")
-    chosen = cancelling(plain)
+    chosen = find_cancelling(plain)
     assert chosen
     assert functools.reduce(operator.xor, (plain[at] for at in chosen)) == 0
     salted = hashes(key_bitmaps.row_hash_sql(["k", "age"], salt=1234567))
@@ -117,7 +117,7 @@ def test_keys_chosen_so_that_their_hashes_cancel_out_do_not_with_a_salt(lake: La
 
 
 def _rows(rng: random.Random) -> list[str]:
-    """Every value once on its own among nulls, then rows of few differences."""
+    """Return rows with each value once among nulls, then rows that differ little."""
     empty = ["null"] * len(VALUES)
     made = [empty]
     for at, values in enumerate(VALUES.values()):
@@ -134,8 +134,8 @@ def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list
     (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30)
     with open_reader(lake.session, table, at, spec) as reader:
         rows = select_cells(reader.read(chunk.group), spec)
-        found = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()
-    return [(row["document"], row[FINGERPRINT]) for row in found]
+        collected = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()
+    return [(row["document"], row[FINGERPRINT]) for row in collected]
 
 
 MASK = (1 << 64) - 1
@@ -150,43 +150,43 @@ P1, P2, P3, P4, P5 = (
 
 
 def twin_of(first: int, second: int, other: int) -> int:
-    """The number that gives with `other` the hash that two bigints have, neither being null."""
-    flags = hashed(0, 42)
-    wanted = hashed(second, hashed(first, flags))
-    found = hashed_from(wanted, hashed(other, flags))
-    return found - (1 << 64) if found >> 63 else found
+    """Return the number that has with `other` the same hash as `first` with `second`."""
+    flags = hash_bigint(0, 42)
+    wanted = hash_bigint(second, hash_bigint(first, flags))
+    unsigned = invert_hash(wanted, hash_bigint(other, flags))
+    return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 
-def hashed(number: int, seed: int) -> int:
-    """Spark's xxhash64 of a bigint."""
-    mixed = ((seed + P5 + 8) & MASK) ^ (turned(number * P2 & MASK, 31) * P1 & MASK)
-    last = (turned(mixed, 27) * P1 + P4) & MASK
+def hash_bigint(number: int, seed: int) -> int:
+    """Compute Spark's xxhash64 of a bigint."""
+    mixed = ((seed + P5 + 8) & MASK) ^ (rotate_left(number * P2 & MASK, 31) * P1 & MASK)
+    last = (rotate_left(mixed, 27) * P1 + P4) & MASK
     last = (last ^ (last >> 33)) * P2 & MASK
     last = (last ^ (last >> 29)) * P3 & MASK
     return last ^ (last >> 32)
 
 
-def hashed_from(wanted: int, seed: int) -> int:
+def invert_hash(wanted: int, seed: int) -> int:
     """The number of which `hashed` gives what is wanted: every step can be undone."""
-    last = unshifted(wanted, 32) * pow(P3, -1, 1 << 64) & MASK
-    last = unshifted(last, 29) * pow(P2, -1, 1 << 64) & MASK
-    last = (unshifted(last, 33) - P4) * pow(P1, -1, 1 << 64) & MASK
-    mixed = turned(last, 64 - 27) ^ ((seed + P5 + 8) & MASK)
-    return turned(mixed * pow(P1, -1, 1 << 64) & MASK, 64 - 31) * pow(P2, -1, 1 << 64) & MASK
+    last = invert_shift(wanted, 32) * pow(P3, -1, 1 << 64) & MASK
+    last = invert_shift(last, 29) * pow(P2, -1, 1 << 64) & MASK
+    last = (invert_shift(last, 33) - P4) * pow(P1, -1, 1 << 64) & MASK
+    mixed = rotate_left(last, 64 - 27) ^ ((seed + P5 + 8) & MASK)
+    return rotate_left(mixed * pow(P1, -1, 1 << 64) & MASK, 64 - 31) * pow(P2, -1, 1 << 64) & MASK
 
 
-def turned(number: int, bits: int) -> int:
+def rotate_left(number: int, bits: int) -> int:
     return ((number << bits) | (number >> (64 - bits))) & MASK
 
 
-def unshifted(number: int, bits: int) -> int:
-    found = number
+def invert_shift(number: int, bits: int) -> int:
+    original = number
     for _ in range(64 // bits + 1):
-        found = number ^ (found >> bits)
-    return found
+        original = number ^ (original >> bits)
+    return original
 
 
-def cancelling(numbers: list[int]) -> set[int]:
+def find_cancelling(numbers: list[int]) -> set[int]:
     """Positions of numbers whose exclusive or is zero: more than 64 of them are never independent,
     as elimination shows bit by bit."""
     pivots: dict[int, tuple[int, set[int]]] = {}

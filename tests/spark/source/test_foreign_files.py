@@ -37,7 +37,7 @@ PLAIN_COLUMNS = {
 
 
 def plain_rows(first: int, count: int, *more: str, without: str = "") -> str:
-    """A query of rows with ids from `first` on, the odd ones null but for what `more` selects."""
+    """Return a query of `count` rows from id `first` on; odd ones are null except for `more`."""
     cells = [
         f"if(id % 2 = 0, {value}, null) as {name}"
         for name, value in PLAIN_COLUMNS.items()
@@ -47,15 +47,15 @@ def plain_rows(first: int, count: int, *more: str, without: str = "") -> str:
     return f"select {shown} from range({first}, {first + count})"
 
 
-def created(lake: Lake, *, without: str = "", **options: Any) -> str:
-    """A table with the columns of `plain_rows`."""
+def create_table(lake: Lake, *, without: str = "", **options: Any) -> str:
+    """Create a table with the columns of `plain_rows`; return its name."""
     described = lake.session.sql(plain_rows(0, 1, without=without)).dtypes
     columns = ", ".join(f"{name} {kind}" for name, kind in described)
     return lake.create(f"{columns}, part string", **options)
 
 
 def bring(lake: Lake, name: str, folder: Path, file_format: str = "parquet") -> None:
-    """Adds the files of a folder as they are."""
+    """Add the files of a folder as they are, by Iceberg's `add_files`."""
     source = f"`{file_format}`.`{folder}`"
     lake.sql(f"call lake.system.add_files(table => '{name}', source_table => '{source}')")
 
@@ -73,7 +73,7 @@ def test_files_of_other_formats_are_followed(
     lake: Lake, file_format: str, mode: str, version: int
 ) -> None:
     written_as = f", 'write.format.default'='{file_format}'"
-    name = created(lake, mode=mode, version=version, partitioned="part", properties=written_as)
+    name = create_table(lake, mode=mode, version=version, partitioned="part", properties=written_as)
     lake.sql(f"insert into lake.{name} {plain_rows(0, 6, 'if(id < 4, 1, 2) part')}")
     follower = Follower(lake, name)
     assert len(follower.look()) == 6
@@ -106,7 +106,7 @@ def test_files_of_a_hive_table_are_followed(
     part = "if(id = 3, null, concat('p ', id % 2)) part"
     rows = lake.session.sql(plain_rows(0, 4, part, without=without))
     rows.coalesce(1).write.partitionBy("part").format(file_format).save(str(brought))
-    name = created(lake, without=without, mode=mode, partitioned="part")
+    name = create_table(lake, without=without, mode=mode, partitioned="part")
     bring(lake, name, brought, file_format)
     follower = Follower(lake, name)
     assert len(follower.look()) == 4

@@ -62,19 +62,19 @@ VALUES: Mapping[str, Any] = {
 
 
 def rows(*ids: int, **values: Any) -> pa.Table:
-    """Rows with these ids; those of odd ones are null but for `values`."""
-    found = [{"id": each, **({} if each % 2 else VALUES), **values} for each in ids]
-    return pa.Table.from_pylist(found, COLUMNS)
+    """Return rows with these ids; rows of odd ids are null except for `values`."""
+    records = [{"id": row_id, **({} if row_id % 2 else VALUES), **values} for row_id in ids]
+    return pa.Table.from_pylist(records, COLUMNS)
 
 
-def wanted(at: int) -> oracle.Document:
-    """The document of one of `rows`."""
+def expected_document(at: int) -> oracle.Document:
+    """Return the document of one of `rows`."""
     return oracle.fields({"id": at, **({} if at % 2 else VALUES)})
 
 
 @contextmanager
-def shared_catalog(session: SparkSession, folder: Path) -> Iterator[tuple[Lake, SqlCatalog]]:
-    """A catalog in a file that Spark and pyiceberg both write to."""
+def create_shared_catalog(session: SparkSession, folder: Path) -> Iterator[tuple[Lake, SqlCatalog]]:
+    """Create a catalog in a SQLite file that Spark and pyiceberg both write to."""
     database, warehouse = folder / "catalog.db", f"file://{folder}/warehouse"
     properties = {
         "": "org.apache.iceberg.spark.SparkCatalog",
@@ -96,7 +96,7 @@ def shared_catalog(session: SparkSession, folder: Path) -> Iterator[tuple[Lake, 
 def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with shared_catalog(spark, tmp_path) as (lake, catalog):
+    with create_shared_catalog(spark, tmp_path) as (lake, catalog):
         name = "db.orders"
         catalog.create_namespace("db")
         table = catalog.create_table(name, COLUMNS, properties={"format-version": "2"})
@@ -115,7 +115,7 @@ def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
         assert follower.look() == [("d", "5"), ("u", "0")]
         table.refresh()
         table.overwrite(rows(1, 8))
-        assert follower.look() == [("c", "8"), *[("d", each) for each in "0247"]]
+        assert follower.look() == [("c", "8"), *[("d", row_id) for row_id in "0247"]]
         place = tmp_path / "brought.parquet"
         pq.write_table(rows(9, 11).select(["id", "s", "li"]), place)
         table.add_files([f"file://{place}"])
@@ -164,7 +164,7 @@ def test_parquet_files_are_read_however_they_were_written(lake: Lake, way: dict[
     table.java.updateSchema().addColumn("t", types.get()).commit()
     table.java.newAppend().commit()
     (by_arrow,) = lake.export(name)
-    found = {op.id: op.doc for op in by_spark.ops}
-    assert {op.id: op.doc for op in by_arrow.ops} == found
-    documents = {key: json.loads(doc or "") for key, doc in found.items()}
-    oracle.assert_equal(documents, {str(at): wanted(at) for at in range(3)})
+    records = {op.id: op.doc for op in by_spark.ops}
+    assert {op.id: op.doc for op in by_arrow.ops} == records
+    documents = {key: json.loads(doc or "") for key, doc in records.items()}
+    oracle.assert_equal(documents, {str(at): expected_document(at) for at in range(3)})

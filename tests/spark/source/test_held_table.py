@@ -1,4 +1,4 @@
-"""A table that is held says what one that is loaded anew says, and reads no file for nothing."""
+"""A cached table is equal to a table loaded anew, and reads no metadata file twice."""
 
 import json
 import sqlite3
@@ -25,12 +25,12 @@ CATALOG = "held"
 NAME = "db.orders"
 TABLE = f"{CATALOG}.{NAME}"
 LOOKS = {"jdbc": 1, "hadoop": 2}
-"""Looks that read the file of a table that nobody has changed since: see `cached_table`."""
+"""Polls that read the metadata file although nobody changed the table: see `cached_table`."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A catalog of some type, seen from two sessions: who writes, and who follows."""
+    """A catalog of some type in two sessions: one writes, the other follows."""
 
     writer: SparkSession
     follower: SparkSession
@@ -39,14 +39,14 @@ class World:
     def sql(self, statement: str) -> None:
         self.writer.sql(statement.format(t=TABLE, c=CATALOG, n=NAME)).collect()
 
-    def held(self) -> CachedTable:
-        """The table, looked at so often that its file is known."""
+    def cached(self) -> CachedTable:
+        """Return a cached table, polled so often that its metadata file is not read again."""
         table = CachedTable(self.follower, CATALOG, NAME)
         for _ in range(self.settled):
             table.load()
         return table
 
-    def loaded(self) -> IcebergTable:
+    def load(self) -> IcebergTable:
         return IcebergTable.load(self.follower, CATALOG, NAME)
 
 
@@ -59,115 +59,115 @@ def world(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     writer, follower = (create_table_session(spark, CATALOG, properties) for _ in range(2))
     made = World(writer, follower, LOOKS[request.param])
     made.sql("create namespace {c}.db")
-    created(made)
+    create(made)
     yield made
     made.sql("drop table if exists {t}")
 
 
-def created(world: World) -> None:
+def create(world: World) -> None:
     world.sql("create table {t} (id int, name string) using iceberg")
     world.sql("insert into {t} values (1, 'a')")
 
 
-def inserted(world: World) -> None:
+def insert(world: World) -> None:
     world.sql("insert into {t} values (2, 'b')")
 
 
-def rolled_back(world: World) -> None:
+def roll_back(world: World) -> None:
     first = head_of(world)
-    inserted(world)
-    world.loaded().java.manageSnapshots().rollbackTo(first).commit()
+    insert(world)
+    world.load().java.manageSnapshots().rollbackTo(first).commit()
 
 
 def head_of(world: World) -> int:
-    head = world.loaded().current_snapshot()
+    head = world.load().current_snapshot()
     assert head is not None
     return head.id
 
 
-def branched(world: World) -> None:
+def branch(world: World) -> None:
     world.sql("alter table {t} create branch audit")
     world.sql("insert into {t}.branch_audit values (3, 'c')")
 
 
-def column_added(world: World) -> None:
+def add_column(world: World) -> None:
     world.sql("alter table {t} add column note string")
 
 
-def replaced(world: World) -> None:
+def replace(world: World) -> None:
     world.sql("create or replace table {t} (key bigint) using iceberg")
 
 
-def recreated(world: World) -> None:
-    """With as many commits as before, so that files may have the names of the old ones."""
+def recreate(world: World) -> None:
+    """Drop and create the table, with as many commits: files may have the old names."""
     world.sql("drop table {t} purge")
-    created(world)
+    create(world)
 
 
-def recreated_with_more(world: World) -> None:
-    recreated(world)
-    inserted(world)
+def recreate_with_more(world: World) -> None:
+    recreate(world)
+    insert(world)
 
 
-def recreated_with_less(world: World) -> None:
+def recreate_with_less(world: World) -> None:
     world.sql("drop table {t} purge")
     world.sql("create table {t} (id int) using iceberg")
 
 
 SITUATIONS: list[Callable[[World], None]] = [
-    inserted,
-    rolled_back,
-    branched,
-    column_added,
-    replaced,
-    recreated,
-    recreated_with_more,
-    recreated_with_less,
+    insert,
+    roll_back,
+    branch,
+    add_column,
+    replace,
+    recreate,
+    recreate_with_more,
+    recreate_with_less,
 ]
 
 
 def test_no_metadata_file_is_read_again_while_the_table_stands(world: World) -> None:
-    table = world.held()
+    table = world.cached()
     before = bytes_read(world.follower)
     first = table.load()
     assert table.load() is first
     assert bytes_read(world.follower) == before
-    assert_same(first, world.loaded())
+    assert_same(first, world.load())
     assert bytes_read(world.follower) > before, "loading it anew reads its file"
 
 
-@pytest.mark.parametrize("happens", SITUATIONS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("happens", SITUATIONS, ids=lambda situation: situation.__name__)
 def test_what_happened_to_a_table_is_seen_as_if_it_were_loaded_anew(
     world: World, happens: Callable[[World], None]
 ) -> None:
-    table = world.held()
+    table = world.cached()
     before = table.load().metadata_location, table.load().uuid
     happens(world)
     now = table.load()
     assert (now.metadata_location, now.uuid) != before
-    assert_same(now, world.loaded())
-    assert_same(table.load(), world.loaded())
+    assert_same(now, world.load())
+    assert_same(table.load(), world.load())
 
 
 def test_a_table_that_was_dropped_is_not_found_until_it_is_there_again(world: World) -> None:
-    table = world.held()
+    table = world.cached()
     world.sql("drop table {t} purge")
     for _ in range(2):
         with pytest.raises(TableNotFound):
             table.load()
-    created(world)
-    assert_same(table.load(), world.loaded())
+    create(world)
+    assert_same(table.load(), world.load())
 
 
 def test_a_tag_of_our_own_is_kept_with_the_commits_of_others(world: World) -> None:
-    table = world.held()
+    table = world.cached()
     now = table.load()
     assert len(now.snapshots) == 1
-    inserted(world)
+    insert(world)
     # The commit loads what others have committed, and says nothing of it.
     tags.change(now, put={"icdc": Tag(snapshot_id=head_of(world), max_age_ms=None)})
-    assert_same(table.load(), world.loaded())
-    assert_same(now, world.loaded())
+    assert_same(table.load(), world.load())
+    assert_same(now, world.load())
 
 
 @pytest.mark.parametrize("etags", [True, False])

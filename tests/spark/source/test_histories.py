@@ -45,20 +45,20 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
 
 
 def check(lake: Lake, history: "History", since: int, before: Rows, after: Rows) -> None:
-    """Every strategy leads from one snapshot to the other; what is carried over is not sent."""
+    """Check that every strategy makes one snapshot the other, without sending unchanged rows."""
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     for strategy, batch in lake.ways(history.name, since).items():
-        told = f"{history.log} since {since} by {strategy}"
-        assert applied(before, batch) == after, told
+        context = f"{history.log} since {since} by {strategy}"
+        assert applied(before, batch) == after, context
         sent = {op.id for op in batch.ops}
-        assert changed <= sent, told
+        assert changed <= sent, context
         for op in batch.ops:
             assert op.expect == ("c" if op.id not in before else "u" if op.id in after else "d"), (
-                told
+                context
             )
         generous = (Strategy.STREAM, Strategy.LINEAGE)  # they may send rows that are as before
         if history.mode == COPY_ON_WRITE and strategy not in generous:
-            assert sent == changed, told
+            assert sent == changed, context
 
 
 class History:
@@ -78,7 +78,7 @@ class History:
         self.snapshots = [lake.head(self.name)]
 
     def step(self) -> None:
-        """One commit of a random kind; a refused one counts for nothing."""
+        """Make one commit of a random kind; Iceberg may refuse it."""
         kind = self.rng.choice(
             [self.insert, self.update, self.update, self.delete, self.merge, self.rekey,
              self.compact, self.rewrite, self.rollback]
@@ -87,22 +87,22 @@ class History:
         self.snapshots.append(self.lake.head(self.name))
 
     def insert(self) -> None:
-        """A few new rows."""
+        """Insert a few rows."""
         rows = ", ".join(self._row(self._new_id()) for _ in range(self.rng.randrange(1, 7)))
         self._run(f"insert into lake.{self.name} values {rows}")
 
     def update(self) -> None:
-        """One column of some rows, sometimes to the value it has."""
+        """Update one column of some rows, sometimes to the value that it has."""
         column = self.rng.choice(COLUMNS)
         value = column if self.rng.random() < 0.2 else self._value(column)
         self._run(f"update lake.{self.name} set {column} = {value} where {self._where()}")
 
     def delete(self) -> None:
-        """Some rows."""
+        """Delete some rows."""
         self._run(f"delete from lake.{self.name} where {self._where()}")
 
     def merge(self) -> None:
-        """Deletes, updates and inserts in one commit."""
+        """Delete, update and insert in one commit."""
         keys = {self.rng.randrange(self.next_id) for _ in range(2)} | {self._new_id()}
         self._run(
             f"merge into lake.{self.name} t using (select * from values "
@@ -112,26 +112,26 @@ class History:
         )
 
     def rekey(self) -> None:
-        """A row gets another key."""
+        """Give a row another key."""
         old = self.rng.randrange(self.next_id)
         self._run(f"update lake.{self.name} set id = {self._new_id()} where id = {old}")
 
     def compact(self) -> None:
-        """Rewrites all data files."""
+        """Rewrite all data files."""
         self._run(
             f"call lake.system.rewrite_data_files(table => '{self.name}', "
             "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
         )
 
     def rewrite(self) -> None:
-        """Rewrites the delete files."""
+        """Rewrite the delete files."""
         self._run(
             f"call lake.system.rewrite_position_delete_files(table => '{self.name}', "
             "options => map('rewrite-all', 'true'))"
         )
 
     def rollback(self) -> None:
-        """Back to any snapshot of the past."""
+        """Roll back to any earlier snapshot."""
         target = self.rng.choice(self.snapshots)
         self._run(f"call lake.system.set_current_snapshot('{self.name}', {target}L)")
 
@@ -163,14 +163,14 @@ class History:
 
 
 def documents(lake: Lake, name: str, snapshot_id: int) -> Rows:
-    """Document text by id, worked out in Python."""
-    found: Rows = {}
+    """Return document texts by id, computed in Python."""
+    documents_by_id: Rows = {}
     for row in lake.sql(f"select * from lake.{name} version as of {snapshot_id}"):
         values = {
             key: value
             for key, value in row.asDict().items()
             if value is not None and value == value  # NaN is not equal to itself
         }
-        assert str(row["id"]) not in found
-        found[str(row["id"])] = json.dumps(values, separators=(",", ":"))
-    return found
+        assert str(row["id"]) not in documents_by_id
+        documents_by_id[str(row["id"])] = json.dumps(values, separators=(",", ":"))
+    return documents_by_id

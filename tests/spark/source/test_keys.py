@@ -1,4 +1,4 @@
-"""Ids in changes: rows are told apart by the values of their keys, and get their ids afterwards."""
+"""Ids in changes: rows are matched by the values of their keys, and get their ids afterwards."""
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
@@ -62,11 +62,11 @@ def test_every_way_of_comparing_gives_the_ids_of_an_export(
     name = lake.create(COLUMNS, mode=mode, version=version)
     rows = ", ".join(KEPT + UPDATED + DELETED)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {rows}")
-    since, before = lake.head(name), exported(lake, name)
+    since, before = lake.head(name), export_documents(lake, name)
     lake.sql(f"update lake.{name} set v = 'changed' where v = 'old'")
     lake.sql(f"delete from lake.{name} where v = 'gone'")
     lake.sql(f"insert into lake.{name} values {', '.join(CREATED)}")
-    after = exported(lake, name)
+    after = export_documents(lake, name)
     assert (len(before), len(after)) == (12, 11), "two keys share an id"
 
     expected = {
@@ -97,7 +97,7 @@ def test_a_task_groups_a_bounded_number_of_rows_and_small_ones_share_a_task(
     assert {(row["k0"], row["rows"]) for row in grouped.collect()} == {(k, 10) for k in range(10)}
 
 
-def exported(lake: Lake, name: str) -> dict[str, str | None]:
-    """The document of each id."""
+def export_documents(lake: Lake, name: str) -> dict[str, str | None]:
+    """Export a table; return the documents by id."""
     (batch,) = lake.export(name, identifier_columns=KEYS)
     return {op.id: op.doc for op in batch.ops}

@@ -22,16 +22,16 @@ MODES = [pytest.param(COPY_ON_WRITE, id="cow"), pytest.param(MERGE_ON_READ, id="
 ROWS = "values (1, 'NL', 'a'), (2, 'NL', 'b'), (3, 'DE', 'c'), (4, 'DE', null)"
 
 
-def filled(lake: Lake, mode: str = COPY_ON_WRITE, **wishes: Any) -> tuple[str, int]:
-    """A table of format 3 with four rows in one file, and its snapshot."""
+def create_table(lake: Lake, mode: str = COPY_ON_WRITE, **wishes: Any) -> tuple[str, int]:
+    """Create a table of format 3 with four rows in one file; return its name and snapshot."""
     wishes.setdefault("version", 3)
     name = lake.create("id int, country string, name string", mode=mode, **wishes)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({ROWS})")
     return name, lake.head(name)
 
 
-def believed(lake: Lake, name: str, since: int) -> bool:
-    """Whether rows are believed what they say of themselves."""
+def uses_lineage(lake: Lake, name: str, since: int) -> bool:
+    """Return whether the batch relies on the row lineage of its rows."""
     return plan_changes(lake.table(name), since, lake.head(name)).lineage_since is not None
 
 
@@ -47,7 +47,7 @@ class TestBelieved:
     )
     def test_only_rows_written_since_are_sent(self, lake: Lake, mode: str, written_as: str) -> None:
         as_files = f", 'write.format.default'='{written_as}'"
-        name, since = filled(lake, mode, properties=as_files)
+        name, since = create_table(lake, mode, properties=as_files)
         lake.sql(
             f"merge into lake.{name} t using (select * from values (1, 'one'), (2, 'two'), "
             "(9, 'nine') as v(k, v)) s "
@@ -64,7 +64,7 @@ class TestBelieved:
 
     @pytest.mark.parametrize("mode", MODES)
     def test_compactions_keep_the_age_of_rows(self, lake: Lake, mode: str) -> None:
-        name, since = filled(lake, mode)
+        name, since = create_table(lake, mode)
         lake.compact(name)
         # What a compaction wrote is read only where it was changed again.
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
@@ -78,14 +78,14 @@ class TestBelieved:
     def test_an_update_to_the_same_values_is_sent_where_there_are_many_rows(
         self, lake: Lake
     ) -> None:
-        name, since = filled(lake)
+        name, since = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'b' where id = 2")
 
         assert by_lineage(lake, name, since).short == [("u", "2")]
         assert lake.changes(name, since).ops == []
 
     def test_an_overwrite_makes_every_row_new(self, lake: Lake) -> None:
-        name, since = filled(lake)
+        name, since = create_table(lake)
         lake.sql(f"insert overwrite lake.{name} values (1, 'NL', 'a'), (2, 'NL', 'z')")
 
         assert by_lineage(lake, name, since).ops == [
@@ -94,7 +94,7 @@ class TestBelieved:
             Op("u", "2", '{"id":2,"country":"NL","name":"z"}'),
         ]
 
-    @pytest.mark.usefixtures("compiled")
+    @pytest.mark.usefixtures("whole_stage_codegen")
     def test_very_many_new_rows_are_compared_all_the_same(self, lake: Lake) -> None:
         name = lake.create("id int", version=3)
         rows = f"select id from range({BROADCAST_IDS + 2})"
@@ -105,7 +105,7 @@ class TestBelieved:
         assert by_lineage(lake, name, since).ops == [Op("d", "5", None)]
 
     def test_keys_change_and_rows_leave_the_filter(self, lake: Lake) -> None:
-        name, since = filled(lake)
+        name, since = create_table(lake)
         lake.sql(f"update lake.{name} set id = 30 where id = 3")
         lake.sql(f"update lake.{name} set country = 'BE' where id = 2")
         lake.sql(f"update lake.{name} set country = 'NL' where id = 4")
@@ -119,7 +119,7 @@ class TestBelieved:
         ]
 
     def test_equality_deletes_and_new_rows_of_the_same_keys_are_updates(self, lake: Lake) -> None:
-        name, since = filled(lake)
+        name, since = create_table(lake)
         writer = JavaWriter(lake.table(name))
         writer.delete_equal([{"id": 2}, {"id": 3}])
         writer.append([{"id": 2, "name": "two"}, {"id": 5}])
@@ -131,7 +131,7 @@ class TestBelieved:
         ]
 
     def test_a_file_that_was_put_back_brings_back_its_rows(self, lake: Lake) -> None:
-        name, _ = filled(lake)
+        name, _ = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'x' where id = 1")
         past = lake.head(name)
         lake.sql(f"update lake.{name} set name = 'y' where id = 2")
@@ -145,7 +145,7 @@ class TestBelieved:
     def test_rows_of_before_the_upgrade_are_believed_after_the_next_commit(
         self, lake: Lake
     ) -> None:
-        name, _ = filled(lake, version=2)
+        name, _ = create_table(lake, version=2)
         lake.sql(f"alter table lake.{name} set tblproperties('format-version'='3')")
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
         since = lake.head(name)
@@ -156,35 +156,35 @@ class TestBelieved:
 
 class TestNotBelieved:
     def test_across_an_upgrade_rows_are_compared(self, lake: Lake) -> None:
-        name, since = filled(lake, version=2)
+        name, since = create_table(lake, version=2)
         lake.sql(f"alter table lake.{name} set tblproperties('format-version'='3')")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
 
-        assert not believed(lake, name, since)
+        assert not uses_lineage(lake, name, since)
         assert lake.changes(name, since).short == [("u", "2")]
 
     def test_after_a_rollback_rows_are_compared(self, lake: Lake) -> None:
-        name, first = filled(lake)
+        name, first = create_table(lake)
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         since = lake.head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
         lake.sql(f"update lake.{name} set name = 'y' where id = 3")
 
-        assert not believed(lake, name, since)
+        assert not uses_lineage(lake, name, since)
         assert lake.changes(name, since).ops == [
             Op("u", "2", '{"id":2,"country":"NL","name":"b"}'),
             Op("u", "3", '{"id":3,"country":"DE","name":"y"}'),
         ]
 
     def test_rows_are_compared_where_the_way_to_them_is_no_longer_known(self, lake: Lake) -> None:
-        name, since = filled(lake)
+        name, since = create_table(lake)
         lake.sql(f"alter table lake.{name} create tag kept as of version {since}")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         between = lake.head(name)
         lake.sql(f"delete from lake.{name} where id = 3")
         lake.sql(f"call lake.system.expire_snapshots('{name}', snapshot_ids => array({between}L))")
 
-        assert not believed(lake, name, since)
+        assert not uses_lineage(lake, name, since)
         assert lake.changes(name, since).short == [("d", "3"), ("u", "2")]
 
     def test_a_reader_that_cannot_ask_rows_compares_them(self, lake: Lake) -> None:

@@ -22,9 +22,9 @@ from icdc_testing.lake.lake import Lake
 pytestmark = pytest.mark.spark
 
 SYNCS = 2
-"""How many syncs of a history are looked at, beside one between any two snapshots."""
+"""Syncs that are checked per history, besides one between any two snapshots."""
 STATEMENTS = 0.01
-"""The share of statements on Spark among the operations."""
+"""Share of SQL statements among the operations; the others are commits by Iceberg's API."""
 TYPES = {"plain": PLAIN, "all-types": EVERY, "not-for-spark": TEXTS}
 
 
@@ -48,10 +48,10 @@ def test_any_history_leads_from_one_snapshot_to_the_other(
         operations += wanted
         histories.append(history)
     starts = rng.sample(range(1, 30), k=10)
-    pairs = [each for history in histories for each in some_pairs(history, starts)]
+    pairs = [pair for history in histories for pair in some_pairs(history, starts)]
     for history in histories:
-        mine = [each for each in pairs if each.history is history]
-        ends = {end for each in mine for end in (each.since, each.until) if end is not None}
+        mine = [pair for pair in pairs if pair.history is history]
+        ends = {end for pair in mine for end in (pair.since, pair.until) if end is not None}
         check_model(history, sorted(ends))
     checked = check_together(pairs)
     check_alone(rng.choice(pairs))
@@ -70,9 +70,9 @@ def some_pairs(history: History, starts: Sequence[int]) -> list[Pair]:
     Syncs start at these sequence numbers where they can: what hangs on one is then evaluated
     together too.
     """
-    known = [each for each in history.states if each != history.head]
-    liked = [each for each in known if history.sequence_number(each) in starts] or known
+    earlier = [state for state in history.states if state != history.head]
+    liked = [state for state in earlier if history.sequence_number(state) in starts] or earlier
     chosen = set(history.rng.sample(liked, k=min(SYNCS, len(liked))))
-    syncs = [each for each in known if each in chosen] + [history.head]
-    anywhere = history.rng.choice([None, *liked]), history.rng.choice([*known, history.head])
+    syncs = [state for state in earlier if state in chosen] + [history.head]
+    anywhere = history.rng.choice([None, *liked]), history.rng.choice([*earlier, history.head])
     return [pair(history, since, until) for since, until in [*itertools.pairwise(syncs), anywhere]]

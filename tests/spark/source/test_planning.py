@@ -59,7 +59,7 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
 
 
 class TestDeletes:
-    """What random histories meet seldom."""
+    """Cases that random histories seldom reach."""
 
     @pytest.mark.parametrize("kind", ["equality", "position"])
     def test_deletes_for_more_than_one_file_concern_those_in_manifests_of_both_snapshots(
@@ -74,7 +74,7 @@ class TestDeletes:
             made = table.position_deletes(files[0], target=False)
         table.java.newRowDelta().addDeletes(made).commit()
 
-        assert counted(table, since) == (0, 0, 0, 3)
+        assert count_planned(table, since) == (0, 0, 0, 3)
 
     def test_deletes_of_the_commit_that_added_their_file_apply(self, spark: SparkSession) -> None:
         table = new_table(spark, 2)
@@ -83,7 +83,7 @@ class TestDeletes:
         deletes = table.position_deletes(file, target=True)
         table.java.newRowDelta().addRows(file).addDeletes(deletes).commit()
 
-        assert counted(table, since) == (1, 0, 0, 0)
+        assert count_planned(table, since) == (1, 0, 0, 0)
 
     def test_a_file_that_was_put_in_again_is_later_than_its_deletes(
         self, spark: SparkSession
@@ -95,7 +95,7 @@ class TestDeletes:
         table.java.newDelete().deleteFile(file).commit()
         table.java.newFastAppend().appendFile(file).commit()
 
-        assert counted(table, since) == (0, 0, 1, 0)
+        assert count_planned(table, since) == (0, 0, 1, 0)
 
     def test_deletes_for_a_partition_concern_files_in_manifests_that_were_rewritten(
         self, spark: SparkSession
@@ -109,7 +109,7 @@ class TestDeletes:
         deletes = table.position_deletes(files[1], target=False)
         table.java.newRowDelta().addDeletes(deletes).commit()
 
-        assert counted(table, since) == (0, 0, 0, 1)
+        assert count_planned(table, since) == (0, 0, 0, 1)
 
     @pytest.mark.parametrize("most", [1, 2, 3, 6])
     def test_names_of_deletes_are_told_a_few_at_a_time(
@@ -130,14 +130,14 @@ class TestDeletes:
 
 
 class TestWhatIsRead:
-    """Manifests that planning must not read are taken away."""
+    """Manifests that planning must not read are deleted."""
 
     def test_manifests_that_both_snapshots_have_are_not_read(self, spark: SparkSession) -> None:
         table = new_table(spark, 2)
         files = [commit_append(table) for _ in range(4)]
         since = head(table)
         table.java.newOverwrite().deleteFile(files[0]).addFile(table.data_file()).commit()
-        take_away(table, [manifest_of(table, file) for file in files[1:]])
+        delete_files(table, [manifest_of(table, file) for file in files[1:]])
 
         plan = plan_changes(table.loaded(), since, head(table))
         assert (plan.added.files, plan.removed.files) == (1, 1)
@@ -150,20 +150,20 @@ class TestWhatIsRead:
         first, second, *others = [commit_append(table) for _ in range(4)]
         since = head(table)
         commit_deletes(table, first)
-        assert changed(table, since, index) == [first.location()]
+        assert list_later(table, since, index) == [first.location()]
 
         since = head(table)
         commit_deletes(table, second)
-        take_away(table, [manifest_of(table, file) for file in (first, *others)])
-        assert changed(table, since, index) == [second.location()]
+        delete_files(table, [manifest_of(table, file) for file in (first, *others)])
+        assert list_later(table, since, index) == [second.location()]
         with pytest.raises(DataFileMissing):
-            changed(table, since)
+            list_later(table, since)
 
     @pytest.mark.parametrize("kind", ["equality", "position"])
     def test_manifests_are_searched_for_the_partitions_of_deletes_only_once(
         self, spark: SparkSession, kind: str
     ) -> None:
-        table, known = new_table(spark, 2), ManifestIndex()
+        table, index = new_table(spark, 2), ManifestIndex()
         table.java.updateSpec().addField("p").commit()
         first, second, *others = [commit_append(table, partition=at % 3) for at in range(6)]
 
@@ -174,19 +174,21 @@ class TestWhatIsRead:
             table.java.newRowDelta().addDeletes(made).commit()
             return since
 
-        assert changed(table, delete_beside(first), None, known) == places(first, others[1])
+        assert list_later(table, delete_beside(first), None, index) == sort_locations(
+            first, others[1]
+        )
         since = delete_beside(second)
-        take_away(table, [manifest_of(table, file) for file in (first, others[0], others[1])])
-        assert changed(table, since, None, known) == places(second, others[2])
+        delete_files(table, [manifest_of(table, file) for file in (first, others[0], others[1])])
+        assert list_later(table, since, None, index) == sort_locations(second, others[2])
         with pytest.raises(DataFileMissing):
-            changed(table, since)
+            list_later(table, since)
 
     def test_a_changed_manifest_that_is_gone_is_named(self, spark: SparkSession) -> None:
         table = new_table(spark, 2)
         commit_append(table)
         since = head(table)
         gone = manifest_of(table, commit_append(table))
-        take_away(table, [gone])
+        delete_files(table, [gone])
 
         with pytest.raises(DataFileMissing, match=re.escape(gone)):
             plan_changes(table.loaded(), since, head(table))
@@ -197,7 +199,7 @@ def deletes_of_files(table: MetadataTable) -> dict[str, frozenset[str]]:
     return {file.location: file.deletes for file in files}
 
 
-def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
+def count_planned(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
     """Count the files of the plan up to the current snapshot, which must equal the oracle's plan.
 
     In order: added, removed, read with the earlier deletes, read with the later deletes.
@@ -207,7 +209,7 @@ def counted(table: MetadataTable, since: int) -> tuple[int, int, int, int]:
     assert describe_plan(loaded, plan) == describe_plan(
         loaded, plan_by_listing(loaded, since, until)
     )
-    after = sum(each.data.files for each in plan.value_deletes) + plan.shared_after.files
+    after = sum(read.data.files for read in plan.value_deletes) + plan.shared_after.files
     return plan.added.files, plan.removed.files, plan.shared_before.files, after
 
 
@@ -226,9 +228,9 @@ def commit_deletes(table: MetadataTable, file: Any) -> None:
 
 
 def head(table: MetadataTable) -> int:
-    found = table.loaded().current_snapshot()
-    assert found is not None
-    return found.id
+    snapshot = table.loaded().current_snapshot()
+    assert snapshot is not None
+    return snapshot.id
 
 
 def manifest_of(table: MetadataTable, file: Any) -> str:
@@ -237,7 +239,7 @@ def manifest_of(table: MetadataTable, file: Any) -> str:
     return entries[file.location()].manifest
 
 
-def changed(
+def list_later(
     table: MetadataTable,
     since: int,
     index: ManifestIndex | None = None,
@@ -254,11 +256,11 @@ def changed(
     return sorted(file.location for file in files.later.files)
 
 
-def places(*files: Any) -> list[str]:
+def sort_locations(*files: Any) -> list[str]:
     return sorted(file.location() for file in files)
 
 
-def take_away(table: MetadataTable, paths: Sequence[str]) -> None:
+def delete_files(table: MetadataTable, paths: Sequence[str]) -> None:
     for path in paths:
         table.java.io().deleteFile(path)
 

@@ -1,4 +1,4 @@
-"""What each kind of commit becomes in the index, operation by operation."""
+"""Each kind of commit as operations on the index."""
 
 from typing import Any
 
@@ -19,18 +19,18 @@ TABLES = [
 ROWS = "values (1, 'NL', 'a'), (2, 'NL', 'b'), (3, 'DE', 'c'), (4, 'DE', null)"
 
 
-def filled(lake: Lake, mode: str, version: int, partitioned: str = "") -> tuple[str, int]:
-    """A table of four rows in one file per partition, and its snapshot."""
+def create_table(lake: Lake, mode: str, version: int, partitioned: str = "") -> tuple[str, int]:
+    """Create a table of four rows, one file per partition; return its name and snapshot."""
     columns = "id bigint not null, country string, name string"
     name = lake.create(columns, mode=mode, version=version, partitioned=partitioned)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from ({ROWS})")
     return name, lake.head(name)
 
 
-def every_way(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
-    """The batch, after all strategies that fit have given the same one.
+def run_all_strategies(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
+    """Return the batch, which must be the same by each strategy that fits.
 
-    Of lineage it is known that it may also send updated rows that are as before.
+    Only lineage may also send updated rows that are as before.
     """
     batches = lake.ways(name, since, **wishes)
     chosen = next(iter(batches.values()))
@@ -45,7 +45,7 @@ def every_way(lake: Lake, name: str, since: int, **wishes: Any) -> Batch:
 @pytest.mark.parametrize(("mode", "version"), TABLES)
 class TestOneCommit:
     def test_a_first_snapshot_creates_every_row(self, lake: Lake, mode: str, version: int) -> None:
-        name, _ = filled(lake, mode, version)
+        name, _ = create_table(lake, mode, version)
 
         assert lake.changes(name, None).ops == [
             Op("c", "1", '{"id":1,"country":"NL","name":"a"}'),
@@ -55,33 +55,33 @@ class TestOneCommit:
         ]
 
     def test_an_insert_creates_its_rows_only(self, lake: Lake, mode: str, version: int) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
 
-        assert every_way(lake, name, since).ops == [
+        assert run_all_strategies(lake, name, since).ops == [
             Op("c", "5", '{"id":5,"country":"BE","name":"e"}')
         ]
 
     def test_an_update_of_one_row_in_a_file_writes_that_row(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
 
-        assert every_way(lake, name, since).ops == [
+        assert run_all_strategies(lake, name, since).ops == [
             Op("u", "2", '{"id":2,"country":"NL","name":"x"}')
         ]
 
     def test_a_delete_of_one_row_in_a_file_deletes_its_document(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"delete from lake.{name} where id = 2")
 
-        assert every_way(lake, name, since).ops == [Op("d", "2", None)]
+        assert run_all_strategies(lake, name, since).ops == [Op("d", "2", None)]
 
     def test_a_merge_becomes_its_three_effects(self, lake: Lake, mode: str, version: int) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(
             f"merge into lake.{name} t using (select * from values (1, 'one'), (2, 'two'), "
             "(9, 'nine') as v(k, v)) s "
@@ -90,7 +90,7 @@ class TestOneCommit:
             "when not matched then insert (id, country, name) values (k, 'FR', v)"
         )
 
-        assert every_way(lake, name, since).ops == [
+        assert run_all_strategies(lake, name, since).ops == [
             Op("c", "9", '{"id":9,"country":"FR","name":"nine"}'),
             Op("d", "1", None),
             Op("u", "2", '{"id":2,"country":"NL","name":"two"}'),
@@ -99,65 +99,65 @@ class TestOneCommit:
     def test_a_row_that_moves_to_another_partition_is_one_update(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version, partitioned="country")
+        name, since = create_table(lake, mode, version, partitioned="country")
         lake.sql(f"update lake.{name} set country = 'BE' where id = 1")
 
-        assert every_way(lake, name, since).short == [("u", "1")]
+        assert run_all_strategies(lake, name, since).short == [("u", "1")]
 
     def test_a_changed_key_is_a_delete_and_a_create(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"update lake.{name} set id = 20 where id = 2")
 
-        assert every_way(lake, name, since).short == [("c", "20"), ("d", "2")]
+        assert run_all_strategies(lake, name, since).short == [("c", "20"), ("d", "2")]
 
     def test_a_metadata_delete_of_a_partition_deletes_its_rows(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version, partitioned="country")
+        name, since = create_table(lake, mode, version, partitioned="country")
         lake.sql(f"delete from lake.{name} where country = 'DE'")
 
-        assert every_way(lake, name, since).short == [("d", "3"), ("d", "4")]
+        assert run_all_strategies(lake, name, since).short == [("d", "3"), ("d", "4")]
 
     def test_a_truncate_deletes_everything(self, lake: Lake, mode: str, version: int) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"truncate table lake.{name}")
 
-        assert every_way(lake, name, since).short == [("d", key) for key in "1234"]
+        assert run_all_strategies(lake, name, since).short == [("d", key) for key in "1234"]
 
     def test_an_overwrite_writes_what_differs(self, lake: Lake, mode: str, version: int) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"insert overwrite lake.{name} values (1, 'NL', 'a'), (2, 'NL', 'z')")
 
-        assert every_way(lake, name, since).short == [("d", "3"), ("d", "4"), ("u", "2")]
+        assert run_all_strategies(lake, name, since).short == [("d", "3"), ("d", "4"), ("u", "2")]
 
 
 @pytest.mark.parametrize(("mode", "version"), TABLES)
 class TestMaintenance:
     def test_a_compaction_writes_nothing(self, lake: Lake, mode: str, version: int) -> None:
-        name, _ = filled(lake, mode, version)
+        name, _ = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         since = lake.head(name)
         lake.compact(name)
 
         assert lake.head(name) != since
-        assert every_way(lake, name, since).ops == []
+        assert run_all_strategies(lake, name, since).ops == []
 
     def test_a_compaction_among_changes_leaves_the_changes(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         lake.compact(name)
         lake.sql(f"delete from lake.{name} where id = 3")
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
 
-        assert every_way(lake, name, since).short == [("c", "5"), ("d", "3"), ("u", "2")]
+        assert run_all_strategies(lake, name, since).short == [("c", "5"), ("d", "3"), ("u", "2")]
 
     def test_rewritten_manifests_write_nothing(self, lake: Lake, mode: str, version: int) -> None:
-        name, _ = filled(lake, mode, version)
+        name, _ = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
         since = lake.head(name)
         lake.sql(f"call lake.system.rewrite_manifests('{name}')")
@@ -166,14 +166,14 @@ class TestMaintenance:
         assert lake.changes(name, since).ops == []
 
     def test_a_rollback_undoes_what_was_done(self, lake: Lake, mode: str, version: int) -> None:
-        name, first = filled(lake, mode, version)
+        name, first = create_table(lake, mode, version)
         lake.sql(f"delete from lake.{name} where id = 1")
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e')")
         since = lake.head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
-        assert every_way(lake, name, since).ops == [
+        assert run_all_strategies(lake, name, since).ops == [
             Op("c", "1", '{"id":1,"country":"NL","name":"a"}'),
             Op("d", "5", None),
             Op("u", "2", '{"id":2,"country":"NL","name":"b"}'),
@@ -194,7 +194,7 @@ class TestMaintenance:
         since = lake.head(name)
         lake.sql(f"call lake.system.rollback_to_snapshot('{name}', {first})")
 
-        assert every_way(lake, name, since).ops == [
+        assert run_all_strategies(lake, name, since).ops == [
             Op("d", "2", None),
             Op("u", "1", '{"id":1,"n":1,"d":"1.5","l":[1]}'),
         ]
@@ -202,11 +202,11 @@ class TestMaintenance:
     def test_there_and_back_again_writes_no_other_content(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"update lake.{name} set name = 'x' where id = 2")
         lake.sql(f"update lake.{name} set name = 'b' where id = 2")
 
-        batch = every_way(lake, name, since)
+        batch = run_all_strategies(lake, name, since)
         expected = (
             [] if mode == COPY_ON_WRITE else [Op("u", "2", '{"id":2,"country":"NL","name":"b"}')]
         )
@@ -215,14 +215,14 @@ class TestMaintenance:
     def test_a_row_inserted_and_deleted_in_between_leaves_no_trace(
         self, lake: Lake, mode: str, version: int
     ) -> None:
-        name, since = filled(lake, mode, version)
+        name, since = create_table(lake, mode, version)
         lake.sql(f"insert into lake.{name} values (5, 'BE', 'e'), (6, 'BE', 'f')")
         lake.sql(f"delete from lake.{name} where id = 5")
 
-        assert every_way(lake, name, since).short == [("c", "6")]
+        assert run_all_strategies(lake, name, since).short == [("c", "6")]
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("whole_stage_codegen")
 @pytest.mark.parametrize(
     ("mode", "version", "row_filter"),
     [
@@ -234,7 +234,7 @@ class TestMaintenance:
 def test_deletes_alone_are_sent_also_where_spark_plans_anew_while_it_runs(
     lake: Lake, mode: str, version: int, row_filter: str | None
 ) -> None:
-    name, since = filled(lake, mode, version)
+    name, since = create_table(lake, mode, version)
     lake.sql(f"delete from lake.{name} where country = 'NL'")
-    batch = every_way(lake, name, since, row_filter=row_filter)
+    batch = run_all_strategies(lake, name, since, row_filter=row_filter)
     assert batch.ops == [Op("d", "1", None), Op("d", "2", None)]

@@ -81,7 +81,7 @@ def test_names_that_would_confuse_sql_are_taken_word_for_word(lake: Lake) -> Non
 class TestDuplicates:
     @pytest.fixture
     def twins(self, lake: Lake) -> tuple[str, int]:
-        """A table in which the batch writes the id 2 twice, and 1 lies in an untouched file."""
+        """Create a table whose batch writes the id 2 twice; id 1 is in an unchanged file."""
         name = lake.create("id int, a string")
         lake.sql(f"insert into lake.{name} values (1, 'a'), (3, 'c')")
         since = lake.head(name)

@@ -23,9 +23,9 @@ from icdc_testing.lake.lake import Lake
 
 pytestmark = pytest.mark.spark
 
-STREAMED = tuple(each for each in KINDS if each.merges_on_read and each.version >= 2)
+STREAMED = tuple(kind for kind in KINDS if kind.merges_on_read and kind.version >= 2)
 SYNCS = 2
-"""How many syncs of a history of repeated keys are looked at."""
+"""Syncs that are checked per history of repeated keys."""
 
 
 @pytest.mark.timeout(1800)
@@ -48,20 +48,20 @@ def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
         play(history, operations=own.randint(10, 20), statements=0, chances=STREAM)
         play(history, operations=2, statements=0, chances=UPSERTS)
         check_model(history, [history.head])
-        known = list(history.states)
-        first = own.randrange(len(known) - 2)
-        ends = [(first, min(len(known) - 1, first + own.randint(1, 4))), (-3, -1)]
-        pairs += [pair(history, known[since], known[until]) for since, until in ends]
+        states = list(history.states)
+        first = own.randrange(len(states) - 2)
+        ends = [(first, min(len(states) - 1, first + own.randint(1, 4))), (-3, -1)]
+        pairs += [pair(history, states[since], states[until]) for since, until in ends]
     checked = check_together(pairs)
-    for history in {each.history for each in pairs}:
+    for history in {checked_pair.history for checked_pair in pairs}:
         shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
-    by_value = sum(1 for each in pairs if each.plan.value_deletes)
-    told = sum(1 for each in pairs if each.plan.deleted_keys.files)
-    assert told if large else by_value, "no equality delete was met"
+    by_value = sum(1 for checked_pair in pairs if checked_pair.plan.value_deletes)
+    by_key = sum(1 for checked_pair in pairs if checked_pair.plan.deleted_keys.files)
+    assert by_key if large else by_value, "no equality delete was met"
     record_property(
         "tried",
         f"{STREAMS * TIMES} histories of streams: {len(pairs)} pairs of snapshots, {checked} "
-        f"batches, of {by_value} pairs deletes looked up by value, of {told} deletes that told "
+        f"batches, of {by_value} pairs deletes looked up by value, of {by_key} deletes that named "
         "the keys",
     )
 
@@ -79,8 +79,8 @@ def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
         wanted = own.randint(10, 40)
         play(history, operations=wanted, statements=0)
         operations += wanted
-        known = list(history.states)
-        ends = sorted(own.sample(known, k=min(SYNCS, len(known))), key=known.index)
+        states = list(history.states)
+        ends = sorted(own.sample(states, k=min(SYNCS, len(states))), key=states.index)
         check_model(history, ends)
         chosen: Chosen = {}
         for since, until in zip([None, *ends], ends, strict=False):

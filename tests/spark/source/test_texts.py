@@ -37,7 +37,7 @@ KINDS = ["time", "timestamp_ns", "timestamptz_ns"]
 
 
 def create(lake: Lake, columns: dict[str, Any], *, version: int = 3) -> str:
-    """A table with an `id` and these Iceberg types."""
+    """Create a table with an `id` and columns of these Iceberg types; return its name."""
     name = lake.new_name()
     described = fields_json({"id": "int", **columns})
     properties = {"format-version": str(version)}
@@ -111,7 +111,7 @@ def test_a_value_is_found_at_every_depth(lake: Lake, kind: str, iso: str, text: 
 def test_ids_may_be_made_of_them(lake: Lake, kind: str) -> None:
     name = create(lake, {"k": kind})
     java = writer(lake, name)
-    iso, text = next((iso, text) for each, iso, text in CELLS if each == kind)
+    iso, text = next((iso, text) for name, iso, text in CELLS if name == kind)
     java.append([{"id": 1, "k": java.value(kind, iso)}, {"id": 2}])
 
     (exported,) = lake.export(name, identifier_columns=("k", "id"))
@@ -120,7 +120,7 @@ def test_ids_may_be_made_of_them(lake: Lake, kind: str) -> None:
 
 
 def test_both_readers_make_the_same_bytes_of_what_both_can_read(lake: Lake) -> None:
-    values = [each for each in VALUES if "variant" not in each[0]]
+    values = [value for value in VALUES if "variant" not in value[0]]
     columns = ", ".join(f"`c{at}` {kind}" for at, (kind, _, _) in enumerate(values))
     name = lake.create(f"id int, {columns}, n int, f float, old string, gone string", version=3)
     some = ", ".join(f"{sql} c{at}" for at, (_, sql, _) in enumerate(values))
@@ -189,15 +189,15 @@ def test_the_slower_reader_is_taken_only_where_it_is_needed(lake: Lake) -> None:
     writer(lake, name).append([{"id": 1}])
     table, at = lake.table(name), lake.head(name)
 
-    def chosen(**wishes: Any) -> type:
+    def choose_reader(**wishes: Any) -> type:
         with open_reader(lake.session, table, at, lake.spec(name, **wishes)) as reader:
             return type(reader)
 
-    assert chosen() is ArrowReader
-    assert chosen(columns=("id", "a")) is StagedReader
-    assert chosen(columns=("a",), identifier_columns=("id", "t")) is ArrowReader
-    assert chosen(columns=("id",), row_filter="t is null") is ArrowReader
-    assert chosen(columns=("id",), row_filter="a is null") is StagedReader
+    assert choose_reader() is ArrowReader
+    assert choose_reader(columns=("id", "a")) is StagedReader
+    assert choose_reader(columns=("a",), identifier_columns=("id", "t")) is ArrowReader
+    assert choose_reader(columns=("id",), row_filter="t is null") is ArrowReader
+    assert choose_reader(columns=("id",), row_filter="a is null") is StagedReader
 
 
 def test_a_variant_beside_them_is_refused_and_may_be_left_out(lake: Lake) -> None:

@@ -19,8 +19,8 @@ def writer(lake: Lake, name: str) -> JavaWriter:
     return JavaWriter(lake.table(name))
 
 
-def left(lake: Lake, name: str) -> list[str]:
-    """The ids that are there, after Spark's own reader has shown the same ones."""
+def list_ids(lake: Lake, name: str) -> list[str]:
+    """Return the ids in the table, which must be the same by Spark's own reader."""
     (by_arrow,) = lake.export(name)
     (by_spark,) = lake.export(name, columns=("id",))
     assert by_arrow.short == by_spark.short
@@ -86,7 +86,7 @@ def test_rows_are_deleted_by_their_values(
     since = lake.head(name)
     writer(lake, name).delete_equal(keys)
 
-    assert left(lake, name) == kept
+    assert list_ids(lake, name) == kept
 
     gone = [str(n) for n in range(len(rows)) if str(n) not in kept]
     for strategy in (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.STREAM):
@@ -135,7 +135,7 @@ def test_a_column_may_have_been_widened_since_the_delete(lake: Lake) -> None:
     writer(lake, name).append([{"id": 5, "n": 3 << 40}, {"id": 6, "n": 1 << 40}])
     writer(lake, name).delete_equal([{"n": 1 << 40}])
 
-    assert left(lake, name) == ["0", "2", "5"]
+    assert list_ids(lake, name) == ["0", "2", "5"]
 
 
 def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
@@ -148,7 +148,7 @@ def test_a_column_that_a_file_lacks_is_null_there(lake: Lake) -> None:
     writer(lake, name).delete_equal([{"late": None, "id": 1}, {"late": None, "id": 3}])
     writer(lake, name).delete_equal([{"late": "x"}])
 
-    assert left(lake, name) == ["2", "4"]
+    assert list_ids(lake, name) == ["2", "4"]
 
 
 def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> None:
@@ -162,7 +162,7 @@ def test_a_deleted_key_may_be_written_again_also_in_that_commit(lake: Lake) -> N
     changed = lake.changes(name, since)
 
     assert changed.ops == [Op("c", "7", '{"id":7,"a":"last"}'), Op("u", "1", '{"id":1,"a":"new"}')]
-    assert left(lake, name) == ["0", "1", "2", "3", "7"]
+    assert list_ids(lake, name) == ["0", "1", "2", "3", "7"]
 
 
 def test_deletes_by_a_column_that_was_dropped_are_refused_by_name(lake: Lake) -> None:

@@ -17,7 +17,7 @@ from icdc_testing.catalogs.readers import ON_LOOPBACK
 from icdc_testing.lake.lake import Lake, Op
 from icdc_testing.lake.typed_values import VALUES
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("whole_stage_codegen")]
 
 
 def test_every_type_has_the_text_of_the_table_by_export_and_by_changelog(lake: Lake) -> None:
@@ -49,8 +49,8 @@ def test_the_operator_sees_the_head_of_a_table_with_every_type_of_spark(lake: La
     assert parse_file(read({}, file, ON_LOOPBACK)) == {"main": lake.head(name)}
 
 
-def hashed(text: str) -> str:
-    """What takes the place of an id that is too long."""
+def hash_id(text: str) -> str:
+    """Return the hash that replaces an id that is too long."""
     return "\\H" + hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -73,9 +73,9 @@ IDS = [
     ("string", r"'a|b\\c'", r"a\|b\\c"),
     ("string", "repeat('x', 512)", "x" * 512),
     ("string", "repeat('é', 256)", "é" * 256),
-    ("string", "repeat('x', 513)", hashed("x" * 513)),
-    ("string", "repeat('é', 257)", hashed("é" * 257)),
-    ("string", "repeat('|', 257)", hashed("\\|" * 257)),
+    ("string", "repeat('x', 513)", hash_id("x" * 513)),
+    ("string", "repeat('é', 257)", hash_id("é" * 257)),
+    ("string", "repeat('|', 257)", hash_id("\\|" * 257)),
 ]
 
 
@@ -99,7 +99,7 @@ JOINED = [
     ("''", "null", r"|\N"),
     ("null", "null", r"\N|\N"),
     (r"'\\N'", "null", r"\\N|\N"),
-    ("repeat('x', 300)", "repeat('y', 300)", hashed("x" * 300 + "|" + "y" * 300)),
+    ("repeat('x', 300)", "repeat('y', 300)", hash_id("x" * 300 + "|" + "y" * 300)),
 ]
 
 
@@ -112,8 +112,8 @@ def test_ids_of_several_columns_one_of_them_nested(lake: Lake) -> None:
 
     (batch,) = lake.export(name, identifier_columns=("a", "s.b"), columns=("n",))
 
-    found = {json.loads(op.doc or "")["n"]: op.id for op in batch.ops}
-    assert found == {number: text for number, (_, _, text) in enumerate(JOINED)}
+    ids = {json.loads(op.doc or "")["n"]: op.id for op in batch.ops}
+    assert ids == {number: text for number, (_, _, text) in enumerate(JOINED)}
 
 
 def test_uuid_and_fixed_columns_as_other_writers_make_them(lake: Lake) -> None:
@@ -147,15 +147,15 @@ def test_a_column_without_a_text_is_refused_unless_projected_away(lake: Lake, ki
 
 
 def field_of(kind: str) -> Field:
-    """A field of an Iceberg type by its word."""
-    found = parse_schema(
+    """Return a field of the Iceberg type with this name."""
+    schema = parse_schema(
         json.dumps({"fields": [{"id": 1, "name": "k", "required": False, "type": kind}]})
     )
-    return found.fields[0]
+    return schema.fields[0]
 
 
 def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
-    """Adds columns of types that Spark SQL has no word for."""
+    """Add columns of types that Spark SQL does not have."""
     table = lake.table(name)
     change = table.java.updateSchema()
     for column, kind in columns.items():
@@ -166,7 +166,7 @@ def add_columns(lake: Lake, name: str, columns: dict[str, str]) -> None:
 
 
 def add_row_file(lake: Lake, name: str, identity: int) -> None:
-    """Appends a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
+    """Append a row with only its `id`, by Iceberg's own writer: Spark cannot write the table."""
     table = lake.table(name)
     iceberg, java = table.bridge.jvm.org.apache.iceberg, table.java
     place = java.io().newOutputFile(f"{java.location()}/data/extra-{identity}.parquet")

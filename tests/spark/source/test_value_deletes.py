@@ -1,4 +1,4 @@
-"""Rows that equality deletes take, found by one read of their values or by none."""
+"""Rows removed by equality deletes, found by one read of their values or without a read."""
 
 from typing import Any
 
@@ -46,11 +46,11 @@ TYPES: list[tuple[str, tuple[str, str] | None, Any, Any]] = [
 
 def test_values_of_all_types_are_found_as_iceberg_finds_them(lake: Lake) -> None:
     columns = {f"v{at}": kind for at, (kind, *_) in enumerate(TYPES)}
-    name, bridge = typed_table(lake, {"type": "int", **columns}), Bridge(lake.session)
+    name, bridge = create_typed_table(lake, {"type": "int", **columns}), Bridge(lake.session)
     rows: list[dict[str, Any]] = []
     keys: list[list[dict[str, Any]]] = []
     for at, (_, maker, deleted, other) in enumerate(TYPES):
-        values = [_made(bridge, maker, text) for text in (deleted, other)]
+        values = [_to_java(bridge, maker, text) for text in (deleted, other)]
         rows += [{"type": at, f"v{at}": value} for value in (*values, None, None)]
         keys.append([{"type": at, f"v{at}": values[0]}, {"type": -1, f"v{at}": None}])
     keys[0].append({"type": 0, "v0": None})
@@ -58,19 +58,19 @@ def test_values_of_all_types_are_found_as_iceberg_finds_them(lake: Lake) -> None
     # A row that is deleted before, and then by its value once more.
     JavaWriter(lake.table(name)).delete_equal([{"id": 4}])
     since = lake.head(name)
-    for each in keys:
-        JavaWriter(lake.table(name)).delete_equal(each)
+    for values in keys:
+        JavaWriter(lake.table(name)).delete_equal(values)
 
     gone = deleted_since(lake, name, since)
     assert gone == [0, 2, 3, *range(8, 4 * len(TYPES), 4)]
     planned = plan_changes(lake.table(name), since, lake.head(name))
-    assert [each.data.files for each in planned.value_deletes] == [1] * len(TYPES)
+    assert [read.data.files for read in planned.value_deletes] == [1] * len(TYPES)
     assert sorted(int(op.id) for op in lake.changes(name, since).ops) == gone
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 def test_delete_files_of_any_format_are_looked_up(lake: Lake, file_format: str) -> None:
-    name = typed_table(lake, {"v": "string"})
+    name = create_typed_table(lake, {"v": "string"})
     JavaWriter(lake.table(name)).append([{"id": at, "v": f"v{at}"} for at in range(3)])
     since = lake.head(name)
     keys = [{"v": "v1"}, {"v": "v5"}]
@@ -89,7 +89,7 @@ def test_of_many_rows_none_is_read_where_the_deletes_name_the_ids(
 ) -> None:
     """Nor by the reader of tables that Spark cannot load."""
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 2)
-    name = typed_table(lake, {"v": "string", "t": also})
+    name = create_typed_table(lake, {"v": "string", "t": also})
     old = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     since = lake.head(name)
     JavaWriter(lake.table(name)).upsert(UPSERTED, "id")
@@ -110,7 +110,7 @@ def test_a_file_that_was_put_in_again_keeps_the_keys_that_were_deleted_before(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", 0)
-    name = typed_table(lake, {"v": "string"})
+    name = create_typed_table(lake, {"v": "string"})
     again = JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     JavaWriter(lake.table(name)).append([{"id": 5, "v": "old"}])
     since = lake.head(name)
@@ -140,7 +140,7 @@ def test_rows_are_read_where_deletes_do_not_say_all(
     rows: int,
 ) -> None:
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows)
-    name = typed_table(lake, {"v": "string"})
+    name = create_typed_table(lake, {"v": "string"})
     JavaWriter(lake.table(name)).append([{"id": at, "v": "old"} for at in range(3)])
     since = lake.head(name)
     JavaWriter(lake.table(name)).delete_equal(keys)
@@ -150,9 +150,9 @@ def test_rows_are_read_where_deletes_do_not_say_all(
 
 
 def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:
-    name, bridge = typed_table(lake, {"v": "double"}), Bridge(lake.session)
+    name, bridge = create_typed_table(lake, {"v": "double"}), Bridge(lake.session)
     of = ("java.lang.Double", "valueOf")
-    values = [_made(bridge, of, text) for text in ("0.0", "-0.0", "NaN")]
+    values = [_to_java(bridge, of, text) for text in ("0.0", "-0.0", "NaN")]
     JavaWriter(lake.table(name)).append([{"id": at, "v": value} for at, value in enumerate(values)])
     since = lake.head(name)
     JavaWriter(lake.table(name)).delete_equal([{"v": values[1]}, {"v": values[2]}])
@@ -163,8 +163,8 @@ def test_numbers_of_which_two_are_zero_are_left_to_iceberg(lake: Lake) -> None:
         assert [op.id for op in batch.ops] == ["1", "2"], strategy
 
 
-def typed_table(lake: Lake, columns: dict[str, str]) -> str:
-    """A table of format 2 with an `id` and these Iceberg types; its name."""
+def create_typed_table(lake: Lake, columns: dict[str, str]) -> str:
+    """Create a table of format 2 with an `id` and these Iceberg types; return its name."""
     name = lake.new_name()
     described = fields_json({"id": "int", **columns})
     create_from_json(lake.session, f"lake.{name}", described, {"format-version": "2"})
@@ -172,13 +172,13 @@ def typed_table(lake: Lake, columns: dict[str, str]) -> str:
 
 
 def deleted_since(lake: Lake, name: str, since: int) -> list[int]:
-    """The ids that Spark's own reader shows of a snapshot, and no more."""
+    """Return the ids that Spark's own reader finds in a snapshot, but no longer in the table."""
     before = {row["id"] for row in lake.sql(f"select id from lake.{name} version as of {since}")}
     return sorted(before - {row["id"] for row in lake.sql(f"select id from lake.{name}")})
 
 
-def _made(bridge: Bridge, maker: tuple[str, str] | None, text: Any) -> Any:
-    """A value as Java has it."""
+def _to_java(bridge: Bridge, maker: tuple[str, str] | None, text: Any) -> Any:
+    """Convert a value to its Java object."""
     if maker is None:
         return text
     owner, method = maker

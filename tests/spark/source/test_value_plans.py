@@ -1,4 +1,4 @@
-"""Which equality deletes are looked up by value, or tell the keys, by files: no row is read."""
+"""Plans of equality deletes: found by value, named by key, or read at both snapshots."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 ID, P = 1, 2
 
 Make = Callable[[MetadataTable], int]
-"""Commits to a table of format 2; answers the snapshot from which on is planned."""
+"""Commits to a table of format 2; returns the earlier snapshot of the plan."""
 
 
 def three_files(table: MetadataTable) -> list[Any]:
@@ -34,8 +34,8 @@ def partition(table: MetadataTable) -> None:
 
 def delete(table: MetadataTable, *deletes: Any) -> None:
     update = table.java.newRowDelta()
-    for each in deletes:
-        update = update.addDeletes(each)
+    for file in deletes:
+        update = update.addDeletes(file)
     update.commit()
 
 
@@ -67,7 +67,7 @@ def by_the_partition_and_more(table: MetadataTable) -> int:
     partition(table)
     first, second, _ = three_files(table)
     since = head(table)
-    delete(table, *(table.equality_deletes(each, by=(P, ID)) for each in (first, second)))
+    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in (first, second)))
     return since
 
 
@@ -116,8 +116,8 @@ def with_position_deletes_for_most(table: MetadataTable) -> int:
     partition(table)
     files = three_files(table)
     since = head(table)
-    by_places = [table.position_deletes(each, target=False) for each in files[1:]]
-    delete(table, *(table.equality_deletes(each, by=(P, ID)) for each in files), *by_places)
+    by_places = [table.position_deletes(file, target=False) for file in files[1:]]
+    delete(table, *(table.equality_deletes(file, by=(P, ID)) for file in files), *by_places)
     return since
 
 
@@ -149,7 +149,7 @@ def not_for_a_file_that_was_put_in_again(table: MetadataTable) -> int:
 
 
 def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
-    """Of which the first deletes are no more: all that are looked up are for all files."""
+    """The file that was added again makes its group inexact: see `value_deletes`."""
     first, second, _ = three_files(table)
     since = head(table)
     delete(table, table.equality_deletes(second))
@@ -160,14 +160,14 @@ def before_and_after_a_file_was_put_in_again(table: MetadataTable) -> int:
 
 
 def of_a_snapshot_that_is_older(table: MetadataTable) -> int:
-    """The other way round: the deletes are those that went."""
+    """Plan backwards: the delete file is one that was removed."""
     by_key(table)
     since = head(table)
     table.java.manageSnapshots().rollbackTo(table.java.currentSnapshot().parentId()).commit()
     return since
 
 
-# what happens; the files found by values and the deletes, each time; the files read at both ends
+# commits; data and delete files of each read by value; data files read at both snapshots
 CASES: list[tuple[Make, list[tuple[int, int]], int]] = [
     (by_key, [(3, 1)], 0),
     (in_several_commits_after_others, [(3, 2)], 0),
@@ -221,7 +221,7 @@ KEYED: list[tuple[Make, set[int], int, list[tuple[int, int]], int]] = [
 
 
 @pytest.mark.parametrize(
-    ("make", "keys", "told", "by_value", "rest"),
+    ("make", "keys", "by_key_files", "by_value", "rest"),
     KEYED,
     ids=lambda it: getattr(it, "__name__", ""),
 )
@@ -230,7 +230,7 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
     monkeypatch: pytest.MonkeyPatch,
     make: Make,
     keys: set[int],
-    told: int,
+    by_key_files: int,
     by_value: list[tuple[int, int]],
     rest: int,
 ) -> None:
@@ -239,7 +239,10 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since) - 1)
     plan = plan_changes(table.loaded(), since, head(table), keys=keys)
     check(plan, by_value, rest)
-    assert (plan.deleted_keys.files, plan.deleted_keys.records) == (told, told * ROWS)
+    assert (plan.deleted_keys.files, plan.deleted_keys.records) == (
+        by_key_files,
+        by_key_files * ROWS,
+    )
 
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since))
     few = plan_changes(table.loaded(), since, head(table), keys=keys)
@@ -271,12 +274,12 @@ def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
     rewrite = rewrite.deleteFile(first).deleteFile(second)
     rewrite.addFile(table.data_file(rows=2 * ROWS - 1)).commit()
     plan = plan_changes(table.loaded(), since, head(table), keys={ID})
-    assert [each.files for each in plan.groups] == [0, 0, 0, 0, 1]
+    assert [group.files for group in plan.groups] == [0, 0, 0, 0, 1]
 
 
 def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
-    """The plan has deletes, looked up by value in so many files, and so many read at both ends."""
-    assert [(each.data.files, each.deletes.files) for each in plan.value_deletes] == by_value
+    """Check the files of each read by value, and the number of files read at both snapshots."""
+    assert [(read.data.files, read.deletes.files) for read in plan.value_deletes] == by_value
     assert max(plan.shared_before.files, plan.shared_after.files) == rest
     assert not plan.is_append
 
@@ -286,6 +289,6 @@ def rows_of(table: MetadataTable, snapshot_id: int) -> int:
 
 
 def head(table: MetadataTable) -> int:
-    found = table.loaded().current_snapshot()
-    assert found is not None
-    return found.id
+    snapshot = table.loaded().current_snapshot()
+    assert snapshot is not None
+    return snapshot.id
