@@ -1,3 +1,5 @@
+"""Catalogs that have no time-outs get some, unless the pipeline sets its own."""
+
 import pytest
 
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs

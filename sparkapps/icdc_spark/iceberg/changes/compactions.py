@@ -86,8 +86,8 @@ class _Compactions:
         self._from_id, self._to_id, self._files = from_id, to_id, files
         earlier = {file.location: file for file in files.earlier.files}
         later = {file.location: file for file in files.later.files}
-        self._removed = {place: file for place, file in earlier.items() if place not in later}
-        self._added = {place: file for place, file in later.items() if place not in earlier}
+        self._removed = {path: file for path, file in earlier.items() if path not in later}
+        self._added = {path: file for path, file in later.items() if path not in earlier}
         self._in_both = earlier.keys() & later.keys()
         self._since = table.require(from_id).sequence_number
         self._comparison = ManifestComparison(table)
@@ -185,7 +185,7 @@ class _Compactions:
 
         True where deletes were applied: how many rows these removed is not known without a read.
         """
-        if chain.restored or any(self._removed[place].deletes for place in chain.replaced):
+        if chain.restored or any(self._removed[path].deletes for path in chain.replaced):
             return True
         before = sum(self._removed[location].records for location in chain.replaced)
         return before == sum(self._added[location].records for location in chain.written)

@@ -1,4 +1,4 @@
-"""What Iceberg's words about a broken file mean."""
+"""Texts of Iceberg about a damaged file, and of broken connections that look alike."""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -50,8 +50,8 @@ AROUND = f"org.apache.iceberg.exceptions.RuntimeIOException: Failed to open file
 def test_a_broken_file_is_told_from_a_broken_connection(
     classes: set[str], text: str, expected: type[TableError] | None
 ) -> None:
-    found = find_meaning(classes, text)
-    assert (found[0] if found else None) is expected
+    meaning = find_meaning(classes, text)
+    assert (meaning[0] if meaning else None) is expected
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,8 @@
+"""Foreign errors become errors of the project: Spark's losses, rows that fail, and unknown ones.
+
+The texts are as Spark prints them. Messages must not repeat values of rows.
+"""
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -127,11 +132,11 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), LOSSES)
-def test_what_spark_lost_is_told_as_such(text: str, expected: type[IcdcError]) -> None:
-    found = translate_error("shop.orders", PySparkException(text))
-    assert type(found) is expected
-    assert found.retryable is (expected not in (DataFileMissing, Bug))
-    assert str(found).startswith("shop.orders: ")
+def test_a_loss_of_spark_has_its_own_error_class(text: str, expected: type[IcdcError]) -> None:
+    error = translate_error("shop.orders", PySparkException(text))
+    assert type(error) is expected
+    assert error.retryable is (expected not in (DataFileMissing, Bug))
+    assert str(error).startswith("shop.orders: ")
 
 
 def test_a_cause_below_others_counts() -> None:
@@ -140,9 +145,9 @@ def test_a_cause_below_others_counts() -> None:
         "org.apache.spark.SparkException: Exception thrown in awaitResult: ",
         "java.io.IOException: No space left on device",
     )
-    found = engine_errors.find_meaning({"SparkException", "IOException"}, "\n".join(chain))
-    assert found is not None
-    assert found[0] is DiskFull
+    error = engine_errors.find_meaning({"SparkException", "IOException"}, "\n".join(chain))
+    assert error is not None
+    assert error[0] is DiskFull
 
 
 OF_ROWS: list[tuple[str, type[IcdcError], str]] = [
@@ -177,10 +182,10 @@ OF_ROWS: list[tuple[str, type[IcdcError], str]] = [
 def test_a_row_that_an_expression_fails_on_is_not_shown(
     text: str, expected: type[IcdcError], code: str
 ) -> None:
-    found = translate_error("shop.orders", PySparkException(f"{LOST}{text}"))
-    assert type(found) is expected
-    assert code in str(found)
-    assert "4711" not in str(found)
+    error = translate_error("shop.orders", PySparkException(f"{LOST}{text}"))
+    assert type(error) is expected
+    assert code in str(error)
+    assert "4711" not in str(error)
 
 
 IN_PYTHON = (
@@ -199,14 +204,14 @@ IN_PYTHON = (
     ],
 )
 def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> None:
-    found = translate_error("shop.orders", PySparkException(text))
-    assert type(found) is Bug
-    assert found.message == (
+    error = translate_error("shop.orders", PySparkException(text))
+    assert type(error) is Bug
+    assert error.message == (
         f"shop.orders: {shown} in a task; its message may quote a row and is not repeated here, "
         "see the logs of driver and executors"
     )
 
 
 def test_what_the_driver_says_is_repeated() -> None:
-    found = translate_error("shop.orders", PySparkException("no such thing"))
-    assert found.message == "shop.orders: PySparkException: no such thing"
+    error = translate_error("shop.orders", PySparkException("no such thing"))
+    assert error.message == "shop.orders: PySparkException: no such thing"

@@ -26,20 +26,20 @@ pytestmark = pytest.mark.unit
 def test_a_column_has_the_widest_type_that_gives_the_same_documents(
     own: str, other: str, expected: str
 ) -> None:
-    found = json.loads(widen_types(fields_json({"a": own}), [fields_json({"a": other})]))
+    widened = json.loads(widen_types(fields_json({"a": own}), [fields_json({"a": other})]))
 
-    assert found["fields"][0]["type"] == expected
+    assert widened["fields"][0]["type"] == expected
 
 
 def test_types_inside_of_others_are_widened_by_their_field_ids() -> None:
-    def nested(number: str) -> str:
+    def nest(number: str) -> str:
         pairs = {"type": "map", "key-id": 12, "key": number, "value-id": 13, "value": number}
         inner = {"type": "list", "element-id": 11, "element": number, "element-required": False}
         field = {"id": 14, "name": "x", "type": number, "required": False}
         struct = {"type": "struct", "fields": [field]}
         return fields_json({"a": inner, "b": {**pairs, "value-required": False}, "c": struct})
 
-    assert json.loads(widen_types(nested("int"), [nested("long")])) == json.loads(nested("long"))
+    assert json.loads(widen_types(nest("int"), [nest("long")])) == json.loads(nest("long"))
 
 
 def test_another_column_of_the_same_name_changes_nothing() -> None:
