@@ -1,9 +1,17 @@
 """List the files by which two snapshots can differ, at a cost that follows the changed manifests.
 
 `manifest_comparison` finds these files without reading the manifests that both snapshots have.
-This module decides where that does not pay and both snapshots are listed whole, and keeps apart the
-equality deletes that name the deleted documents themselves (`key_deletes`). It must not know how
+Where deletes may apply to most files, both snapshots are listed whole here. Equality deletes that
+name the deleted documents themselves are set apart (`key_deletes`). This module must not know how
 the files are read.
+
+Example: 10,000 data files; the commit between has added one of them.
+
+    also added                           listed
+    nothing                              the added file
+    a deletion vector for a              the added file; a of both snapshots
+    global equality deletes by key       the added file, and the key deletes
+    global equality deletes by price     all 10,000 files of both snapshots
 
 Data files that one snapshot lists twice (`add_files` without its check) hold the same keys twice.
 That is noticed later, when rows are compared.

@@ -1,10 +1,10 @@
 """Take compactions out of a comparison of two snapshots, so that their files need not be read.
 
-A compaction makes large files differ although no row does. Where everything about it is known, the
-files that it wrote are left out of the later snapshot, and the files that it replaced are restored
-there: as they were just before, with the deletes that they had then. What the earlier snapshot has
-as well then cancels, or only its deletes differ. Where one condition does not hold, the rows are
-compared, which gives the same result at a higher price:
+A compaction makes large files differ although no row does. So the files that it wrote are left out
+of the later snapshot. The files that it replaced are restored there: as they were just before, with
+the deletes that they had then. What the earlier snapshot has as well then cancels, or only its
+deletes differ. Where one of these conditions does not hold, the rows are compared, which gives the
+same result but is expensive:
 
 - The later snapshot descends from the earlier one, and all snapshots between are retained
   (`take_out_compactions`).

@@ -213,6 +213,7 @@ class Bridge:
         leading: Sequence[str],
         arguments: Sequence[Argument],
     ) -> Any:
+        """Return a view that calls a method with further arguments, which follow the element."""
         kinds = [self._class(name) for name in (*leading, *(kind for kind, _ in arguments))]
         handle = self._handle(class_name, method, kinds)
         if arguments:

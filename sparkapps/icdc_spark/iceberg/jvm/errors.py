@@ -1,10 +1,17 @@
 """The border where failures of py4j, Spark and Iceberg become errors of the project.
 
-A block that calls into the JVM runs inside `source_errors`. `translate_error` asks, in this order:
-did Spark lose something (`engine_errors`), is something missing in the image, does an expression
-fail on a row (`row_errors`), is a file damaged (`file_errors`), what does the class name mean. The
-order matters: a lost executor may surface as a missing file, and a refused login as a failed
-connection. What nobody knows is a `Bug`.
+A block that calls into the JVM runs inside `source_errors`. `translate_error` takes the first
+meaning that fits:
+
+    a loss of Spark                   `engine_errors`   NodeLost, OutOfMemory, DiskFull, DriverLost
+    a class or setting that is missing                  CatalogInvalid
+    an expression that fails on a row `row_errors`      FilterInvalid, FileUnreadable
+    a damaged file                    `file_errors`     FileUnreadable, DataFileMissing
+    the name of a class               `_MEANINGS`       Unauthorized, SourceUnavailable, ...
+    none of these                                       Bug
+
+The order matters: a lost executor may surface as a missing file, and a refused login as a failed
+connection.
 """
 
 import re

@@ -1,20 +1,21 @@
 """One table from one poll to the next: its metadata file is read again only when it is another.
 
-A catalog is asked at each poll for the newest metadata file; Iceberg itself does not read a file
-again whose name it has. Names say nothing where they repeat: in a catalog of type `hadoop` a table
-that was dropped and created again begins at `v1.metadata.json` again. There the file must also have
-the time and size of the file that was read. A REST catalog is asked for the whole table, which
-brings the metadata and fresh credentials for the files (or only a 304 where both sides know ETags).
+A catalog is asked at each poll for the newest metadata file, and Iceberg does not read a file again
+whose name it has. Names say nothing where they repeat: in a catalog of type `hadoop` a table that
+was dropped and created again begins at `v1.metadata.json` again. There the file must also have the
+time and size of the file that was read. A REST catalog is asked for the whole table. That brings
+the metadata and fresh credentials for the files, or only a 304 where both sides use ETags.
 
 This module must not know what a poll is for. A table is for one thread at a time.
 
-Example: four polls of a table of a `hadoop` catalog.
+Example: polls of a table of a `hadoop` catalog. The stamp is the time and size of a file.
 
-    event before the poll        newest file, time        done
-    -                            v2, 10:00                loads the table
-    -                            v2, 10:00                keeps it: same name, time and size
-    a commit                     v3, 10:05                stamp differs from the stored one: loads
-    dropped, created, committed  v3, 10:09                same name, other time: loads
+    before the poll             metadata file   stored stamp   done
+    -                           v2, 10:00       none           loads v2
+    -                           v2, 10:00       none           loads v2, stores its stamp
+    -                           v2, 10:00       v2, 10:00      keeps the table, reads no file
+    a commit                    v3, 10:05       v2, 10:00      v2 is unchanged: reads only v3
+    dropped and created anew    v3, 10:09       none           loads v3
 """
 
 from typing import NamedTuple

@@ -207,6 +207,7 @@ class IcebergTable:
         return self.java.schemas().get(info.schema_id)
 
     def _widen_types(self, schema: Any) -> Any:
+        """Return a Java schema with the widest types that its fields have in any schema."""
         schemas = self._schemas()
         # Most tables have one schema: then there is nothing to parse.
         if len(schemas) == 1:
@@ -222,6 +223,7 @@ class IcebergTable:
         return self.java.operations().current()
 
     def _read_snapshots(self) -> list[SnapshotInfo]:
+        """Return plain descriptions of all retained snapshots."""
         java_snapshots = self.bridge.lists.newArrayList(self.java.snapshots())
         # By columns: tables have thousands of snapshots, and each call costs.
         columns = [

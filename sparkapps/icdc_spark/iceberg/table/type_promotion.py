@@ -1,7 +1,7 @@
 """Find the types under which files of any snapshot of a table can be read.
 
 A column may be promoted from int to long, or to more decimal digits. After a rollback the later
-snapshot has the narrow type, and files of the earlier one hold the wide type, which no reader reads
+snapshot has the narrow type, and files of the earlier one hold the wide type. No reader reads these
 as narrow. Both types give the same documents, so the wide type serves for both. Pure functions;
 schemas are Iceberg's JSON.
 
