@@ -123,7 +123,7 @@ def check_together(pairs: Sequence[Pair]) -> int:
             groups.setdefault((*place, met[*place, each.history.number]), []).append(each)
             met[*place, each.history.number] += 1
     for (way, _, _), group in groups.items():
-        with mock.patch.object(BaseReader, "spread", return_value=way.spread):
+        with mock.patch.object(BaseReader, "estimate_key_range", return_value=way.spread):
             parts = _by_history(batch(group[0], _joined(group), way.strategy))
         for each in group:
             check(each, parts.get(str(each.history.number), []), way.strategy)
