@@ -1,7 +1,7 @@
-"""What all API models share: names on the wire, strictness, bounded text and time.
+"""Base of all API models: names on the wire, strictness, bounded text and time.
 
-A model here is a value: frozen, with snake_case attributes in Python and camelCase names in
-YAML and JSON, and it refuses what it does not know. It must not know any single resource.
+A model is a value: frozen, with snake_case attributes in Python and camelCase names in YAML and
+JSON, and it refuses unknown fields. Must not know any single resource.
 """
 
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class ApiModel(BaseModel):
     )
 
     def to_resource(self) -> dict[str, Any]:
-        """The value as plain JSON types with camelCase names; fields that are None are left out."""
+        """Return the value as plain JSON types with camelCase names, without fields of None."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -61,11 +61,11 @@ def _rfc3339(moment: datetime) -> str:
 
 
 def to_milliseconds(moment: datetime) -> datetime:
-    """`moment` as it is after writing and reading it."""
+    """Return `moment` as it is after it was written and read: cut to milliseconds."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-# YAML's quoted "1" is a string and `yes` is a boolean; neither may turn into a number silently.
+# In YAML "1" in quotes is text and `yes` is a boolean; neither may become a number silently.
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]

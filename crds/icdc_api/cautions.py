@@ -26,7 +26,7 @@ def find_cautions(spec: PipelineSpec) -> Iterator[str]:
     if sink.credentials_from is not None and not sink.embedded:
         plain = [host for host in sink.hosts if _IN_THE_CLEAR.match(host)]
         if plain:
-            yield _unencrypted("spec.sink.opensearch.hosts", plain[0])
+            yield _describe_unencrypted("spec.sink.opensearch.hosts", plain[0])
     if spec.catalog is not None:
         yield from _of_catalog("spec.catalog", spec.catalog)
     for position, table in enumerate(spec.tables):
@@ -42,11 +42,11 @@ def _of_catalog(field: str, catalog: Catalog) -> Iterator[str]:
     uri = catalog.properties.get("uri", "")
     if catalog.properties_from and _IN_THE_CLEAR.match(uri):
         # An address may hold a password before its host, which no message repeats.
-        yield _unencrypted(f"{field}.properties.uri", re.sub(r"//[^/@]*@", "//", uri))
+        yield _describe_unencrypted(f"{field}.properties.uri", re.sub(r"//[^/@]*@", "//", uri))
 
 
-def _unencrypted(field: str, address: str) -> str:
+def _describe_unencrypted(field: str, address: str) -> str:
     return (
         f"{field}: the credentials of {address} are sent unencrypted, and "
-        "whoever is on the way can read them; use https"
+        "anyone on the network path can read them; use https"
     )

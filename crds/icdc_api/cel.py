@@ -1,8 +1,8 @@
-"""The rules of the spec that the API server can check by itself, as CEL.
+"""Rules of the spec that the API server checks by itself, as CEL.
 
-Each has a twin in a model validator, so that local runs say the same. They are written so that
-the API server's cost estimate, which multiplies the bounds of every list and string that a rule
-goes through, stays far below its limits.
+Each has an equal rule in a model validator, so that local runs report the same. They are written so
+that the cost estimate of the API server, which multiplies the bounds of every list and string that
+a rule visits, stays far below its limits.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ from icdc_api.tables import APPEND_ONLY_RULE, START_FROM_RULE
 
 @dataclass(frozen=True)
 class CelRule:
-    """One rule. `path` is that of the schema it stands in: names, and `[]` for list items."""
+    """One rule of the CRD."""
 
     path: str
+    """Node of the schema that has the rule, see `schema.find_node`."""
     rule: str
+    """The expression: true for allowed values."""
     message: str
+    """Message of the API server where it is false; it names the field."""
 
 
 def _quote(text: str) -> str:
@@ -33,8 +36,8 @@ _LISTED = build_pattern(
     [*ALLOWED_TABLE.beginnings, *TRUSTED_TABLE.beginnings],
 )
 _REFUSED = build_pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
-"""Of the keys of properties alone: what a value may be, and what takes trust, only the operator can
-say. Two rules, as the cost of one call is bounded and grows with expression and keys."""
+"""Expressions for the keys of properties only: the operator checks values and trust. Two rules,
+because the cost of one call is bounded and grows with expression and keys."""
 
 _INDEX_CHARACTER = 'A-Z\\\\/*?"<>|,# :\\s'
 INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"

@@ -1,7 +1,12 @@
-"""Turns what pydantic says about a document into lines for the person who wrote it.
+"""Turn errors of pydantic into lines for the person who wrote the document.
 
-Each line: file, full path of the field, the value, what is allowed. Values of properties are
-never shown, since they may be secrets.
+Each line: file, full path of the field, the value, what is allowed. Values of properties are never
+shown, since they may be secrets.
+
+    type: enum, loc: (spec, mode), input: Both
+    shop.yaml: spec.mode: 'Both' is not allowed: allowed: ExportAndStream, ExportOnly or StreamOnly
+    type: extra_forbidden, loc: (spec, tabels)
+    shop.yaml: spec.tabels: unknown field; did you mean tables?
 """
 
 import difflib
@@ -37,30 +42,31 @@ _WANTED = {
 
 
 def format_error(error: ValidationError, *, source: str) -> str:
-    """All problems, one per line, at most MAX_LINES of them."""
-    found = error.errors(include_url=False)
-    return format_lines((_line(each) for each in found if not _is_echo(each, found)), source=source)
+    """Return all problems, one per line, at most MAX_LINES of them."""
+    details = error.errors(include_url=False)
+    problems = (_line(detail) for detail in details if not _is_echo(detail, details))
+    return format_lines(problems, source=source)
 
 
 def _is_echo(error: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
-    """Whether a list is called too short only because its bad items do not count."""
+    """Return whether a list is reported as too short only because its bad items do not count."""
     path = error["loc"]
     return error["type"] == "too_short" and any(
-        len(each["loc"]) > len(path) and each["loc"][: len(path)] == path for each in every
+        len(other["loc"]) > len(path) and other["loc"][: len(path)] == path for other in every
     )
 
 
 def format_lines(problems: Iterable[str], *, source: str) -> str:
-    """One line for each, every one beginning with `source`; the rest is counted."""
+    """Return one line for each problem, beginning with `source`; after MAX_LINES a count."""
     every = list(dict.fromkeys(problems))
-    result = [f"{source}: {each}" for each in every[:MAX_LINES]]
+    result = [f"{source}: {problem}" for problem in every[:MAX_LINES]]
     if len(every) > MAX_LINES:
         result.append(f"{source}: and {len(every) - MAX_LINES} more problems")
     return "\n".join(result)
 
 
 def format_path(path: Sequence[str | int]) -> str:
-    """`spec.tables[0].name`; a map key that is no plain name stands in brackets and quotes."""
+    """Return `path` as `spec.tables[0].name`; a map key that is no plain name as `['a.b']`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -74,7 +80,7 @@ def format_path(path: Sequence[str | int]) -> str:
 
 
 def describe_kind(value: object) -> str:
-    """What a value is, in the words of the messages."""
+    """Return the kind of `value` for a message, such as "a whole number"."""
     for kind, words in _KINDS:
         if isinstance(value, kind):
             return words
@@ -137,15 +143,15 @@ def _is_plain(value: object) -> bool:
 
 
 def _nearest(path: Sequence[str | int]) -> str:
-    known = _fields_at(Pipeline, path[:-1])
-    near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.6)
+    fields = _fields_at(Pipeline, path[:-1])
+    near = difflib.get_close_matches(str(path[-1]), fields, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]}?"
-    return f"allowed: {', '.join(known)}"
+    return f"allowed: {', '.join(fields)}"
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    """Names of the fields of the model that stands at `path`."""
+    """Return the field names of the model at `path`, sorted; empty if there is none."""
     if not path:
         return sorted(field.alias or name for name, field in model.model_fields.items())
     head, *rest = path
@@ -158,12 +164,12 @@ def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation holds, through Annotated, None and tuples."""
+    """Return the model in `annotation`, through Annotated, None and tuples; None if none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Annotated, Union, types.UnionType, tuple):
-        for each in get_args(annotation):
-            found = _model_in(each)
-            if found:
-                return found
+        for argument in get_args(annotation):
+            model = _model_in(argument)
+            if model:
+                return model
     return None

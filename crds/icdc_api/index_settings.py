@@ -1,7 +1,7 @@
-"""The settings of an index under which it would not equal its table, or could lose writes.
+"""Index settings under which an index would differ from its table, or could lose writes.
 
-Refused in `indexSettings`, and looked for in every index that was made, because index templates
-add theirs. A pure table; it knows no client.
+Refused in `indexSettings`, and checked in every created index, because index templates add theirs.
+A pure table; it knows no client.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 GC_DELETES = "1h"
-"""How long versions of deleted documents are kept: the second line against resurrection."""
+"""Retention of the versions of deleted documents: the second guard against stale writes."""
 
 
 @dataclass(frozen=True)
 class SettingRule:
-    """`setting`, or all settings below it; `allowed` values in lower case; `why` not others."""
+    """The allowed values of one setting, or of all settings below it."""
 
     setting: str
+    """Full name of the setting; settings below it, after a dot, follow the same rule."""
     allowed: tuple[str, ...]
+    """Allowed values, in lower case."""
     why: str
+    """Reason why other values are refused, for a message."""
 
 
 _PIPELINE = "an ingest pipeline would make documents differ from their rows"
@@ -49,14 +52,14 @@ RULES = (
 
 
 def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with flat names: `index.a.b`, however they were nested or shortened."""
+    """Return `settings` with flat, full names: {a: {b: 1}} becomes {index.a.b: 1}."""
     flat: dict[str, Any] = {}
     left: list[tuple[str, Any]] = [("", settings)]
     while left:
         prefix, value = left.pop()
         if isinstance(value, Mapping):
             below = [
-                (f"{prefix}.{key}" if prefix else str(key), each) for key, each in value.items()
+                (f"{prefix}.{key}" if prefix else str(key), item) for key, item in value.items()
             ]
             left.extend(reversed(below))
         else:
@@ -65,7 +68,7 @@ def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Those of the flat `settings` that break the index's promise: name, value and why."""
+    """Yield name, value and reason of each harmful one of the flat `settings`."""
     for name, value in settings.items():
         text = str(value).lower()
         for rule in RULES:

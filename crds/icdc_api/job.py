@@ -1,7 +1,9 @@
-"""What passes between whoever starts a run and the Spark application: one file each way.
+"""The two files between the starter of a run and its Spark application.
 
-`RunRequest` is the only argument of the application, `RunReport` its only answer. Both are JSON
-files that appear whole or not at all. This module knows neither Spark nor a process.
+    operator, icdc --RunRequest (request.json)--> application
+    operator, icdc <--RunReport (report.json)---- application, again and again
+
+Both are JSON files that appear whole or not at all. This module knows neither Spark nor a process.
 """
 
 import json
@@ -42,7 +44,7 @@ class RunMode(StrEnum):
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
-        """What the application is asked to do in a run of that kind."""
+        """Return the mode in which the application runs for a run of `kind`."""
         modes = {
             RunKind.PLAN: cls.PLAN,
             RunKind.VERIFY: cls.VERIFY,
@@ -56,7 +58,7 @@ class RunMode(StrEnum):
 
 class _JsonFile(ApiModel):
     def write(self, path: Path) -> None:
-        """Writes the value to `path` so that a reader sees the old file or the new one, whole."""
+        """Write the value to `path`; a reader sees the old file or the new one, always whole."""
         text = json.dumps(self.to_resource(), indent=1, sort_keys=True) + "\n"
         # Private from the start: a request may hold credentials that came from `${ENV}`.
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -72,7 +74,7 @@ class _JsonFile(ApiModel):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The value in `path`. Raises FileNotFoundError, or BadSpec for a file of another form."""
+        """Return the value in `path`. FileNotFoundError, or BadSpec for another form."""
         try:
             return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
@@ -85,26 +87,26 @@ class _JsonFile(ApiModel):
 
 
 class Reexport(ApiModel):
-    """The re-export that was asked for last. Every run is given it, and each table honours it once,
-    as its state document remembers."""
+    """The last requested re-export. Every run gets it; each table honours it once, which its state
+    document records."""
 
     nonce: Count
     """`spec.resync.nonce` that asked for it."""
     tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
     """Names of the tables that it is about; empty for all."""
     id: Count | None = None
-    """Tells it from every other request. Absent where the operator cannot know whether it was
-    honoured: then it is not, for a table that has honoured another nonce last."""
+    """Identifies the request. Absent where the operator cannot know whether it was honoured: then
+    a table whose state document has another nonce does not honour it."""
 
 
 class RunRequest(_JsonFile):
-    """What one run shall do."""
+    """The request of one run."""
 
     run_id: ShortText
     """Identity of this attempt; the report repeats it."""
     mode: RunMode = RunMode.RUN
-    """`run` writes; `plan` and `verify` change nothing; `repair` mends what differs; `delete` takes
-    away all that the pipeline has made; `letters` lists the rows that indices refused, and `replay`
+    """`run` replicates; `plan` and `verify` change nothing; `repair` corrects what differs;
+    `delete` deletes all that the pipeline has created; `letters` lists dead letters, and `replay`
     sends them again."""
     ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)] | None = None
     """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
@@ -129,7 +131,7 @@ class RunRequest(_JsonFile):
     continuous: Flag = False
     """False: end when every table is caught up, complete or stalled. True: keep polling."""
     poll_seconds: Annotated[Count, Field(ge=1)] = 10
-    """Seconds between two looks at a table, when continuous."""
+    """Seconds between two polls of a table, when continuous."""
     report_path: Annotated[str, Field(min_length=1, max_length=4096)]
     """File that the application keeps up to date with its RunReport."""
     secrets_dir: Annotated[str, Field(max_length=4096)] | None = None
@@ -140,7 +142,7 @@ class RunRequest(_JsonFile):
 
 
 class RunReport(_JsonFile):
-    """What one run has done so far."""
+    """The report of one run so far."""
 
     run_id: ShortText
     """Identity of the attempt, from its request."""
@@ -153,16 +155,16 @@ class RunReport(_JsonFile):
     tables: Annotated[tuple[TableStatus, ...], Field(max_length=MAX_TABLES)] = ()
     """The same entries as `status.tables[]`."""
     outcome: Failure | None = None
-    """Why the run as a whole failed; absent while it works and when it succeeded."""
+    """Why the run as a whole failed; absent while it is running and when it succeeded."""
     result: dict[str, Any] | None = None
     """Answer of every mode but `run`."""
 
 
 class DifferingDocuments(ApiModel):
-    """Documents of one kind that verify found."""
+    """Documents that differ in one way: missing, extra or different."""
 
     count: Count = 0
-    """How many there are."""
+    """Number of documents."""
     samples: tuple[Clipped, ...] = ()
     """Ids of some of them."""
 
@@ -179,17 +181,17 @@ class TableComparison(ApiModel):
     equal: Flag | None = None
     """Whether both were equal; absent when they could not be compared."""
     rows: Count | None = None
-    """Documents that the table stands for."""
+    """Documents that the rows of the table stand for."""
     documents: Count | None = None
     """Documents in the index."""
     missing: DifferingDocuments = DifferingDocuments()
-    """Documents that the index lacks."""
+    """Documents missing from the index."""
     extra: DifferingDocuments = DifferingDocuments()
-    """Documents that the index has beyond the table's."""
+    """Documents of the index without a row."""
     different: DifferingDocuments = DifferingDocuments()
     """Documents that differ from their rows."""
     repaired: Count | None = None
-    """Documents that were mended; absent when nothing was to be."""
+    """Documents that were corrected; absent where nothing had to be."""
     under_way: Flag = False
     """Whether a batch was under way, and so may be what differs."""
     reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None

@@ -2,8 +2,8 @@
 
     a.b, a.c, a.d.*   ->   ^a[.]((b|c)$|d[.])
 
-For the CRD, whose size is bounded, and read alike by RE2 and by Python's `re`. Parts hold letters,
-digits, dashes and slashes, which mean themselves there.
+For the CRD, whose size is bounded. RE2 and Python's `re` read it alike. Parts have only letters,
+digits, dashes and slashes, which need no escape.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _DOT = "[.]"
 
 @dataclass
 class _Node:
-    """What may follow a part of a key."""
+    """The parts that may follow a part of a key."""
 
     ends: bool = False
     """Whether the key may end here."""
@@ -23,7 +23,7 @@ class _Node:
 
 
 def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
-    """An expression that finds `keys`, whole, and what begins with one of `beginnings`."""
+    """Return an expression that matches `keys`, and keys that start with one of `beginnings`."""
     root = _Node()
     for name in [*keys, *(f"{beginning}*" for beginning in beginnings)]:
         node = root
@@ -34,7 +34,7 @@ def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
 
 
 def _parts(node: _Node) -> list[str]:
-    """The alternatives for the parts that may follow; equal ends are written once."""
+    """Return the alternatives for the parts that may follow; equal ends are written once."""
     starts: dict[str, list[str]] = {}
     for part, below in sorted(node.below.items()):
         starts.setdefault(_after(part, below), []).append(part.removesuffix("*"))

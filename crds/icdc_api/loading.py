@@ -1,7 +1,7 @@
-"""From the text a user wrote to a `Pipeline`, or to a BadSpec that says what to mend.
+"""Load a `Pipeline` from the YAML of a user, or raise a BadSpec that says what to correct.
 
-Reads YAML as `kubectl` does: one document, no key twice, dates stay text, null means absent.
-Knows nothing of a cluster or of Spark; the process environment is an argument.
+Reads YAML as `kubectl` does: one document, no key twice, dates stay text, null means absent. Knows
+neither cluster nor Spark; the process environment is an argument.
 """
 
 import re
@@ -50,7 +50,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
-    """The pipeline in a YAML file, `${ENV}` in property values replaced; raises BadSpec.
+    """Return the pipeline in a YAML file, with `${ENV}` in property values replaced; or BadSpec.
 
     Every line of the error begins with the name of the file.
     """
@@ -58,13 +58,13 @@ def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
 
 
 def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
-    """The document in a YAML file as plain values, `${ENV}` replaced, not yet checked further."""
+    """Return the document in a YAML file as plain values, with `${ENV}` replaced, unchecked."""
     document = _document(_text(path), str(path))
     return _substitute(document, env, str(path))
 
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
-    """`document` as a pipeline; raises BadSpec, every line of which begins with `source`."""
+    """Return `document` as a pipeline; or BadSpec, every line of which begins with `source`."""
     _check_kind(document, source)
     try:
         return Pipeline.model_validate(_without_nulls(document), by_alias=True, by_name=False)
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 def _document(text: str, source: str) -> dict[str, Any]:
     try:
         # The loader is a SafeLoader: it builds plain values only.
-        documents = [each for each in yaml.load_all(text, _Loader) if each is not None]
+        documents = [item for item in yaml.load_all(text, _Loader) if item is not None]
     except yaml.YAMLError as error:
         raise BadSpec(f"{source}: not YAML: {_yaml_problem(error)}") from error
     except (ValueError, RecursionError) as error:
@@ -108,15 +108,15 @@ def _document(text: str, source: str) -> dict[str, Any]:
 
 
 def _check_size(document: dict[str, Any], source: str) -> None:
-    """Stops at what aliases blew up, or at a value that holds itself."""
+    """Raise BadSpec for a document that aliases make huge, or that contains itself."""
     level: list[Any] = [document]
     count = depth = 0
     while level and count <= MAX_VALUES and depth <= MAX_DEPTH:
         below = [
-            each
+            child
             for node in level
-            for each in (node.values() if isinstance(node, dict) else node)
-            if isinstance(each, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
         ]
         count, depth, level = count + sum(map(len, level)), depth + 1, below
     if level:
@@ -134,38 +134,38 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 def _check_kind(document: Mapping[str, Any], source: str) -> None:
     expected = {"apiVersion": naming.API_VERSION, "kind": naming.KIND}
     for field, allowed in expected.items():
-        found = document.get(field)
-        if found is None:
+        actual = document.get(field)
+        if actual is None:
             raise BadSpec(f"{source}: {field}: missing; allowed: {allowed}")
-        if found != allowed:
+        if actual != allowed:
             raise BadSpec(
-                f"{source}: {field}: {format_value(found)} is not allowed; allowed: {allowed}"
+                f"{source}: {field}: {format_value(actual)} is not allowed; allowed: {allowed}"
             )
 
 
 def _without_nulls(value: Any, key: object = None) -> Any:
-    """As the API server does it: a null is a field that is not there."""
+    """Return `value` without nulls: like the API server, which drops them as absent fields."""
     if key in _OPEN_KEYS:
         return value
     if isinstance(value, Mapping):
-        present = {name: each for name, each in value.items() if each is not None}
+        present = {name: item for name, item in value.items() if item is not None}
         if key in _OPEN_VALUES_KEYS:
             return present
-        return {name: _without_nulls(each, name) for name, each in present.items()}
+        return {name: _without_nulls(item, name) for name, item in present.items()}
     if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
+        return [_without_nulls(item) for item in value]
     return value
 
 
 def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -> dict[str, Any]:
-    """`document` with `${ENV}` replaced in the values of catalog properties."""
+    """Return `document` with `${ENV}` replaced in the values of catalog properties."""
     problems: list[str] = []
 
-    def replaced(value: Any, path: tuple[str | int, ...]) -> Any:
+    def replace(value: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(value, dict):
-            return {name: replaced(each, (*path, name)) for name, each in value.items()}
+            return {name: replace(item, (*path, name)) for name, item in value.items()}
         if isinstance(value, list):
-            return [replaced(each, (*path, position)) for position, each in enumerate(value)]
+            return [replace(item, (*path, position)) for position, item in enumerate(value)]
         if isinstance(value, str) and path[-3:-1] == ("catalog", "properties"):
             return _VARIABLE.sub(lambda match: variable(match, path), value)
         return value
@@ -180,7 +180,7 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
             problems.append(f"{explain.format_path(path)}: the variable {name} is not set")
         return env.get(name, "")
 
-    result = {name: replaced(each, (name,)) for name, each in document.items()}
+    result = {name: replace(item, (name,)) for name, item in document.items()}
     if problems:
         raise BadSpec(explain.format_lines(problems, source=source))
     return result

@@ -1,4 +1,4 @@
-"""Every name that is built from other names, once: tables, indices, tags, runs, labels.
+"""Names that are built from other names: tables, indices, tags, runs, labels; each built once.
 
 Pure text. The rules for index names are those of OpenSearch; the pipeline's own name is bounded
 so that the names of runs, pods and services made from it stay below 63 characters.
@@ -26,12 +26,12 @@ LABEL_RUN = f"{LABEL_PREFIX}run"
 MANAGED_BY = "iceberg-cdc-operator"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 RESERVED_KEYS = (LABEL_PREFIX, LABEL_MANAGED_BY, "sparkoperator.k8s.io/")
-"""Beginnings of labels and annotations by which runs and their pods are found."""
+"""Prefixes of the labels and annotations by which runs and their pods are found."""
 
 FINALIZER = f"{LABEL_PREFIX}delete-indices"
 ANNOTATION_RETAIN = f"{LABEL_PREFIX}retain-indices"
 RETAIN_ASKED = "true"
-"""Value of ANNOTATION_RETAIN with which a pipeline is let go without its indices."""
+"""Value of ANNOTATION_RETAIN that lets a pipeline be removed without deleting its indices."""
 
 ANNOTATION_ASK = f"{LABEL_PREFIX}ask"
 """A question to the pipeline, see `icdc_api.triggers`."""
@@ -58,10 +58,13 @@ _PHYSICAL = re.compile(r"-[0-9]{6,}$")
 
 
 def parse_table_name(name: str) -> tuple[str, ...]:
-    """The parts of `namespace.table`; raises BadSpec.
+    """Return the parts of `namespace.table`, of which the last is the table; or BadSpec.
 
-    A part in backticks may hold anything, a backtick in it is doubled. There are at least two
-    parts, and the last one is the table.
+    shop.orders          shop, orders
+    a.b.orders           a, b, orders
+    shop.`my.orders`     shop, my.orders
+    shop.`a``b`          shop, a`b
+    orders               BadSpec: at least two parts
     """
     parts: list[str] = []
     rest = name
@@ -81,9 +84,10 @@ def parse_table_name(name: str) -> tuple[str, ...]:
 
 
 def default_index(table_name: str) -> str:
-    """The alias of a table that names none; raises BadSpec where no valid one can be made."""
+    """Return the alias of a table that sets none; BadSpec where none can be derived."""
     lower = ".".join(parse_table_name(table_name)).lower()
-    plain = "".join("-" if _is_forbidden(each) else each for each in lower).lstrip("-_+.")
+    dashed = "".join("-" if _is_forbidden(character) else character for character in lower)
+    plain = dashed.lstrip("-_+.")
     problem = index_problem(plain)
     if problem:
         raise BadSpec(
@@ -93,10 +97,10 @@ def default_index(table_name: str) -> str:
 
 
 def index_problem(index: str) -> str | None:
-    """Why OpenSearch, or a name derived from this one, would not allow the alias; else None."""
+    """Return why OpenSearch would refuse the alias, or a name derived from it; else None."""
     if not index or index in (".", ".."):
         return INDEX_RULE
-    if index != index.lower() or index[0] in "-_+" or any(_is_forbidden(each) for each in index):
+    if index != index.lower() or index[0] in "-_+" or any(map(_is_forbidden, index)):
         return INDEX_RULE
     if len(index.encode()) > MAX_INDEX_BYTES:
         return f"an index name has at most {MAX_INDEX_BYTES} bytes"
@@ -110,12 +114,12 @@ def _is_forbidden(character: str) -> bool:
 
 
 def physical_index(index: str, number: int) -> str:
-    """`<index>-000001` for number 1."""
+    """Return `<index>-000001` for number 1."""
     return f"{index}-{number:06d}"
 
 
 def physical_number(index: str, physical: str) -> int | None:
-    """The number in a physical index's name; None when it is not one of that alias."""
+    """Return the number in the name of a physical index; None if it is not one of `index`."""
     suffix = physical.removeprefix(index)
     if suffix == physical or not _PHYSICAL.fullmatch(suffix):
         return None
@@ -123,44 +127,46 @@ def physical_number(index: str, physical: str) -> int | None:
 
 
 def dead_letters_index(index: str) -> str:
-    """Where the rows go that the index refuses."""
+    """Return the name of the index that stores the dead letters of `index`."""
     return index + DEAD_LETTERS_SUFFIX
 
 
 def is_derived_from(index: str, other: str) -> bool:
-    """Whether `index` is a name that is made from the alias `other`."""
+    """Return whether `index` is a name that is derived from the alias `other`."""
     return index == dead_letters_index(other) or physical_number(other, index) is not None
 
 
 def tag_key(state_index_uuid: str, owner: str) -> str:
-    """What tells the tags of a pipeline from those of others: a hash of the state index and of the
-    owner, as production and staging may be called alike."""
+    """Return the part of tag names that identifies a pipeline: a hash of state index and owner.
+
+    Of both, because pipelines of production and staging may have the same name.
+    """
     return hashlib.sha256(f"{state_index_uuid}\n{owner}".encode()).hexdigest()[:10]
 
 
 def tag_name(index: str, key: str | None = None) -> str:
-    """The Iceberg tag that keeps the applied snapshot of that alias: `icdc-<index>-<key>`.
+    """Return the Iceberg tag that keeps the applied snapshot of an alias: `icdc-<index>-<key>`.
 
-    Without a key as earlier versions named it.
+    Without a key: the name in earlier versions.
     """
     return f"icdc-{index}" if key is None else f"icdc-{index}-{key}"
 
 
 def next_tag(tag: str) -> str:
-    """The tag that keeps the snapshot to which a batch of that alias goes."""
+    """Return the tag that keeps the snapshot up to which the current batch applies changes."""
     return f"{tag}-next"
 
 
 def is_tag_of(tag: str, key: str) -> bool:
-    """Whether a tag belongs to the pipeline of that key, under whatever alias."""
+    """Return whether a tag belongs to the pipeline of `key`, whatever its alias."""
     return tag.startswith("icdc-") and tag.removesuffix("-next").endswith(f"-{key}")
 
 
 def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
-    """`<pipeline>-<e|c|v|r|d><sequence>-<attempt>`."""
+    """Return `<pipeline>-<e|c|p|v|r|d><sequence>-<attempt>`."""
     return f"{pipeline}-{letter}{sequence}-{attempt}"
 
 
 def owner_key(namespace: str | None, name: str) -> str:
-    """`namespace/name`: who owns a state document, whatever the cluster."""
+    """Return `namespace/name`: the owner of a state document, whatever the cluster."""
     return f"{namespace or DEFAULT_NAMESPACE}/{name}"

@@ -1,6 +1,6 @@
-"""How a validator says what is wrong: the field below the model, the value, what is allowed.
+"""Errors of validators: the field below the model, the value, what is allowed.
 
-The models raise it while pydantic validates; loading turns it into a line of a BadSpec.
+Models raise them while pydantic validates; `loading` turns each into a line of a BadSpec.
 """
 
 from pydantic_core import PydanticCustomError
@@ -10,23 +10,23 @@ MAX_SHOWN = 80
 
 
 def format_value(value: object) -> str:
-    """`value` for a message: bounded, on one line."""
+    """Return `value` for a message: bounded, on one line."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
 def problem(text: str, *field: str | int) -> PydanticCustomError:
-    """An error about `field`, a path below the model that raises it; `text` is the whole rule."""
+    """Return an error about `field`, a path below the model that raises it, with message `text`."""
     return PydanticCustomError(PROBLEM, "{text}", {"text": text, "field": field})
 
 
 def not_allowed(value: object, rule: str, *field: str | int) -> PydanticCustomError:
-    """The usual form of a problem: the value, then what is allowed."""
+    """Return an error with the value and the `rule` that it breaks."""
     return problem(f"{format_value(value)} is not allowed: {rule}", *field)
 
 
 def first_duplicate(values: tuple[str, ...]) -> tuple[int, str] | None:
-    """Position and value of the first one that occurred before."""
+    """Return position and value of the first value that occurred before; None if all differ."""
     seen: set[str] = set()
     for position, value in enumerate(values):
         if value in seen:

@@ -1,8 +1,17 @@
-"""A run's report as short text: the annotation of the driver's pod, and its termination message.
+"""A run's report as bounded text: the annotation of the driver's pod, and its termination message.
 
-Kubernetes bounds both, so both are cut to fit here, and what was cut is said. What is read comes
-from a pod that anyone with the right may edit, and from images of other versions: text that
+Kubernetes bounds both, so both are shortened here, and say what was omitted. The text that is read
+comes from a pod that anyone with permission may edit, and from images of other versions: text that
 cannot be read gives a reason, never an exception. Pure; knows neither a pod nor a file.
+
+    step  omitted until the annotation fits         retained
+    1     nothing                                   all
+    2     messages of tables                        reasons, counts
+    3     samples of duplicate keys                 counts
+    4     dead letters, the newest last             the newest of them
+    5     details of the result                     verdicts and counts of each table
+    6     tables, those with a reason last          as many tables as fit
+    7     the result, then step 6 again             the outcome of the run
 """
 
 import base64
@@ -25,18 +34,18 @@ ANNOTATION_REPORT = f"{LABEL_PREFIX}report"
 """Annotation of the driver's pod that holds the newest report."""
 
 MAX_ANNOTATION_BYTES = 200_000
-"""All annotations of an object together have at most 256 KiB; others need room too."""
+"""Greatest size of the annotation. All annotations of an object have at most 256 KiB together."""
 MAX_MESSAGE_BYTES = 4096
-"""Of a termination message; the kubelet cuts off the rest."""
+"""Greatest size of a termination message; the kubelet cuts off the rest."""
 MAX_JSON_BYTES = 4 << 20
-"""Of a report before it is packed: what a reader unpacks at most, whatever it was sent."""
+"""Greatest size of a report before compression: a reader decompresses no more than this."""
 
 OMITTED = "omitted"
-"""Field beside those of a report: what was left out, in words."""
-MESSAGE_OMITTED = "the message is left out of the report, which is too large; read the driver's log"
+"""Extra field beside those of a report: what was omitted, for people."""
+MESSAGE_OMITTED = "the message was omitted because the report is too large; read the driver's log"
 
 _DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
-"""Of an entry in the result: what a reader can do without, and what has no bound."""
+"""Fields of an entry in the result that are not bounded and that a reader can do without."""
 DETAILS_OMITTED = "details of the result"
 DEAD_LETTERS_OMITTED = "dead letters"
 
@@ -44,16 +53,16 @@ Model = TypeVar("Model", bound=ApiModel)
 
 
 class Parsed(NamedTuple, Generic[Model]):
-    """What a text says."""
+    """The content of a text."""
 
     value: Model | None
-    """None when the text cannot be read."""
+    """The value; None where the text cannot be read."""
     problem: str | None = None
-    """Why it cannot be read; beside a value, what of it is missing."""
+    """Why it cannot be read; beside a value, what is missing in it."""
 
 
 class TerminationMessage(ApiModel):
-    """The termination message: how a run ended, when nothing else of its pod is left."""
+    """The end of a run, for a reader to whom only the status of its pod is left."""
 
     run_id: ShortText
     """Identity of the attempt."""
@@ -64,13 +73,7 @@ class TerminationMessage(ApiModel):
 
 
 def to_annotation(report: RunReport) -> str:
-    """`report` as text of at most MAX_ANNOTATION_BYTES.
-
-    What is too large loses first the messages of tables, then samples of duplicates, dead letters
-    beyond the newest, samples and messages in the result, then whole tables, of which those that
-    wait for somebody are kept longest. A result goes before any table only where it does not fit
-    even alone: verdicts do.
-    """
+    """Return `report` as text of at most MAX_ANNOTATION_BYTES, shortened as in the table above."""
     smaller, omitted = report, list[str]()
     for smaller, omitted in _shrink(report):
         text = _pack(smaller, omitted)
@@ -79,43 +82,43 @@ def to_annotation(report: RunReport) -> str:
     text = _with_fewer_tables(smaller, omitted)
     if text is None:
         smaller = smaller.model_copy(update={"result": None})
-        omitted = [*(each for each in omitted if each != DETAILS_OMITTED), "the result"]
+        omitted = [*(part for part in omitted if part != DETAILS_OMITTED), "the result"]
         text = _pack(smaller, omitted) or _with_fewer_tables(smaller, omitted)
     assert text is not None  # the fields beside tables and result are bounded
     return text
 
 
 def from_annotation(text: str) -> Parsed[RunReport]:
-    """The report in the text of an annotation."""
+    """Return the report in the text of an annotation."""
     try:
         document = _json_object(_unpack(text))
     except (ValueError, RecursionError, zlib.error) as error:
-        return Parsed(None, _clip(f"the report is not one: {error}"))
+        return Parsed(None, _clip(f"the annotation cannot be read as a report: {error}"))
     cut = document.pop(OMITTED, None)
     report, problem = _validate(RunReport, document)
     if report is None:
         return Parsed(None, problem)
-    said = [] if cut is None else [f"left out of the report, which is too large: {cut}"]
-    said += [] if problem is None else [problem]
-    return Parsed(report, _clip("; ".join(said)) if said else None)
+    notes = [] if cut is None else [f"omitted because the report is too large: {cut}"]
+    notes += [] if problem is None else [problem]
+    return Parsed(report, _clip("; ".join(notes)) if notes else None)
 
 
 def to_termination_message(report: RunReport) -> str:
-    """How `report` ends, as JSON of at most MAX_MESSAGE_BYTES bytes of UTF-8."""
+    """Return the end of `report` as JSON of at most MAX_MESSAGE_BYTES bytes of UTF-8."""
     ending = TerminationMessage(
         run_id=report.run_id, finished=report.finished, outcome=report.outcome
     )
     text = _json(ending.to_resource())
     length = 0 if report.outcome is None else len(report.outcome.message)
     while len(text.encode()) > MAX_MESSAGE_BYTES:
-        # Only a message is long enough; what a character costs depends on how it is escaped.
+        # Only the message can be too long; the bytes of a character depend on its escape.
         length = length * 3 // 4
         text = _json(_with_message(ending, length).to_resource())
     return text
 
 
 def from_termination_message(text: str) -> Parsed[TerminationMessage]:
-    """How a run ended, from the termination message of its driver."""
+    """Return the end of a run from the termination message of its driver."""
     try:
         document = _json_object(text.encode(errors="replace"))
     except (ValueError, RecursionError) as error:
@@ -132,7 +135,7 @@ def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage
 
 
 def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
-    """The report with ever less in it, every table still being there."""
+    """Yield the report with less and less in it, all tables included, and what was omitted."""
     omitted: list[str] = []
     yield report, omitted
     tables = tuple(_without_message(table) for table in report.tables)
@@ -161,7 +164,7 @@ def _without_samples(table: TableStatus) -> TableStatus:
 
 
 def _without_details(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result with the counts and verdicts of each table, but without ids and long texts."""
+    """Return the result with counts and verdicts of each table, without ids and long texts."""
     entries = result.get("tables")
     if not isinstance(entries, list):
         return dict(result)
@@ -174,19 +177,19 @@ def _without_detail(entry: Any) -> Any:
     bare = {key: value for key, value in entry.items() if key not in _DETAILS}
     for key, value in bare.items():
         if isinstance(value, dict):
-            bare[key] = {name: each for name, each in value.items() if name != "samples"}
+            bare[key] = {name: item for name, item in value.items() if name != "samples"}
     return bare
 
 
 def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
-    """The text with as many tables as fit; None if it does not fit without any."""
+    """Return the text with as many tables as fit, by bisection; None if none fits."""
     tables = bare.tables
     by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
 
     def text(count: int) -> str | None:
-        needed = tuple(tables[position] for position in sorted(by_need[:count]))
-        words = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
-        return _pack(bare.model_copy(update={"tables": needed}), words)
+        retained = tuple(tables[position] for position in sorted(by_need[:count]))
+        parts = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
+        return _pack(bare.model_copy(update={"tables": retained}), parts)
 
     fits, best = 0, text(0)
     if best is None:
@@ -202,7 +205,7 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
 
 
 def _pack(report: RunReport, omitted: list[str]) -> str | None:
-    """The text, or None when it is too large."""
+    """Return the compressed text; None if it is too large."""
     document = report.to_resource()
     if omitted:
         document[OMITTED] = ", ".join(omitted)
@@ -214,7 +217,7 @@ def _pack(report: RunReport, omitted: list[str]) -> str | None:
 
 
 def _unpack(text: str) -> bytes:
-    """The bytes that were packed; raises ValueError or zlib.error."""
+    """Return the bytes in a compressed text; ValueError or zlib.error if there are none."""
     unpacker = zlib.decompressobj()
     data = unpacker.decompress(base64.b64decode(text, validate=True), MAX_JSON_BYTES)
     if unpacker.unconsumed_tail:
@@ -236,11 +239,11 @@ def _json_object(data: bytes) -> dict[str, Any]:
 
 
 def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
-    """`document` as a `model`, without the fields and the tables that this version cannot know."""
+    """Return `document` as a `model`, without fields and tables of other versions."""
     try:
         return Parsed(model.model_validate(document, by_alias=True, by_name=False))
     except ValidationError as error:
-        problems = [(each["type"], each["loc"]) for each in error.errors(include_url=False)]
+        problems = [(detail["type"], detail["loc"]) for detail in error.errors(include_url=False)]
     for kind, path in problems:
         if kind == "extra_forbidden":
             _parent(document, path).pop(path[-1], None)
@@ -265,8 +268,8 @@ def _parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, 
     node: Any = document
     for part in path[:-1]:
         node = node[part]
-    found: dict[Any, Any] = node
-    return found
+    parent: dict[Any, Any] = node
+    return parent
 
 
 def _clip(text: str) -> str:

@@ -94,12 +94,12 @@ class RunKind(StrEnum):
 
     @property
     def inspects(self) -> bool:
-        """Whether such a run answers a question about index and table, and so replicates none."""
+        """True if such a run answers a question about index and table, and so replicates none."""
         return self not in (RunKind.EXPORT, RunKind.CHANGELOG, RunKind.DELETION)
 
     @property
     def needs_executors(self) -> bool:
-        """Whether such a run reads rows; else its driver does the work alone."""
+        """True if such a run reads rows; else its driver does the work alone."""
         return self not in (RunKind.PLAN, RunKind.DEAD_LETTERS, RunKind.DELETION)
 
 
@@ -121,7 +121,7 @@ class RunState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is expected of the run."""
+        """True if nothing more is expected of the run."""
         return self in (RunState.SUCCEEDED, RunState.FAILED)
 
 

@@ -1,6 +1,11 @@
-"""From a model's JSON schema to the structural OpenAPI schema that a CRD may hold.
+"""Convert a model's JSON schema to the structural OpenAPI schema of a CRD.
 
-No `$ref`, no `anyOf`, no titles; null means absent, so `X | None` is an optional X.
+    JSON schema of pydantic                       structural schema
+    {$ref: #/$defs/Retry}                         the properties of Retry, in place
+    {anyOf: [{type: integer}, {type: null}]}      {type: integer, format: int64}, optional
+    {title: X, type: string}                      {type: string}
+
+Null means absent in Kubernetes, so `X | None` is an optional X.
 """
 
 from typing import Any
@@ -26,7 +31,7 @@ _COPIED = (
 
 
 def build_structural_schema(model: type[ApiModel], *, defaults: bool) -> Schema:
-    """The schema of `model`; without `defaults` for a status, which nobody fills in by hand."""
+    """Return the schema of `model`. `defaults`: whether the API server fills them in."""
     document = model.model_json_schema(by_alias=True, mode="validation")
     return _Converter(document.get("$defs", {}), defaults).convert(document)
 
@@ -37,8 +42,8 @@ class _Converter:
         self._defaults = defaults
 
     def convert(self, source: Schema) -> Schema:
-        """`source`, a node of the JSON schema, in structural form."""
-        node = self._resolved(source)
+        """Return `source`, a node of the JSON schema, in structural form."""
+        node = self._resolve(source)
         result: Schema = {}
         if "description" in node:
             result["description"] = " ".join(node["description"].split())
@@ -53,38 +58,38 @@ class _Converter:
             result["items"] = self.convert(node["items"])
         if "properties" in node:
             properties = node["properties"].items()
-            result["properties"] = {name: self.convert(each) for name, each in properties}
+            result["properties"] = {name: self.convert(item) for name, item in properties}
         if isinstance(node.get("additionalProperties"), dict):
             result["additionalProperties"] = self.convert(node["additionalProperties"])
         default = _without_empty(node.get("default"))
         if self._defaults and default not in (None, [], {}):
-            # Whole, not {}: the API server checks it before it fills in the fields below.
+            # Complete, not {}: the API server validates it before it fills in nested defaults.
             result["default"] = default
         return result
 
-    def _resolved(self, source: Schema) -> Schema:
-        """`source` with its `$ref` and its `X | None` replaced by what they mean."""
+    def _resolve(self, source: Schema) -> Schema:
+        """Return `source` with `$ref` and `X | None` replaced by the schema that they stand for."""
         node = dict(source)
         while "$ref" in node or "anyOf" in node:
             if "$ref" in node:
                 name = node.pop("$ref").rsplit("/", 1)[-1]
                 node = {**self._definitions[name], **node}
             else:
-                (only,) = [each for each in node.pop("anyOf") if each.get("type") != "null"]
+                (only,) = [item for item in node.pop("anyOf") if item.get("type") != "null"]
                 node = {**only, **node}
         return node
 
 
 def _without_empty(default: Any) -> Any:
-    """`default` without what says nothing: an empty list or map is what an absent one means."""
+    """Return `default` without empty lists and maps, which mean the same as absent ones."""
     if not isinstance(default, dict):
         return default
-    each = {name: _without_empty(value) for name, value in default.items()}
-    return {name: value for name, value in each.items() if value not in (None, [], {})}
+    fields = {name: _without_empty(value) for name, value in default.items()}
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
 def find_node(root: Schema, path: str) -> Schema:
-    """The node at `path`: names joined by dots, `[]` for the items of a list."""
+    """Return the node at `path`, such as `spec.tables[].name`; `[]` for the items of a list."""
     node = root
     for part in path.split(".") if path else ():
         name = part.removesuffix("[]")

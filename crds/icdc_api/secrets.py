@@ -1,4 +1,4 @@
-"""Reads Secrets in the shape that Kubernetes mounts them: one directory each, one file per key.
+"""Read Secrets as Kubernetes mounts them: one directory for each, with one file for each key.
 
 The only module that reads credentials. It never puts a value into a message.
 """
@@ -13,10 +13,10 @@ MAX_SECRET_BYTES = 1 << 20
 
 
 def read_secret(secrets_dir: Path | None, name: str) -> dict[str, str]:
-    """Key to value of one Secret, a final newline cut off.
+    """Return the values of a Secret by key, without a final newline.
 
-    Raises BadSpec where no directory of Secrets is known, and Unauthorized, naming Secret and
-    path, where the Secret cannot be read.
+    BadSpec where no directory of Secrets is given. Unauthorized, with Secret and path, where the
+    Secret cannot be read.
     """
     if secrets_dir is None:
         raise BadSpec(
@@ -25,11 +25,11 @@ def read_secret(secrets_dir: Path | None, name: str) -> dict[str, str]:
         )
     directory = secrets_dir / name
     try:
-        # A mounted Secret also holds `..data` and its like, which are no keys.
+        # The kubelet adds `..data` and the like beside the keys, to swap all files at once.
         files = sorted(
-            each for each in directory.iterdir() if each.is_file() and each.name[:2] != ".."
+            path for path in directory.iterdir() if path.is_file() and path.name[:2] != ".."
         )
-        return {each.name: _value(each, name) for each in files}
+        return {path.name: _value(path, name) for path in files}
     except OSError as error:
         raise Unauthorized(
             f"the Secret {name!r} cannot be read at {error.filename or directory}: {error.strerror}"
@@ -46,7 +46,7 @@ def _value(path: Path, name: str) -> str:
 
 
 def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[str, str]:
-    """The properties to hand to Iceberg: those of the spec, then each Secret's over them."""
+    """Return the properties for Iceberg: those of the spec, overridden by those of each Secret."""
     result = dict(catalog.properties)
     for source in catalog.properties_from:
         result.update(read_secret(secrets_dir, source.secret_ref.name))
@@ -54,13 +54,13 @@ def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[
 
 
 def stamp_secrets(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:
-    """What the file system says of every key of every Secret: another stamp, other contents.
+    """Return path, inode, time and size of every key of every Secret, which change with its value.
 
-    Reads no file. A Secret that is mounted changes under a process when somebody rotates it.
+    Reads no file. The kubelet updates a mounted Secret under a running process when it is rotated.
     """
-    found = set()
+    files = set()
     for path in secrets_dir.glob("*/*") if secrets_dir else ():
-        with suppress(OSError):  # Replaced meanwhile: the next look finds what took its place.
+        with suppress(OSError):  # replaced meanwhile: the next stamp has its successor
             status = path.stat()
-            found.add((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
-    return frozenset(found)
+            files.add((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
+    return frozenset(files)

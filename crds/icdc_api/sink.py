@@ -105,7 +105,7 @@ class OpenSearch(ApiModel):
 
     @property
     def embedded(self) -> bool:
-        """Whether the local runner starts a node of its own."""
+        """True if the local runner starts a node of its own."""
         return self.hosts == (EMBEDDED,)
 
     @model_validator(mode="after")

@@ -1,10 +1,10 @@
-"""Which Spark properties a pipeline may set: an allow-list, each entry with its reason.
+"""The Spark properties that a pipeline may set: an allow-list, each entry with its reason.
 
-Properties act in three places. In driver and executors they are the pipeline's own business. In
-spark-operator's pod, where spark-submit runs for all tenants, some of them read files, load
-classes or fetch archives with that pod's rights. And some would change what a run writes. So a
-property is allowed by name or beginning, and what is not listed is refused. From the tables here
-come the messages, the rule of the CRD and docs/spark-properties.md.
+Properties take effect in three places. In driver and executors they affect this pipeline only. In
+spark-operator's pod, where spark-submit runs for all tenants, some of them read files, load classes
+or fetch archives with that pod's permissions. And some would change what a run writes. So a
+property is allowed by name or prefix, and one that is not listed is refused. Messages, the CEL rule
+of the CRD and docs/spark-properties.md are generated from the tables here.
 
 An entry that ends with a dot or a star is the beginning of keys, any other one is a whole key.
 `{role}` stands for driver and for executor. A key is first looked up in REFUSED, then in TRUSTED,
@@ -39,7 +39,7 @@ class Refusal(StrEnum):
 
 
 class Risk(StrEnum):
-    """Why a Spark property is allowed in trusted namespaces alone."""
+    """Why a Spark property is allowed in trusted namespaces only."""
 
     FETCHES = "spark-operator fetches or reads what it names, with the rights of its own pod"
     LOADS = "it names classes or files that are loaded into Spark"
@@ -48,7 +48,7 @@ class Risk(StrEnum):
 
 
 class Use(StrEnum):
-    """What an allowed property is good for, and why it is harmless."""
+    """Purpose of an allowed property, and why it is harmless."""
 
     SQL = "planning and execution of queries; what changes documents is refused apart"
     EXECUTOR = "memory, heartbeats, logs and lifetime of executors"
@@ -165,30 +165,32 @@ ALLOWED: Mapping[Use, str] = {
 
 @dataclass(frozen=True)
 class PropertyTable(Generic[Why]):
-    """Whole keys and beginnings of keys, each with its reason."""
+    """Keys and prefixes of keys, each with its reason."""
 
     keys: Mapping[str, Why]
+    """Reason by whole key."""
     beginnings: Mapping[str, Why]
+    """Reason by prefix of keys."""
 
     @classmethod
     def of(cls, entries: Mapping[Why, str]) -> "PropertyTable[Why]":
-        """Read `entries`: names with blanks between them, by their reason."""
-        named = [(each, why) for why, names in entries.items() for each in expand_names(names)]
+        """Return the table for `entries`: names with spaces between them, by their reason."""
+        named = [(name, why) for why, names in entries.items() for name in expand_names(names)]
         return cls(
             {name: why for name, why in named if not name.endswith("*")},
             {name.removesuffix("*"): why for name, why in named if name.endswith("*")},
         )
 
     def reason(self, key: str) -> Why | None:
-        """The reason of the entry that `key` falls under; None if there is none."""
+        """Return the reason of the entry for `key`: a whole key first, then a prefix; else None."""
         whole = self.keys.get(key)
         if whole is not None:
             return whole
-        return next((why for each, why in self.beginnings.items() if key.startswith(each)), None)
+        return next((why for start, why in self.beginnings.items() if key.startswith(start)), None)
 
 
 def expand_names(names: str) -> Iterator[str]:
-    """The names of one entry, those of both roles one after the other."""
+    """Yield the names of one entry; `{role}` yields one for driver and one for executor."""
     for name in names.split():
         if "{role}" in name:
             yield from (name.replace("{role}", role) for role in ("driver", "executor"))
@@ -201,7 +203,7 @@ TRUSTED_TABLE = PropertyTable.of(TRUSTED)
 ALLOWED_TABLE = PropertyTable.of(ALLOWED)
 
 _KEY = re.compile(r"spark(\.[A-Za-z0-9_*/-]+)+")
-"""Anything else, such as an equals sign, would be read as another key by spark-submit."""
+"""Form of a key. spark-submit would read one with an equals sign as another key."""
 
 _URI_KEYS = ("spark.jars", "spark.files", "spark.archives", "spark.jars.repositories")
 _EVENT_FOLDER = "spark.eventLog.dir"
@@ -246,9 +248,9 @@ _JVM_OPTIONS = re.compile(rf"\s*(({'|'.join(HARMLESS_FLAGS.values())})(\s+|$))*"
 
 
 def find_problem(key: str, value: str) -> str | None:
-    """Why no pipeline may set this property to this value; None where some may.
+    """Return why no pipeline may set `key` to `value`; None where one may.
 
-    The value is not repeated, as it may be secret.
+    The value is not repeated, since it may be secret.
     """
     if not _KEY.fullmatch(key):
         return "the key is not allowed: it is the name of a Spark property, such as spark.sql.…"
@@ -264,7 +266,7 @@ def find_problem(key: str, value: str) -> str | None:
 
 
 def find_risk(key: str, value: str) -> Risk | None:
-    """Why this property takes a trusted namespace; None where every pipeline may set it.
+    """Return why `key` needs a trusted namespace; None where every pipeline may set it.
 
     Only for what `problem_of` lets pass.
     """
@@ -286,10 +288,10 @@ def _find_value_problem(key: str, value: str) -> str | None:
 
 
 def _suggest_allowed(key: str) -> str:
-    """The allowed names that begin as `key` does; the beginnings of all where none does."""
+    """Return the allowed names of the family of `key`, or else all short prefixes."""
     every = sorted(
         [*ALLOWED_TABLE.keys, *(f"{beginning}*" for beginning in ALLOWED_TABLE.beginnings)]
     )
     family = ".".join(key.split(".")[:2])
-    near = [each for each in every if each.startswith(f"{family}.")]
-    return ", ".join(near or [each for each in every if each.endswith("*") and each.count(".") < 3])
+    near = [name for name in every if name.startswith(f"{family}.")]
+    return ", ".join(near or [name for name in every if name.endswith("*") and name.count(".") < 3])

@@ -1,7 +1,7 @@
-"""What every run gets of Spark's properties where `spec.spark.conf` says nothing.
+"""Default Spark properties of every run, which `spec.spark.conf` overrides.
 
-What the application needs in any case does not stand here: that it sets itself, and nobody may
-change it. Must not know where a run runs.
+The application sets what it always needs, and nobody may change that: it is not here. Must not know
+where a run takes place.
 """
 
 import json
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from icdc_api.spark import Spark
 
 DEFAULT_CONF: Mapping[str, str] = {
-    # A batch has some twenty pieces of generated code, others for each shape of table. Spark keeps
-    # 100: from the fifth table on every batch would compile all of its own again.
+    # A batch has about twenty generated classes, different ones for each table schema. Spark caches
+    # 100: from the fifth table on every batch would compile all of its classes again.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # A small map in front of the one in which rows are grouped pays where few keys come often. Rows
-    # are grouped by their ids here, of which nearly all come once or twice.
+    # The first-level map of aggregations pays off where few keys are frequent. Here rows are
+    # grouped by their ids, nearly all of which occur once or twice.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
 }
 
@@ -28,17 +28,17 @@ _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
 def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
-    """The properties by key; `spec.spark.conf` goes over them.
+    """Return the properties by key.
 
-    `java_options` are what JVMs are told from elsewhere. A JVM that is told two collectors does not
-    start, so a role for which somebody names one gets none of ours.
+    `java_options`: options of JVMs from other places. A JVM with two collectors does not start, so
+    a role for which one is named anywhere gets none of ours.
     """
     conf = dict(DEFAULT_CONF)
     for role, template in (
         ("driver", spark.driver.template),
         ("executor", spark.executor.template),
     ):
-        given_options = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
-        if not any(map(_ANY_COLLECTOR.search, (*given_options, json.dumps(template)))):
+        options = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
+        if not any(map(_ANY_COLLECTOR.search, (*options, json.dumps(template)))):
             conf[f"spark.{role}.defaultJavaOptions"] = COLLECTOR
     return conf

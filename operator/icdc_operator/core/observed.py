@@ -32,7 +32,7 @@ class RunPhase(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the adapter expects nothing more of the run."""
+        """True if the adapter expects nothing more of the run."""
         return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.GONE)
 
 
@@ -61,7 +61,7 @@ class RunSeen:
 
     @property
     def live(self) -> bool:
-        """Whether the run is running or something of it may still write."""
+        """True if the run is active or something of it may still write."""
         return self.writer_alive or not self.phase.ended
 
 

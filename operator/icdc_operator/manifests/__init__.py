@@ -1,5 +1,9 @@
-"""What a run is made of on a cluster: a ConfigMap with its request and a SparkApplication.
+"""The objects of a run on a cluster: a ConfigMap with its request, and a SparkApplication.
 
-Pure functions from values to plain dicts. Nothing here reads a clock, a file or a cluster, or
-knows a client library: an adapter sends what these functions return.
+    launch.Launch --config_map--> ConfigMap           mounted into the driver
+                  --application--> SparkApplication   templates < volumes, metadata, pod_paths
+                                                      refusals < shapes < scalars
+
+Pure functions from values to plain dicts. Nothing here reads a clock or a cluster, or knows a
+client library: an adapter sends what these functions return.
 """

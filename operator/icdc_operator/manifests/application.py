@@ -1,7 +1,13 @@
 """The SparkApplication (v1beta2) of one run.
 
-One immutable object for each attempt: spark-operator kills and reruns an application that is
+One immutable object for each attempt: spark-operator kills and restarts an application that is
 edited, and its own restarts know neither our failure classes nor our epochs.
+
+    part of the SparkApplication   from
+    image, pull policy, secrets    spec.spark.image, else the operator's installation
+    sparkConf, later ones win      defaults, BASE_CONF, spec.spark.conf, FIXED_CONF, ENCRYPTION_CONF
+    driver, executor               spec.spark.driver, spec.spark.executor, `templates`
+    arguments                      the file of the run's request, see `config_map`
 """
 
 from dataclasses import replace
@@ -17,55 +23,55 @@ API_VERSION = "sparkoperator.k8s.io/v1beta2"
 KIND = "SparkApplication"
 
 SPARK_VERSION = "4.1.4"
-"""The Spark of the image: the pyspark that pyproject.toml pins, which a test compares."""
+"""Spark version of the image; a test compares it with the pyspark that pyproject.toml pins."""
 
 DELETION_TTL_SECONDS = 86400
-"""After which spark-operator deletes a deletion run, which nobody owns: for one that is left
-behind when somebody takes the finalizer away by hand."""
+"""Seconds after which spark-operator deletes a deletion run, which has no owner: for one that is
+left over when somebody removes the finalizer by hand."""
 
 BASE_CONF = {
-    # An executor that is taken away, by a drained node or by dynamic allocation, hands over its
-    # shuffle blocks, so that the stages behind them need not run again.
+    # An executor that is removed, by a drained node or by dynamic allocation, migrates its shuffle
+    # blocks, so that their stages need not run again.
     "spark.decommission.enabled": "true",
     "spark.storage.decommission.enabled": "true",
     "spark.storage.decommission.shuffleBlocks.enabled": "true",
     "spark.ui.prometheus.enabled": "true",
-    # Without these spark-submit hands on the PYSPARK_PYTHON that spark-operator's pod may have.
+    # Without these spark-submit passes on the PYSPARK_PYTHON that spark-operator's pod may have.
     "spark.pyspark.python": pod_paths.PYTHON,
     "spark.pyspark.driver.python": pod_paths.PYTHON,
 }
-"""Further defaults of runs on a cluster; `spec.spark.conf` goes over them.
+"""Further defaults of runs on a cluster; `spec.spark.conf` overrides them.
 
-What the application needs in any case it sets itself when it starts. No jar is named: the image
-has them in Spark's own jars directory, where every class loader finds them.
+The application sets what it always needs when it starts. No jar is listed: the image has them in
+Spark's own jars directory, where every class loader finds them.
 """
 
 FIXED_CONF = {
-    # Whoever reaches the port of the UI could else end jobs; it has no login.
+    # The UI has no login: whoever reaches its port could end jobs.
     "spark.ui.killEnabled": "false",
 }
-"""What nobody may change."""
+"""Properties that no pipeline may change."""
 
 ENCRYPTION_CONF = {
-    # The driver makes a secret for itself and its executors. Who does not know it can neither
-    # register as an executor, and be sent tasks with the credentials in them, nor fetch blocks.
+    # The driver creates a secret for itself and its executors. Without it nobody can register as
+    # an executor, and receive tasks with the credentials in them, or fetch blocks.
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
-    # GCM also notices what was changed on the way, which CTR, the default, does not.
+    # GCM also detects changes on the way, which CTR, the default, does not.
     "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.network.crypto.authEngineVersion": "2",
-    # Without a way back to the older protocol, which is weaker.
+    # No fallback to the older protocol, which is weaker.
     "spark.network.crypto.saslFallback": "false",
     # Shuffle and spill on local disks.
     "spark.io.encryption.enabled": "true",
 }
-"""What `spec.spark.encryption` stands for."""
+"""Properties that `spec.spark.encryption` sets."""
 
 
 def build_spark_application(launch: Launch) -> dict[str, Any]:
-    """The SparkApplication, named as the run; raises BadSpec for a template that would break it.
+    """Return the SparkApplication, named like the run. BadSpec for a template that would break it.
 
-    Needs the ConfigMap of the same name, or its driver waits.
+    Its driver does not start before the ConfigMap of the same name exists.
     """
     refusals.check(launch.spec.spark, trusted=launch.settings.trusts(launch.owner.namespace))
     deletes = launch.run.kind == RunKind.DELETION

@@ -1,7 +1,7 @@
 """The request of a run, and the ConfigMap that carries it to the driver.
 
-Holds no Secret's value: those are mounted. `${ENV}` is not replaced in a cluster, where no
-environment belongs to the author of a pipeline.
+Holds no value of a Secret: Secrets are mounted. `${ENV}` is not replaced in a cluster, where the
+environment is the operator's and not that of the pipeline's author.
 """
 
 import json
@@ -16,13 +16,13 @@ from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.secret_names import list_secret_names
 
 MAX_REQUEST_BYTES = 1000 * 1024
-"""Kubernetes takes 1 MiB of data; the rest is for whatever else counts as data there."""
+"""Greatest size of a request. Kubernetes allows 1 MiB for all data of a ConfigMap and its keys."""
 
 
 def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
-    """What the run shall do; `resource` is the pipeline as the cluster holds it.
+    """Return the request of the run. `resource`: the pipeline as the API server has it.
 
-    Status and managed fields are left out: nothing of them is asked for, and they are large.
+    Status and managed fields are omitted: the run does not need them, and they are large.
     """
     owner, spec, kind, ask = launch.owner, launch.spec, launch.run.kind, launch.ask
     return RunRequest(
@@ -49,7 +49,7 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
 
 
 def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
-    """The ConfigMap, named as the run; raises BadSpec for a pipeline that does not fit in one."""
+    """Return the ConfigMap, named like the run. BadSpec where the pipeline does not fit in one."""
     text = json.dumps(request.to_resource(), indent=1, sort_keys=True) + "\n"
     size = len(text.encode())
     if size > MAX_REQUEST_BYTES:
@@ -61,7 +61,8 @@ def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata.object_metadata(launch),
-        # A run is never told anything else: a change of the pipeline makes another run.
+        # The request of a run never changes: a change of the pipeline starts another run. The
+        # kubelet also stops watching an immutable ConfigMap.
         "immutable": True,
         "data": {pod_paths.REQUEST_KEY: text},
     }

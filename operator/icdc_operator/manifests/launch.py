@@ -1,4 +1,4 @@
-"""What the manifests of one run are made from. Plain values; knows no manifest."""
+"""The input of the manifests of one run. Plain values; knows no manifest."""
 
 from dataclasses import dataclass
 
@@ -13,26 +13,29 @@ class PipelineRef:
     """The pipeline that owns the run's objects."""
 
     namespace: str
+    """Namespace of the pipeline, and so of all objects of its runs."""
     name: str
+    """Name of the pipeline."""
     uid: str
+    """UID of the pipeline, for the owner reference."""
 
 
 @dataclass(frozen=True)
 class InstallSettings:
-    """What the operator was installed with."""
+    """Settings of the operator's installation."""
 
     image: str
-    """Image of driver and executors where `spec.spark.image` names none."""
+    """Image of driver and executors where `spec.spark.image` is not set."""
     image_pull_policy: str | None = None
-    """Always, IfNotPresent or Never. Default: Spark's own, IfNotPresent."""
+    """Always, IfNotPresent or Never. Default: that of Spark, IfNotPresent."""
     image_pull_secrets: tuple[str, ...] = ()
-    """Names of Secrets in the pipeline's namespace that the image is pulled with."""
+    """Names of image pull Secrets in the pipeline's namespace."""
     trusted_namespaces: tuple[str, ...] = ()
-    """Namespaces whose pipelines may set the Spark properties that act with spark-operator's
-    rights; "*" stands for all. Default: none."""
+    """Namespaces whose pipelines may set Spark properties that take effect with the permissions of
+    spark-operator; "*" for all. Default: none."""
 
     def trusts(self, namespace: str) -> bool:
-        """Whether pipelines of `namespace` may set them."""
+        """Return whether pipelines of `namespace` may set such properties."""
         return not {namespace, "*"}.isdisjoint(self.trusted_namespaces)
 
 
@@ -41,19 +44,23 @@ class Launch:
     """One attempt of one run, about to be created."""
 
     owner: PipelineRef
+    """The pipeline."""
     run: RunStatus
+    """Record of the attempt: name, epoch and kind."""
     spec: PipelineSpec
+    """Spec of the pipeline at the generation of the run."""
     settings: InstallSettings
+    """Settings of the operator."""
     continuous: bool = False
-    """Whether it shall stay and follow its tables."""
+    """Whether the application keeps running and polls its tables."""
     reexport: Reexport | None = None
-    """What re-export its tables owe."""
+    """The re-export that its tables owe."""
     tables: tuple[str, ...] | None = None
-    """The tables that a comparison is about; None for a run that follows all of them."""
+    """Tables to compare; None for a run that replicates all of them."""
     ask: Ask | None = None
     """The question that the run answers; None for a run that the spec wants."""
 
     @property
     def run_id(self) -> str:
-        """Identity of this attempt, as its report repeats it."""
+        """Identity of this attempt, which its report repeats."""
         return self.run.run_id or self.run.name

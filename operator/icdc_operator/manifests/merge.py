@@ -1,6 +1,14 @@
-"""Lays a user's pod template over ours: the user's values win, lists are joined by their keys.
+"""Merge a user's pod template into ours: the user's values win, lists are merged by key.
 
-What may not be said is refused beforehand, so this knows no reserved name.
+    ours                              user's                         result
+    nodeSelector absent               nodeSelector: {disk: nvme}     nodeSelector: {disk: nvme}
+    securityContext: {runAsUser: 185} securityContext:               runAsUser: null
+                                        {runAsUser: null}
+    containers: [a: {image: x}]       containers: [a: {env: [E]},    [a: {image: x, env: [E]},
+                                        b]                              b]
+    volumes: [v]                      volumes: null                  [v]
+
+Forbidden values are refused beforehand by `refusals`, so this module knows no reserved name.
 """
 
 from typing import Any
@@ -10,18 +18,18 @@ LIST_KEYS = {
     "initContainers": "name",
     "volumes": "name",
     "env": "name",
-    # One volume may be mounted at several paths, so its name does not tell mounts apart.
+    # One volume may be mounted at several paths, so its name does not identify a mount.
     "volumeMounts": "mountPath",
 }
-"""Which field tells the items of a list apart, as in a strategic merge patch of Kubernetes."""
+"""The field that identifies an item of each list, as in strategic merge patches of Kubernetes."""
 
 
 def merge_values(ours: Any, theirs: Any, field: str = "") -> Any:
-    """`theirs` over `ours`; neither is changed.
+    """Return `theirs` merged over `ours`; neither is changed. `field`: name of a list.
 
-    A null takes one of our values away, such as `runAsUser: null` where the cluster chooses the
-    user. In place of a mapping or list it means that nothing was said: a key without a value in
-    YAML must not remove what a run needs.
+    A null removes a single value, such as `runAsUser: null` where the cluster chooses the user. It
+    does not remove a mapping or list: a key without a value in YAML must not remove what a run
+    needs.
     """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         both = {
@@ -37,8 +45,8 @@ def merge_values(ours: Any, theirs: Any, field: str = "") -> Any:
 
 
 def _merge_lists(ours: list[Any], theirs: list[Any], key: str) -> list[Any]:
-    """Our items, each with theirs of the same key over it, then the rest of theirs."""
+    """Return our items, each merged with theirs of the same key, then the rest of theirs."""
     over = {item[key]: item for item in theirs}
-    known = {item[key] for item in ours}
+    our_keys = {item[key] for item in ours}
     first = [merge_values(item, over[item[key]]) if item[key] in over else item for item in ours]
-    return [*first, *(item for item in theirs if item[key] not in known)]
+    return [*first, *(item for item in theirs if item[key] not in our_keys)]

@@ -1,7 +1,7 @@
 """Names, labels, annotations and the owner of a run's objects.
 
-Labels are an explicit set. The owner's labels are never copied: Argo CD and its like would take
-our objects for their own and prune them.
+Labels are an explicit set. The owner's labels are never copied: a GitOps tool such as Argo CD would
+adopt our objects by its own label and prune them.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ ANNOTATION_RUN_ID = f"{naming.LABEL_PREFIX}run-id"
 
 
 def labels(launch: Launch) -> dict[str, str]:
-    """What every object and pod of the run is found by."""
+    """Return the labels of every object and pod of the run, for selectors."""
     return {
         naming.LABEL_MANAGED_BY: naming.MANAGED_BY,
         naming.LABEL_PIPELINE: launch.owner.name,
@@ -24,7 +24,7 @@ def labels(launch: Launch) -> dict[str, str]:
 
 
 def annotations(launch: Launch) -> dict[str, str]:
-    """Which attempt an object belongs to, whatever has become of the status."""
+    """Return the annotations that identify the attempt, even where the status was lost."""
     return {
         ANNOTATION_EPOCH: str(launch.run.epoch),
         ANNOTATION_RUN_ID: launch.run_id,
@@ -32,11 +32,11 @@ def annotations(launch: Launch) -> dict[str, str]:
 
 
 def object_metadata(launch: Launch) -> dict[str, Any]:
-    """Metadata of an object that is named as the run.
+    """Return the metadata of an object that has the name of the run.
 
-    What deletes is owned by nobody: a foreground deletion of the pipeline deletes all that it
-    owns before the pipeline itself, and so would never let the run delete anything. The operator
-    deletes its objects before it lets the pipeline go.
+    A deletion run has no owner: a foreground deletion of the pipeline deletes all that it owns
+    before the pipeline itself, and would end that run before it could delete anything. The
+    operator removes its objects before the finalizer.
     """
     owned = launch.run.kind != RunKind.DELETION
     return {
@@ -49,11 +49,11 @@ def object_metadata(launch: Launch) -> dict[str, Any]:
 
 
 def owner_reference(owner: PipelineRef) -> dict[str, Any]:
-    """Lets the garbage collector remove the object with its pipeline.
+    """Return the owner reference by which the garbage collector removes the object.
 
-    `controller` says that nobody else may adopt the object. `blockOwnerDeletion` stays false: true
-    needs the right to update finalizers of pipelines where that is enforced, as on OpenShift, and
-    a foreground deletion would wait for runs.
+    `controller` keeps other controllers from adopting the object. `blockOwnerDeletion` is false:
+    true needs permission to update finalizers of pipelines where that is enforced, as on OpenShift,
+    and a foreground deletion would wait for runs.
     """
     return {
         "apiVersion": naming.API_VERSION,

@@ -1,6 +1,6 @@
-"""Where a run finds its things inside its pods, once: paths, and the names of their volumes.
+"""Paths inside the pods of a run, and the names of the volumes mounted there: stated once.
 
-The application learns its paths from the request alone; the image must hold APPLICATION_FILE.
+The application reads its paths from the request; only APPLICATION_FILE is fixed by the image.
 """
 
 import posixpath
@@ -9,7 +9,7 @@ APPLICATION_DIR = "/opt/iceberg-cdc-operator"
 APPLICATION_FILE = f"{APPLICATION_DIR}/main.py"
 
 PYTHON = "/opt/venv/bin/python"
-"""The image's own, which has the application."""
+"""Python of the image, in whose environment the application is installed."""
 
 REQUEST_DIR = "/etc/icdc/run"
 REQUEST_KEY = "request.json"
@@ -22,7 +22,7 @@ TERMINATION_MESSAGE_FILE = "/dev/termination-log"
 VOLUME_PREFIX = "icdc-"
 REQUEST_VOLUME = f"{VOLUME_PREFIX}run"
 REPORT_VOLUME = f"{VOLUME_PREFIX}report"
-# Spark takes every mount whose volume has a name with this prefix for shuffle and spill.
+# Spark uses every mount whose volume name has this prefix for shuffle and spill.
 LOCAL_VOLUME_PREFIX = "spark-local-dir-"
 
 RESERVED_DIRS = (
@@ -32,36 +32,36 @@ RESERVED_DIRS = (
     APPLICATION_DIR,
     TERMINATION_MESSAGE_FILE,
 )
-"""Nothing else may be mounted at or below these."""
+"""Paths at or below which nothing else may be mounted."""
 
 
 def secret_volume(position: int) -> str:
-    """Volume of one Secret; not named after it, since a Secret's name may be longer."""
+    """Return the volume of a Secret; by position, since the name of a Secret may be too long."""
     return f"{VOLUME_PREFIX}secret-{position}"
 
 
 def secret_dir(secret: str) -> str:
-    """Where the keys of that Secret are files."""
+    """Return the directory that has the keys of `secret` as files."""
     return f"{SECRETS_DIR}/{secret}"
 
 
 def local_volume(number: int) -> str:
-    """Volume number 1, 2, … of `spec.spark.localVolumes`."""
+    """Return the volume for item `number` of `spec.spark.localVolumes`, counted from 1."""
     return f"{LOCAL_VOLUME_PREFIX}{number}"
 
 
 def local_dir(number: int) -> str:
-    """Where that volume is mounted."""
+    """Return the directory at which local volume `number` is mounted."""
     return f"/var/lib/icdc/local-{number}"
 
 
 def is_reserved(path: str) -> bool:
-    """Whether a mount at `path` would cover, or be covered by, what a run needs."""
+    """Return whether a mount at `path` would hide, or be hidden by, what a run needs."""
     # Two leading slashes have a meaning of their own for normpath, but not for Linux.
     plain = "/" + posixpath.normpath(path).lstrip("/")
-    # In Debian's images /var/run is a link to /run.
+    # In Debian images /var/run is a link to /run.
     if plain == "/run" or plain.startswith("/run/"):
         plain = f"/var{plain}"
-    below = any(plain == each or plain.startswith(f"{each}/") for each in RESERVED_DIRS)
-    # The application alone is part of the image: a mount above it hides it.
+    below = any(plain == path or plain.startswith(f"{path}/") for path in RESERVED_DIRS)
+    # Unlike the other directories, the application is in the image: a mount above hides it.
     return below or APPLICATION_DIR.startswith(f"{plain.rstrip('/')}/")

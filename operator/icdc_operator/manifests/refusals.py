@@ -1,8 +1,14 @@
-"""What `spec.spark` may not say in a cluster, because the run would break or would not obey.
+"""Values in `spec.spark` that are refused in a cluster: they would break a run, or be ignored.
 
-Most of it is checked with the spec. Here is what takes more: which properties need a trusted
-namespace, and the pod templates, which are checked against the one that we make. Knows the names
-in it, not how it is made.
+Most checks are part of the spec. Here are those that need more: properties that need a trusted
+namespace, and the pod templates, which may not change what a run relies on. Knows the names in our
+own template, not how it is built.
+
+    spec.spark.driver.template                          refused because
+    spec.restartPolicy: Always                          Spark sets it in every pod
+    spec.volumes: [{name: icdc-report}]                 the prefix icdc- belongs to the run
+    spec.containers[0].volumeMounts: [/etc/icdc/run]    the run has its files there
+    metadata.labels: {icebergcdc.dev/run: x}            runs and their pods are found by it
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,21 +59,21 @@ _DRIVER_CONTAINER_FIELDS = {
 
 
 def check(spark: Spark, *, trusted: bool) -> None:
-    """Raise BadSpec, with a line for each problem, for what no run could have.
+    """Raise BadSpec, with a line for each problem, if `spark` has values that are refused.
 
-    `trusted`: whether the operator trusts the namespace with everything that spark-submit does.
+    `trusted`: whether the namespace may use all that spark-submit has permission for.
     """
-    found = [*([] if trusted else _find_risks(spark)), *find_problems(spark)]
-    if not found:
+    problems = [*([] if trusted else _find_risks(spark)), *find_problems(spark)]
+    if not problems:
         return
-    lines = found[:MAX_LINES]
-    if len(found) > MAX_LINES:
-        lines.append(f"and {len(found) - MAX_LINES} more problems")
+    lines = problems[:MAX_LINES]
+    if len(problems) > MAX_LINES:
+        lines.append(f"and {len(problems) - MAX_LINES} more problems")
     raise BadSpec("\n".join(lines))
 
 
 def _find_risks(spark: Spark) -> Iterator[str]:
-    """A line for each property that takes a trusted namespace; values may be secret."""
+    """Yield a line for each property that needs a trusted namespace; values may be secret."""
     for key, value in spark.conf.items():
         risk = find_risk(key, value)
         if risk is not None:
@@ -79,7 +85,7 @@ def _find_risks(spark: Spark) -> Iterator[str]:
 
 
 def find_problems(spark: Spark) -> Iterator[str]:
-    """A line for each problem of the templates: the field, its value, what is allowed."""
+    """Yield a line for each problem of the templates: the field, its value, what is allowed."""
     local = frozenset(
         pod_paths.local_volume(number) for number in range(1, len(spark.local_volumes) + 1)
     )
@@ -129,7 +135,7 @@ def _check_pod(spec: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterat
     refused = _POD_FIELDS | (_EXECUTOR_FIELDS if role is Role.EXECUTOR else {})
     for field, rule in refused.items():
         value = spec.get(field)
-        # False is what these flags are anyway.
+        # False is the default of these flags.
         if value is not None and value is not False:
             yield _line((*path, field), value, rule)
     token = "automountServiceAccountToken"
@@ -157,7 +163,7 @@ def _check_main_container(
 
 
 def _check_resources(resources: Mapping[str, Any], role: Role, path: shapes.Path) -> Iterator[str]:
-    """Spark writes these over whatever the template says; a limit of cores it leaves alone."""
+    """Refuse resources that Spark overwrites in the template; it retains a limit of cores."""
     for field, name, better in (
         ("requests", "cpu", "cores"),
         ("requests", "memory", "memory"),
@@ -203,6 +209,6 @@ def _refuse_unknown(
 
 
 def _line(path: shapes.Path, value: object, rule: str) -> str:
-    # The words of a command are left out: they may be long, or secret.
+    # The arguments of a command are omitted: they may be long, or secret.
     text = describe_kind(value) if isinstance(value, list | dict) else format_value(value)
     return f"{format_path(path)}: {text} is not allowed: {rule}"

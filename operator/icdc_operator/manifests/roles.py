@@ -11,5 +11,5 @@ class Role(StrEnum):
 
     @property
     def container(self) -> str:
-        """Name of the container that Spark runs in, as spark-operator tells Spark."""
+        """Name of the main container, as spark-operator configures it for Spark."""
         return f"spark-kubernetes-{self.value}"

@@ -1,7 +1,12 @@
-"""The single values of Kubernetes as its Go types read them from JSON, in what they take and fit.
+"""Single values of Kubernetes types, as their Go decoders accept them from JSON.
 
-Where Go would round or cut a value to what fits, as it does with quantities, the value is refused:
-nobody means that. Where this and Go could differ, this is the stricter one.
+Where Go would round or cut a value, as it does with quantities, the value is refused: nobody means
+that. Where this and Go could differ, this is the stricter one.
+
+    type          accepted             refused
+    int32         2147483647           2147483648, "1", 1.0
+    quantity      500m, 2, 1.5Gi       1.5GiB, 1e99, lots
+    time          2024-03-15T14:30:00Z 2024-03-15
 """
 
 import json
@@ -34,13 +39,13 @@ class Scalar:
     """One kind of single value."""
 
     is_kind: Callable[[object], bool]
-    """Whether a value has the form of it in JSON."""
+    """Predicate: the value has the JSON form of this type."""
     kind: str
-    """That form in the words of messages."""
+    """That form, for messages."""
     fits: Callable[[object], bool] = lambda _: True
-    """Whether a value of that form is one of it."""
+    """Predicate: a value of that form is in the range of this type."""
     rule: str = ""
-    """What fits, in the words of messages."""
+    """That range, for messages."""
 
 
 def _is_text(value: object) -> bool:
@@ -56,20 +61,20 @@ def _is_number_or_text(value: object) -> bool:
 
 
 def is_quantity(value: object) -> bool:
-    """Whether resource.Quantity of Kubernetes reads it, and means what is written."""
+    """Return whether resource.Quantity of Kubernetes reads `value` without changing it."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
     match = _QUANTITY.fullmatch(value if isinstance(value, str) else json.dumps(value))
     if match is None:
         return False
     suffix = match["suffix"] or ""
-    # A letter alone is a suffix, E too; with digits behind it, e and E are exponents.
+    # E alone is a suffix (exa); e and E with digits after them are exponents.
     power = _POWERS[suffix] if suffix in _POWERS else Decimal(10) ** int(suffix[1:])
     return Decimal(match["number"]) * power <= _LARGEST
 
 
 def is_time(value: object) -> bool:
-    """Whether it is a time of RFC 3339."""
+    """Return whether `value` is a time of RFC 3339."""
     if not isinstance(value, str) or _TIME.fullmatch(value) is None:
         return False
     try:
@@ -100,4 +105,4 @@ SCALARS: Mapping[str, Scalar] = {
     ),
     "time": Scalar(_is_text, "text", is_time, "a time, such as 2024-03-15T14:30:00Z"),
 }
-"""The kinds by their names in pod_template.json."""
+"""The types by their names in pod_template.json."""

@@ -1,4 +1,4 @@
-"""Which Secrets a pipeline's runs need. Reads none of them."""
+"""The Secrets that runs of a pipeline mount. Reads none of them."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,15 @@ from icdc_api.spec import PipelineSpec
 
 
 def list_secret_names(spec: PipelineSpec) -> tuple[str, ...]:
-    """Names of the Secrets that a run reads, each once, sorted."""
+    """Return the names of the Secrets that a run reads, unique and sorted."""
     return tuple(sorted({name for _, name in list_secret_fields(spec)}))
 
 
 def list_secret_fields(spec: PipelineSpec) -> Iterator[tuple[str, str]]:
-    """The fields that name a Secret which a run reads, each with the name.
+    """Yield each field that refers to a Secret that a run reads, with the name of the Secret.
 
-    A Secret that nothing would read is left out: a pod waits for every Secret that it mounts.
+    A Secret that nothing would read is omitted: a pod does not start before all that it mounts
+    exist.
     """
     if any(table.catalog is None for table in spec.tables):
         yield from _of_catalog("spec.catalog", spec.catalog)

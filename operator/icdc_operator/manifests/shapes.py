@@ -1,4 +1,4 @@
-"""Whether spark-operator can read a user's pod template: every value of it, down to the last.
+"""Check that spark-operator can decode a user's pod template, down to the last value.
 
 The template is schemaless in both resources, but spark-operator decodes it into the Go types of
 Kubernetes, as part of a list: one `value: 1` in place of `value: "1"`, or one number that does not
@@ -30,21 +30,21 @@ Path = tuple[str | int, ...]
 TYPES: Mapping[str, Mapping[str, str]] = json.loads(
     pathlib.Path(__file__).with_name("pod_template.json").read_text(encoding="utf-8")
 )
-"""The fields of each type, and the type of each: `[X]` is a list of X, `{X}` a map to X."""
+"""Fields of each type with their types: `[X]` is a list of X, `{X}` a map to X."""
 
 ROOT = "PodTemplateSpec"
 _FEW = 8
-"""So many fields are all named where one is unknown."""
+"""Greatest number of fields that are all listed where one is unknown."""
 
 
 def find_problems(template: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Yield a line for each value below `path`, where the template stands, that cannot be read."""
+    """Yield a line for each value of `template`, which is at `path`, that cannot be decoded."""
     return _check_value(template, ROOT, path)
 
 
 def _check_value(value: object, kind: str, path: Path) -> Iterator[str]:
     if value is None:
-        # For Go null is the same as nothing, but an item of a list must say what it is.
+        # Go decodes null as an absent field, but an item of a list must have a value.
         if isinstance(path[-1], int):
             yield _line(path, value, _describe_kind(kind))
     elif kind in scalars.SCALARS:
@@ -82,14 +82,14 @@ def _check_items(items: object, kind: str, path: Path) -> Iterator[str]:
             yield f"{format_path((*here, key))}: missing; the field is required"
     if key is not None:
         named = [item.get(key) for item in items if isinstance(item, dict)]
-        twice = first_duplicate(tuple(each for each in named if isinstance(each, str)))
+        twice = first_duplicate(tuple(name for name in named if isinstance(name, str)))
         if twice:
             name = format_value(twice[1])
             yield f"{format_path(path)}: {name} is not allowed twice: each {key} is unique"
 
 
 def _describe_kind(kind: str) -> str:
-    """What a value must be, in the words of the messages."""
+    """Return what a value of type `kind` must be, for a message."""
     if kind in scalars.SCALARS:
         return scalars.SCALARS[kind].kind
     if kind.startswith("{"):

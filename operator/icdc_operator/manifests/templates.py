@@ -1,7 +1,7 @@
-"""The pods of a run: our template for each role, with the user's laid over it.
+"""The pods of a run: our template for each role, with the user's template merged into it.
 
-Fit for the restricted profile of Pod Security. What Spark sets itself in every pod, such as
-image, memory and restartPolicy, does not stand here.
+They satisfy the restricted profile of Pod Security. What Spark sets itself in every pod, such as
+image, memory and restartPolicy, is not here.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.roles import Role
 
 SPARK_UID = 185
-"""User and group of the image, as in Apache Spark's own images."""
+"""User and group id in the image, as in the images of Apache Spark."""
 
 DRIVER_GRACE_SECONDS = 120
-"""From SIGTERM to SIGKILL: long enough to finish and record the batch under way, and short enough
-for a node that is being drained. As long as a local run has."""
+"""Seconds from SIGTERM to SIGKILL: long enough to finish and record the current batch, and short
+enough for a node that is being drained. Local runs have the same."""
 
 NODE_LOSS_SECONDS = 30
-"""How long a pod stays bound to a node that no longer answers, where Kubernetes would wait five
-minutes: a run that is tried again repeats little and does no harm, as what may still live on that
-node is fenced off, while one that waits is lag. A node that restarts its kubelet gets over it."""
+"""Seconds that a pod stays bound to a node that does not answer; Kubernetes would wait 300. A
+retried run repeats little and does no harm, because what may still run on that node is fenced,
+while waiting is lag. Long enough for a node that restarts its kubelet."""
 
 _LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -29,21 +29,21 @@ DRIVER_ENV: Mapping[str, str] = {
     "POD_NAME": "metadata.name",
     "POD_NAMESPACE": "metadata.namespace",
 }
-"""Which pod the driver is, for the annotation by which it reports."""
+"""Variables with the driver's own pod, whose annotation holds its report; downward API paths."""
 
 METRICS_PATH = "/metrics/executors/prometheus/"
 UI_PORT_DEFAULT = "4040"
 
 
 def driver_template(launch: Launch) -> dict[str, Any]:
-    """The PodTemplateSpec of the driver."""
+    """Return the PodTemplateSpec of the driver."""
     container = {
         "env": [
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
         ],
-        # Where the outcome is written. A driver that ends before it could write one, such as for a
-        # Python that is not there, has the end of its log there instead.
+        # The outcome of the run. If the driver ends before it could write one, such as where
+        # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
@@ -58,8 +58,8 @@ def driver_template(launch: Launch) -> dict[str, Any]:
 
 
 def executor_template(launch: Launch) -> dict[str, Any]:
-    """The PodTemplateSpec of the executors."""
-    # Code that only works on rows gets no token of the cluster.
+    """Return the PodTemplateSpec of the executors."""
+    # Executors only process rows and need no access to the API server.
     pod = {"automountServiceAccountToken": False}
     ours = _build_template(launch, Role.EXECUTOR, pod, {}, volumes.of_executor(launch))
     return _merge_user_template(ours, launch.spec.spark.executor.template)
@@ -101,7 +101,7 @@ def _build_template(
 
 
 def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
-    """Tells Prometheus where the Spark UI of the driver answers for all executors."""
+    """Return the annotations by which Prometheus scrapes all executors from the driver's UI."""
     if conf.get("spark.ui.enabled", "true").lower() == "false":
         return {}
     return {
@@ -119,7 +119,7 @@ def _merge_user_template(ours: dict[str, Any], theirs: dict[str, Any] | None) ->
 
 
 def _add_node_loss_tolerations(tolerations: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The user's tolerations, and ours for nodes that are lost where they say nothing of that."""
+    """Return the user's tolerations, and ours for each lost-node taint that they do not cover."""
     ours = [
         {
             "key": taint,
@@ -128,13 +128,13 @@ def _add_node_loss_tolerations(tolerations: list[dict[str, Any]]) -> list[dict[s
             "tolerationSeconds": NODE_LOSS_SECONDS,
         }
         for taint in _LOST_NODE_TAINTS
-        if not any(_tolerates(each, taint) for each in tolerations)
+        if not any(_tolerates(toleration, taint) for toleration in tolerations)
     ]
     return [*tolerations, *ours]
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
-    """Whether it is about the eviction from such a node; without a key it is about every taint."""
+    """Return whether `toleration` covers an eviction by `taint`; one without a key covers all."""
     return toleration.get("key") in (taint, "", None) and toleration.get("effect") in (
         "NoExecute",
         "",

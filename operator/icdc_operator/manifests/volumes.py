@@ -1,7 +1,7 @@
 """The volumes of a run's pods and where they are mounted.
 
-They stand in the pod templates rather than in SparkApplication's own fields: those need
-spark-operator's webhook, or would be passed through spark-submit, which knows few kinds.
+They are in the pod templates rather than in SparkApplication's own fields: those need the webhook
+of spark-operator, or pass through spark-submit, which supports few kinds of volumes.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def of_driver(launch: Launch) -> Volumes:
-    """The request, the report, and what executors have."""
+    """Return the volumes of the driver: request, report, and those of executors."""
     request = (
         {"name": pod_paths.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
         {"name": pod_paths.REQUEST_VOLUME, "mountPath": pod_paths.REQUEST_DIR, "readOnly": True},
@@ -29,8 +29,10 @@ def of_driver(launch: Launch) -> Volumes:
 
 
 def of_executor(launch: Launch) -> Volumes:
-    """Secrets, since catalog properties may name their files, and space for shuffle and spill."""
-    secrets = [_secret(*each) for each in enumerate(list_secret_names(launch.spec))]
+    """Return the volumes of executors: local disks, and Secrets that properties may refer to."""
+    secrets = [
+        _secret(position, name) for position, name in enumerate(list_secret_names(launch.spec))
+    ]
     local = [
         (
             {"name": pod_paths.local_volume(number), **_local_source(launch, volume)},
@@ -49,8 +51,8 @@ def _secret(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _local_source(launch: Launch, volume: LocalVolume) -> dict[str, Any]:
     if volume.host_path is not None:
-        # Made by us, a directory that is missing because its disk is not mounted would fill the
-        # root disk of the node, and would not be writable anyway.
+        # Directory, not DirectoryOrCreate: a directory created where a disk is not mounted would
+        # fill the root disk of the node, and belong to root.
         return {"hostPath": {"path": volume.host_path.path, "type": "Directory"}}
     claim: dict[str, Any] = {"accessModes": ["ReadWriteOnce"]}
     if volume.ephemeral is not None:

@@ -282,5 +282,5 @@ def test_credentials_that_a_file_would_send_unencrypted_are_reported_on_stderr(
     assert main.main([command, "-f", str(path), *secrets]) == 0
     assert capsys.readouterr().err == (
         "icdc: spec.catalog.properties.uri: the credentials of http://rest.lake:8181 are sent "
-        "unencrypted, and whoever is on the way can read them; use https\n"
+        "unencrypted, and anyone on the network path can read them; use https\n"
     )

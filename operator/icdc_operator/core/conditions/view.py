@@ -46,7 +46,7 @@ class PipelineView:
 
     @property
     def suspended(self) -> bool:
-        """Whether a requested suspend is reached."""
+        """True if a requested suspend is reached."""
         return self.spec is not None and self.spec.suspend and self.replication_run is None
 
     @property
@@ -62,7 +62,7 @@ class PipelineView:
 
     @property
     def exported(self) -> bool:
-        """Whether readers of every index see a whole snapshot."""
+        """True if readers of every index see a whole snapshot."""
         tables = self.status.tables
         return bool(tables) and all(progress.is_exported(table) for table in tables)
 
@@ -81,7 +81,7 @@ class PipelineView:
 
     @property
     def outlasted(self) -> bool:
-        """Whether a passing fault has used up `retry.maxAttempts`; also during an attempt."""
+        """True if a passing fault has used up `retry.maxAttempts`; also during an attempt."""
         if self.spec is None or self.failure is None:
             return False
         failures = self.status.consecutive_failures
@@ -89,7 +89,7 @@ class PipelineView:
 
     @property
     def takeovers(self) -> int:
-        """How many runs in a row a rival has fenced; 0 while that rival may have ended."""
+        """Number of runs in a row that a rival has fenced; 0 while that rival may have ended."""
         failure = self.failure
         if failure is None or failure.failure_class != FailureClass.FENCED:
             return 0
@@ -122,7 +122,7 @@ class PipelineView:
 
     @property
     def _recovered(self) -> bool:
-        """Whether the current run has overcome the failure of the one before; it stays so."""
+        """True if the current run has overcome the failure of the one before; it stays so."""
         run, before = self.status.current_run, self.observed.status
         if run is None:
             return False

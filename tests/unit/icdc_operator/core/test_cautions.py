@@ -40,7 +40,7 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
     assert value.holds(ConditionType.SPEC_VALID)
     assert valid.message == (
         f"spec.sink.opensearch.hosts: the credentials of {told_of} are sent unencrypted, and "
-        "whoever is on the way can read them; use https"
+        "anyone on the network path can read them; use https"
         if told_of
         else ""
     )
@@ -77,7 +77,7 @@ def test_a_catalog_over_http_that_is_given_a_secret_is_reported(
     tables = [{"name": "shop.orders", "index": "orders", **({"catalog": own} if own else {})}]
     expected = (
         f"{field}.properties.uri: the credentials of http://rest.lake:8181 are sent unencrypted, "
-        "and whoever is on the way can read them; use https"
+        "and anyone on the network path can read them; use https"
     )
     spec = make_spec(catalog=shared, tables=tables)
     assert list(find_cautions(spec)) == ([expected] if field else [])
