@@ -1,9 +1,12 @@
-"""Reads Parquet files with pyarrow in Spark's Python workers, one partition per few files.
+"""Read Parquet files with pyarrow in Spark's Python workers, one partition per few files.
 
-For tables whose documents need a column that Spark has no type for, which Spark's own reader
-refuses as a whole. Slower than that one, and it reads all columns; what it cannot read it refuses
-by name instead of guessing. The work on a file is in `parquet_files`, so that it is shown to
-workers as plain data.
+For tables whose documents need a column that Spark has no type for: Spark's own reader refuses such
+a table as a whole. Slower than that one, and it reads all columns; what it cannot read it refuses
+by name instead of guessing.
+
+The driver cuts the files into parts and makes a frame of the numbers of the parts, one partition
+each; `mapInArrow` turns a number into the rows of its files. The work on a file is in
+`parquet_files`, which knows neither Spark nor the JVM, so that only plain data goes to workers.
 """
 
 import functools
@@ -26,14 +29,14 @@ from icdc_spark.readers.parquet_files import Columns, read_file
 from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ARROW = frozenset({"variant"})
-"""Types that Spark's reader reads and this one does not."""
+"""Types that Spark's reader reads and this one cannot."""
 
 PARTITION_BYTES = 128 * 1024 * 1024
 """Compressed bytes of files up to which several of them are read by one task."""
 
 
 class ArrowReader(BaseReader):
-    """A `Reader` of all columns but variants, of Parquet files."""
+    """A `SnapshotReader` of all columns but variants, of Parquet files."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
@@ -62,8 +65,9 @@ class ArrowReader(BaseReader):
                 name_mapping=self._shape.name_mapping,
                 metadata=tuple(metadata),
             )
+            # Numbers of parts are the frame: the parts go to workers inside the function, once.
             parts = _pack_tasks(tasks)
-            work = _work(parts, columns, self._shape.io_properties)
+            work = _build_work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
 
@@ -73,7 +77,9 @@ class ArrowReader(BaseReader):
         for delete in task.deletes:
             if delete.file_format not in DELETE_FORMATS:
                 raise self._refusal(delete.location, delete.file_format)
-            lost = [each for each in delete.equality_ids if not self._schema.path_of(each)]
+            lost = [
+                field_id for field_id in delete.equality_ids if not self._schema.path_of(field_id)
+            ]
             if lost:
                 raise UnsupportedType(
                     f"{self._table.name}: {delete.location} deletes rows by values of a column "
@@ -93,9 +99,11 @@ class ArrowReader(BaseReader):
         return ", ".join(f"`{name}`" for name in self._shape.text_columns)
 
 
-def _work(
+def _build_work(
     parts: Sequence[Sequence[FileTask]], columns: Columns, properties: dict[str, str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    # A partial of a function at module level: workers get it by name, and nothing of the reader,
+    # which holds objects of the JVM.
     return functools.partial(_read_parts, parts, columns, properties)
 
 
@@ -112,8 +120,9 @@ def _read_parts(
 
 
 def _pack_tasks(tasks: Sequence[FileTask]) -> list[list[FileTask]]:
-    """Neighbouring files together up to PARTITION_BYTES; a larger file alone."""
+    """Return neighbouring files together up to PARTITION_BYTES; a larger file alone."""
     parts: list[list[FileTask]] = []
+    # Full from the start: the first file opens a part.
     filled = PARTITION_BYTES
     for task in tasks:
         if filled + task.bytes > PARTITION_BYTES:

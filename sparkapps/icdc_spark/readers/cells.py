@@ -1,8 +1,17 @@
-"""From the columns of a Parquet file to columns in a snapshot's schema, as Spark takes them.
+"""Project the columns of a Parquet file to a snapshot's schema, as Spark takes them.
 
-Fields are found by id, at every depth; one that the file lacks is its default or null. Values of
-types that Spark has no word for become the text that documents hold. pyiceberg's own projection is
-not used: it takes a null list or map that holds structs for an empty one.
+Fields are matched by id, at every depth. For a file that was written with `1: id int`, `2: nm
+string`, and a snapshot with `1: id long`, `2: name string`, `3: at time`:
+
+| field of the snapshot | column of the file | values |
+|---|---|---|
+| `1: id long` | `id` | widened to 64 bits |
+| `2: name string` | `nm`: renamed since | as they are |
+| `3: at time` | missing | the field's initial default, or null |
+
+Values of types that Spark does not have become the text that documents hold (`12:30:00.000000`).
+pyiceberg's own projection is not used: it takes a null list or map that holds structs for an empty
+one. It must not know files or deletes.
 """
 
 import uuid
@@ -15,6 +24,7 @@ from pyiceberg import types as I  # noqa: N812
 from pyiceberg.conversions import from_json
 from pyiceberg.schema import Schema
 
+# Types that are projected by a cast, and the text types that Spark does not have.
 _PLAIN: Mapping[type[I.IcebergType], pa.DataType] = {
     I.BooleanType: pa.bool_(),
     I.IntegerType: pa.int32(),
@@ -37,23 +47,27 @@ _PLAIN: Mapping[type[I.IcebergType], pa.DataType] = {
 def project_rows(
     schema: Schema, file: Schema, batch: pa.RecordBatch, constants: Mapping[int, Any]
 ) -> list[pa.Array]:
-    """One array per column of `schema`; `constants` are values, in JSON, of columns by field id."""
-    names = {field.field_id: field for field in file.fields}
-    made = []
+    """Return one array per column of `schema`.
+
+    `constants` are values, in JSON, of columns by field id: identity partition values of files that
+    were written without these columns.
+    """
+    columns = {field.field_id: field for field in file.fields}
+    arrays = []
     for field in schema.fields:
-        own = names.get(field.field_id)
+        own = columns.get(field.field_id)
         if own is not None:
-            made.append(_project(field.field_type, own.field_type, batch.column(own.name)))
+            arrays.append(_project(field.field_type, own.field_type, batch.column(own.name)))
         elif field.field_id in constants and isinstance(field.field_type, I.PrimitiveType):
             value = _scalar(field.field_type, constants[field.field_id])
-            made.append(pa.repeat(value, batch.num_rows))
+            arrays.append(pa.repeat(value, batch.num_rows))
         else:
-            made.append(_missing(field, batch.num_rows))
-    return made
+            arrays.append(_fill(field, batch.num_rows))
+    return arrays
 
 
 def arrow_type(kind: I.IcebergType) -> pa.DataType:
-    """The type of the arrays that are made of an Iceberg type."""
+    """Return the type of the arrays that an Iceberg type becomes."""
     match kind:
         case I.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
@@ -69,7 +83,8 @@ def arrow_type(kind: I.IcebergType) -> pa.DataType:
 
 def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Array:
     if cells.offset and isinstance(cells, pa.ListArray | pa.LargeListArray | pa.MapArray):
-        cells = cells.take(pa.array(range(len(cells))))  # a mask is refused for a slice
+        # Copied: `from_arrays` refuses a mask for offsets that are a slice.
+        cells = cells.take(pa.array(range(len(cells))))
     match kind, own:
         case I.StructType(), I.StructType():
             return _struct(kind, own, cells)
@@ -90,12 +105,12 @@ def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Arr
 
 
 def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.Array:
-    found = {field.field_id: field for field in own.fields}
+    columns = {field.field_id: field for field in own.fields}
     children = []
     for field in kind.fields:
-        mine = found.get(field.field_id)
+        mine = columns.get(field.field_id)
         if mine is None:
-            children.append(_missing(field, len(cells)))
+            children.append(_fill(field, len(cells)))
         else:
             children.append(_project(field.field_type, mine.field_type, cells.field(mine.name)))
     if not children:
@@ -110,29 +125,29 @@ def _primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
         case I.TimeType():
             return cells.cast(pa.time64("us")).cast(pa.string())
         case I.TimestampNanoType():
-            return _moment(cells)
+            return _format_nanoseconds(cells)
         case I.TimestamptzNanoType():
-            return pc.binary_join_element_wise(_moment(cells), "Z", "")
+            return pc.binary_join_element_wise(_format_nanoseconds(cells), "Z", "")
         case I.UUIDType():
-            return _uuid_text(cells)
+            return _format_uuids(cells)
         case _:
             return cells.cast(arrow_type(kind))
 
 
-def _moment(cells: pa.Array) -> pa.Array:
-    """Nanoseconds as text with nine digits; a moment with a zone is shown in UTC."""
+def _format_nanoseconds(cells: pa.Array) -> pa.Array:
+    """Return nanoseconds as text with nine digits; a moment with a zone is written in UTC."""
     plain = cells.cast(pa.timestamp("ns", cells.type.tz)).cast(pa.timestamp("ns"))
     return pc.replace_substring(plain.cast(pa.string()), " ", "T", max_replacements=1)
 
 
-def _uuid_text(cells: pa.Array) -> pa.Array:
+def _format_uuids(cells: pa.Array) -> pa.Array:
     plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
     texts = [None if raw is None else str(uuid.UUID(bytes=raw)) for raw in plain.to_pylist()]
     return pa.array(texts, pa.string())
 
 
-def _missing(field: I.NestedField, rows: int) -> pa.Array:
-    """A column that the file was written without."""
+def _fill(field: I.NestedField, rows: int) -> pa.Array:
+    """Return the values of a field that the file was written without."""
     kind, default = field.field_type, field.initial_default
     if default is None or not isinstance(kind, I.PrimitiveType):
         return pa.nulls(rows, arrow_type(kind))
@@ -140,7 +155,7 @@ def _missing(field: I.NestedField, rows: int) -> pa.Array:
 
 
 def _scalar(kind: I.PrimitiveType, value: Any) -> pa.Scalar:
-    """A value in Iceberg's JSON form, or as Python has it."""
+    """Convert a value in Iceberg's JSON form, or as Python has it."""
     match kind:
         case I.TimestampNanoType():
             return _primitive(kind, pa.array([value]).cast(pa.timestamp("ns")))[0]

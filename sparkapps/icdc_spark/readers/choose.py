@@ -1,4 +1,14 @@
-"""Which reader a table needs: Spark's own wherever it reads all that documents are made of."""
+"""Choose the reader of a table: Spark's own wherever it reads all that documents are made of.
+
+| columns that documents need | reader |
+|---|---|
+| `id long`, `name string` | Spark's (`staged`) |
+| `id long`, `at time` | pyarrow's (`arrow`): Spark has no type for `time` |
+| `id long`, `data variant` | Spark's: pyarrow has no type for `variant` |
+| `at time`, `data variant` | none: UnsupportedType |
+
+Columns that documents do not need count only where Iceberg's reader fails at them all the same.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,16 +27,17 @@ from icdc_spark.readers.staged import NOT_BY_ROWS, StagedReader
 def open_reader(
     session: SparkSession, table: IcebergTable, snapshot_id: int, spec: DocumentSpec
 ) -> SnapshotReader:
-    """A reader of one snapshot for these documents; raises UnsupportedType where none fits."""
-    needed = list(_needed(table.schema(snapshot_id), spec))
-    if _reads(table, needed):
+    """Return a reader of one snapshot for these documents; UnsupportedType where none fits."""
+    needed = list(_list_needed_columns(table.schema(snapshot_id), spec))
+    if _spark_reads(table, needed):
         return StagedReader(session, table, snapshot_id)
-    # What it is made of takes as long to load as all the rest of the application, for few tables.
+    # Imported here: pyarrow and pyiceberg take as long to load as all the rest of the application,
+    # and few tables need them.
     from icdc_spark.readers.arrow import NOT_BY_ARROW, ArrowReader
 
     for column in needed:
         if has_type(column, NOT_BY_ARROW):
-            texts = [f"column `{each.name}` a {each.type}" for each in _texts(needed)]
+            texts = [f"column `{text.name}` a {text.type}" for text in _list_text_columns(needed)]
             raise UnsupportedType(
                 f"{table.name}: column `{column.name}` holds a {column.type} and "
                 f"{(*texts, 'files of the table a time')[0]}, and no reader can read both; leave "
@@ -37,24 +48,25 @@ def open_reader(
 
 def can_read_lineage(table: IcebergTable, snapshot_id: int, spec: DocumentSpec) -> bool:
     """Return `can_read_lineage` of the reader that `open_reader` would open."""
-    return _reads(table, list(_needed(table.schema(snapshot_id), spec)))
+    return _spark_reads(table, list(_list_needed_columns(table.schema(snapshot_id), spec)))
 
 
-def _reads(table: IcebergTable, columns: Sequence[Field]) -> bool:
-    """Whether Spark's own reader reads these columns of a table."""
-    if _texts(columns):
+def _spark_reads(table: IcebergTable, columns: Sequence[Field]) -> bool:
+    """Return whether Spark's own reader reads these columns of a table."""
+    if _list_text_columns(columns):
         return False
+    # Columns with fields inside are read by rows, by a code path of Iceberg that has other limits.
     by_rows = any(not isinstance(column.type, Primitive) for column in columns)
     return not (by_rows and table.has_had(NOT_BY_ROWS))
 
 
-def _texts(columns: Sequence[Field]) -> list[Field]:
-    """The columns that Spark's own reader refuses."""
+def _list_text_columns(columns: Sequence[Field]) -> list[Field]:
+    """Return the columns that Spark's own reader refuses."""
     return [column for column in columns if has_type(column, READ_AS_TEXT)]
 
 
-def _needed(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:
-    """The top-level columns that documents, ids and the filter are made of."""
+def _list_needed_columns(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:
+    """Return the top-level columns that documents, ids and the filter are made of."""
     wanted = {column.id for column in spec.columns} | {path[0].id for path in spec.identifiers}
     for column in schema.fields:
         if column.id in wanted or _mentions(spec.row_filter or "", column.name):
@@ -62,5 +74,8 @@ def _needed(schema: Schema, spec: DocumentSpec) -> Iterator[Field]:
 
 
 def _mentions(row_filter: str, name: str) -> bool:
-    """Whether the filter may speak of the column; a word too many costs speed, never a row."""
+    """Return whether the filter may use the column, by its name as a whole word.
+
+    A name inside a string literal counts as well: one column too many costs speed, never a row.
+    """
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row_filter, re.IGNORECASE) is not None

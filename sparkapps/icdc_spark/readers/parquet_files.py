@@ -1,7 +1,8 @@
-"""Reads one Parquet data file of a table, in a Spark worker: no session, no JVM.
+"""Read one Parquet data file of a table, in a Spark worker: no session, no JVM.
 
-Columns are found by field id, deletes are applied. Memory is bounded by READ_BYTES of decoded rows,
-whatever the file's size, beside what `deletions` holds.
+Columns are matched by field id, deletes are applied. Memory is bounded by READ_BYTES of decoded
+rows, whatever the file's size, beside what `deletions` holds. It must not know which rows are
+wanted for what.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,112 +22,121 @@ from icdc_spark.readers.cells import project_rows
 from icdc_spark.readers.deletions import STREAM_BYTES, Decoded, Deletions, Marks
 
 READ_BYTES = 8 * 1024 * 1024
-"""Decoded bytes of rows that are held at a time, by the average row of the file."""
+"""Decoded bytes of rows that are in memory at a time, by the average row of the file."""
 
 MAX_ROWS = 10_000
-"""Rows at a time at most: what Spark's own Arrow batches hold."""
+"""Rows in a batch at most, as in Spark's own Arrow batches."""
 
 _FIELD_ID = b"PARQUET:field_id"
 _FORMAT_VERSION: Literal[3] = 3
 
 
 class NoFieldIdsError(Exception):
-    """A file's columns cannot be known; the name is what `iceberg.jvm.file_errors` looks for."""
+    """A file has no field ids, so its columns cannot be matched.
+
+    `iceberg.jvm.file_errors` recognises the name of this class in the text of Spark's error.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """What to make of every file; plain data, so that it travels to workers.
-
-    `schema` is the JSON of the Iceberg schema to show, `name_mapping` the table's mapping for files
-    without field ids, `metadata` the metadata columns that follow the schema's.
-    """
+    """The columns to return of every file; plain data, so that it travels to workers."""
 
     schema: str
+    """The Iceberg schema of the rows, as JSON."""
     name_mapping: str | None
+    """The table's `schema.name-mapping.default`, for files without field ids; None if not set."""
     metadata: tuple[str, ...]
+    """The metadata columns that follow those of the schema."""
 
 
 def read_file(
     task: FileTask, columns: Columns, properties: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in their order.
+    """Yield the rows of one file in their order.
 
-    Raises FileNotFoundError and NoFieldIdsError, which name the file.
+    FileNotFoundError and NoFieldIdsError name the file.
     """
     schema = Schema.model_validate_json(columns.schema)
     mapping = parse_mapping_from_json(columns.name_mapping) if columns.name_mapping else None
     io = load_file_io(dict(properties), task.location)
 
-    def keys(delete: DeleteFile, of: Schema) -> Iterator[Decoded]:
-        return _batches(io, delete.location, of, None)
+    def read_delete(delete: DeleteFile, columns: Schema) -> Iterator[Decoded]:
+        return _read_batches(io, delete.location, columns, None)
 
-    deletions = Deletions(io, task, schema, keys)
+    deletions = Deletions(io, task, schema, read_delete)
     start = 0
-    for batch, file_schema in _batches(io, task.location, schema, mapping):
-        gone = deletions.marks(batch, file_schema, start)
+    for batch, file_schema in _read_batches(io, task.location, schema, mapping):
+        deleted = deletions.mark_deleted(batch, file_schema, start)
         arrays = project_rows(schema, file_schema, batch, task.constants)
         names = [field.name for field in schema.fields]
         for name in columns.metadata:
-            arrays.append(_metadata(name, task.location, start, gone))
+            arrays.append(_build_metadata(name, task.location, start, deleted))
             names.append(name)
         start += len(batch)
-        made = pa.RecordBatch.from_arrays(arrays, names)
-        if "_deleted" not in columns.metadata and gone.any():
-            made = made.filter(pa.array(~gone))
-        if made.num_rows:
-            yield made
+        rows = pa.RecordBatch.from_arrays(arrays, names)
+        # Filtered after the projection: positions count the rows of the file, deleted ones too.
+        if "_deleted" not in columns.metadata and deleted.any():
+            rows = rows.filter(pa.array(~deleted))
+        if rows.num_rows:
+            yield rows
 
 
-def _batches(
+def _read_batches(
     io: FileIO, location: str, schema: Schema, mapping: NameMapping | None
 ) -> Iterator[Decoded]:
-    """The rows of the columns wanted, each batch with the file's own schema of them."""
+    """Yield batches of the columns of `schema`, with the file's own schema of them."""
     with io.new_input(location).open() as stream:
         file = pq.ParquetFile(
             stream,
             buffer_size=STREAM_BYTES,
+            # Else pyarrow reads all column chunks of a row group ahead, whatever their size.
             pre_buffer=False,
             coerce_int96_timestamp_unit="us",
+            # A flipped bit is an error that names the file, not a value in the index.
             page_checksum_verification=True,
         )
-        present = _wanted(file.schema_arrow, schema, location, has_mapping=mapping is not None)
+        present = _select_columns(
+            file.schema_arrow, schema, location, has_mapping=mapping is not None
+        )
         file_schema = pyarrow_to_schema(
             present, mapping, downcast_ns_timestamp_to_us=False, format_version=_FORMAT_VERSION
         )
-        # Without any column there would be no rows to count; what is too much is not projected.
+        # Without any column there would be no rows to count. One too many is not projected.
         names = present.names or file.schema_arrow.names[:1]
-        for batch in file.iter_batches(_rows(file), columns=names, use_threads=False):
+        for batch in file.iter_batches(_choose_batch_rows(file), columns=names, use_threads=False):
             yield batch, file_schema
 
 
-def _wanted(file: pa.Schema, schema: Schema, location: str, *, has_mapping: bool) -> pa.Schema:
-    """The file's columns that the schema shows.
+def _select_columns(
+    file: pa.Schema, schema: Schema, location: str, *, has_mapping: bool
+) -> pa.Schema:
+    """Return the file's columns that the schema has.
 
-    Others are not looked at: they may be of types that pyarrow does not know.
+    Others are not decoded: they may be of types that pyarrow does not know.
     """
     ids = {field.field_id for field in schema.fields}
-    marked = [field for field in file if _FIELD_ID in (field.metadata or {})]
-    if not marked and has_mapping:
+    with_ids = [field for field in file if _FIELD_ID in (field.metadata or {})]
+    if not with_ids and has_mapping:
         return file
-    if not marked:
-        # Iceberg's own readers go by the order of the columns then, which is right by luck only.
+    if not with_ids:
+        # Iceberg's own readers match by the order of the columns then, which is right by luck only.
         raise NoFieldIdsError(location)
-    return pa.schema([field for field in marked if int(field.metadata[_FIELD_ID]) in ids])
+    return pa.schema([field for field in with_ids if int(field.metadata[_FIELD_ID]) in ids])
 
 
-def _rows(file: pq.ParquetFile) -> int:
-    """Rows that come to about READ_BYTES."""
+def _choose_batch_rows(file: pq.ParquetFile) -> int:
+    """Return how many rows of the file have about READ_BYTES."""
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
     size = sum(int(group.total_byte_size) for group in groups)
     return max(1, min(MAX_ROWS, READ_BYTES * int(file.metadata.num_rows) // max(1, size)))
 
 
-def _metadata(name: str, location: str, start: int, gone: Marks) -> pa.Array:
+def _build_metadata(name: str, location: str, start: int, deleted: Marks) -> pa.Array:
     match name:
         case "_file":
-            return pa.repeat(location, len(gone))
+            return pa.repeat(location, len(deleted))
         case "_pos":
-            return pa.array(np.arange(start, start + len(gone), dtype=np.int64))
+            return pa.array(np.arange(start, start + len(deleted), dtype=np.int64))
         case _:
-            return pa.array(gone)
+            return pa.array(deleted)

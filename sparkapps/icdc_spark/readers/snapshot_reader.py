@@ -70,9 +70,11 @@ class SnapshotReader(Protocol):
         ...
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:
-        """About how many values lie between the least and the greatest that fields of whole
-        numbers, by their ids, have in a file, for all files of a group together; None where
-        metadata do not say."""
+        """Estimate how many different keys the files of a group may have, from their bounds.
+
+        `fields` are the ids of the fields of the key, all whole numbers. A file with ids from 100
+        to 199 has a range of 100. None where a file has no bounds.
+        """
         ...
 
     def persist(self, frame: DataFrame) -> DataFrame:
@@ -88,6 +90,7 @@ class BaseReader:
         self._table = table
         self._snapshot_id = snapshot_id
         self._persisted: list[DataFrame] = []
+        # Iceberg's scan tasks of all groups that were read: the suspects where a read fails.
         self._tasks_read: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -110,16 +113,17 @@ class BaseReader:
 
     def _explain(self, error: BaseException | None) -> IcdcError | None:
         """Return an error that names the damaged file, if one of those read here is the cause."""
-        known = (
+        cause = (
             translate_error(self._table.name, error) if isinstance(error, FOREIGN_ERRORS) else error
         )
-        if not isinstance(known, Bug | FileUnreadable | SourceUnavailable):
+        if not isinstance(cause, Bug | FileUnreadable | SourceUnavailable):
             return None
-        found = find_damage(self._table, self._tasks_read)
-        if found:
-            return FileUnreadable(f"{self._table.name}: {found}")
-        if isinstance(known, FileUnreadable):
-            return FileUnreadable(f"{known}; {name_suspects(self._table, self._tasks_read)}")
+        # Spark's error seldom names the file, so the files read are checked, one after the other.
+        damage = find_damage(self._table, self._tasks_read)
+        if damage:
+            return FileUnreadable(f"{self._table.name}: {damage}")
+        if isinstance(cause, FileUnreadable):
+            return FileUnreadable(f"{cause}; {name_suspects(self._table, self._tasks_read)}")
         return None
 
     def _close(self) -> None:
@@ -143,6 +147,7 @@ class BaseReader:
     def list_all_files(self, *, within: Any = None) -> FileGroup:
         """See `SnapshotReader.list_all_files`; `within` is an Iceberg expression."""
         listing = list_files(self._table, self._snapshot_id, within=within)
+        # Sorted: Spark packs files into tasks in this order, the same in every run.
         return listing.group(sorted(listing.files, key=lambda file: file.location))
 
     def estimate_key_range(self, group: FileGroup, fields: Sequence[int]) -> int | None:

@@ -1,4 +1,7 @@
-"""Reads through Spark's own Iceberg reader: every file format, every kind of delete file."""
+"""Read through Spark's own Iceberg reader: every file format, every kind of delete file.
+
+Iceberg applies the deletes. What is known to be applied wrongly is refused before it is read.
+"""
 
 from collections.abc import Sequence
 
@@ -13,13 +16,13 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ROWS, _NOT_BY_COLUMNS = frozenset({"time"}), frozenset({"variant"})
-"""Types with which Iceberg 1.12 cannot read files in one of its two ways, other columns alone
-included: it reads by columns what is of primitive types, and fails there at a variant in a list or
-a map and at one stored in typed parts."""
+"""Types with which Iceberg 1.12 cannot read a file in one of its two ways, whichever columns are
+read. By columns (vectorized) it fails at a variant in a list or a map, and at a shredded one; by
+rows it fails at a `time`."""
 
 
 class StagedReader(BaseReader):
-    """A `Reader` of all columns that Spark can load."""
+    """A `SnapshotReader` of all columns that Spark can load."""
 
     def __init__(self, session: SparkSession, table: IcebergTable, snapshot_id: int) -> None:
         super().__init__(session, table, snapshot_id)
@@ -29,6 +32,7 @@ class StagedReader(BaseReader):
                 or not table.has_had(_NOT_BY_COLUMNS)
                 or table.has_had(NOT_BY_ROWS)
             )
+            # As of the snapshot: later commits do not change what its reader returns.
             snapshot_table = table.build_table_at(snapshot_id)
             self._staging = Staging(table.bridge, snapshot_table, by_columns=by_columns)
 
@@ -45,11 +49,11 @@ class StagedReader(BaseReader):
             return self._staging.read(group.tasks, metadata)
 
     def _refuse_nested_keys(self, group: FileGroup) -> None:
-        # Iceberg 1.12 takes the fields of structs for null there: it would leave out the rows that
-        # have none, and show the deleted ones.
+        # Iceberg 1.12 takes a field in a struct for null when it applies an equality delete: it
+        # would leave out rows whose field is null, and return the deleted ones.
         ids = find_equality_ids(self._table, group.tasks) if group.files else frozenset()
-        for each in sorted(ids):
-            path = self._table.schema(self._snapshot_id).path_of(each)
+        for field_id in sorted(ids):
+            path = self._table.schema(self._snapshot_id).path_of(field_id)
             if path is not None and len(path) > 1:
                 name = ".".join(field.name for field in path)
                 raise UnsupportedType(
