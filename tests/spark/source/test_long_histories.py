@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from histories.checking import Pair, check_alone, check_model, check_together, pair
+from histories.checking import Pair, check_alone, check_model, check_together, plan_pair
 from histories.columns import EVERY, PLAIN, TEXTS
 from histories.history import History
 from histories.playing import play
@@ -75,4 +75,6 @@ def some_pairs(history: History, starts: Sequence[int]) -> list[Pair]:
     chosen = set(history.rng.sample(liked, k=min(SYNCS, len(liked))))
     syncs = [state for state in earlier if state in chosen] + [history.head]
     anywhere = history.rng.choice([None, *liked]), history.rng.choice([*earlier, history.head])
-    return [pair(history, since, until) for since, until in [*itertools.pairwise(syncs), anywhere]]
+    return [
+        plan_pair(history, since, until) for since, until in [*itertools.pairwise(syncs), anywhere]
+    ]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from histories.checking import check_model, check_together, pair
+from histories.checking import check_model, check_together, plan_pair
 from histories.columns import PLAIN
+from histories.duplicate_keys import Chosen, check_duplicate_keys
 from histories.history import History
 from histories.playing import STREAM, UPSERTS, play
 from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
-from histories.twins import Chosen, check_twins
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_testing.lake.lake import Lake
 
@@ -51,7 +51,7 @@ def test_any_history_of_a_stream_leads_from_one_snapshot_to_the_other(
         states = list(history.states)
         first = own.randrange(len(states) - 2)
         ends = [(first, min(len(states) - 1, first + own.randint(1, 4))), (-3, -1)]
-        pairs += [pair(history, states[since], states[until]) for since, until in ends]
+        pairs += [plan_pair(history, states[since], states[until]) for since, until in ends]
     checked = check_together(pairs)
     for history in {checked_pair.history for checked_pair in pairs}:
         shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
@@ -84,7 +84,7 @@ def test_any_history_of_repeated_keys_gives_each_key_one_of_its_rows(
         check_model(history, ends)
         chosen: Chosen = {}
         for since, until in zip([None, *ends], ends, strict=False):
-            written += check_twins(history, since, until, chosen)
+            written += check_duplicate_keys(history, since, until, chosen)
         shutil.rmtree(Path(str(history.java.location()).removeprefix("file:")))
     assert written, "no key was repeated"
     record_property(

@@ -1,4 +1,4 @@
-"""What the tables of random histories hold: columns, and random values of every type.
+"""Define the columns of random histories, and random values of every type.
 
 Values are Python's own (structs as rows of pyspark), as the oracle takes them. There are few of
 each type, so that a change often gives a row what it has, or what another row has.
@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import VariantVal
 
 Cells = Mapping[int, Any]
-"""One row: values by field id. A row lacks the columns that were added after it was written."""
+"""One row: values by field id, without the columns that were added after it was written."""
 
 HISTORY, KEY, PART, TEXT = "h", "id", "p", "s"
 """Columns that every table has and that are never dropped: number of the history and key, which
@@ -81,7 +81,7 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "timestamp": _TIMES,
     "time": (dt.time(), dt.time(23, 59, 59, 999999)),
     "timestamp_ns": (np.datetime64(-1, "ns"), np.datetime64("2024-03-15T14:30", "ns")),
-    "timestamptz": tuple(each.replace(tzinfo=dt.UTC) for each in _TIMES),
+    "timestamptz": tuple(moment.replace(tzinfo=dt.UTC) for moment in _TIMES),
     "string": ("x", "y", "", 'q"\\\n'),
     "binary": (b"", b"\x00\xff", b"x"),
     "fixed": (b"\x00\x01", b"xy"),
@@ -111,7 +111,7 @@ _PARSED: Mapping[str, Callable[[Any], Any]] = {
     "fixed": bytes.fromhex,
     "uuid": UUID,
 }
-"""How a value is made of Iceberg's JSON of it, where that is not the value."""
+"""Parsers of Iceberg's JSON form, for types where that is not the value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +125,14 @@ class Column:
 
     @property
     def has_variants(self) -> bool:
-        """Whether values are variants, or lists of them."""
+        """True if values are variants, or lists of them."""
         return self.type == "variant" or (
             isinstance(self.type, dict) and self.type.get("element") == "variant"
         )
 
 
-def columns(schema: str) -> tuple[Column, ...]:
-    """The columns of a schema in Iceberg's JSON."""
+def parse_columns(schema: str) -> tuple[Column, ...]:
+    """Return the columns of a schema in Iceberg's JSON."""
     return tuple(
         Column(id=raw["id"], name=raw["name"], type=raw["type"], default=raw.get("initial-default"))
         for raw in json.loads(schema)["fields"]
@@ -140,75 +140,77 @@ def columns(schema: str) -> tuple[Column, ...]:
 
 
 def since_version(kind: Any) -> int:
-    """The first format version that has this type, or those in it."""
+    """Return the first format version that has this type, and those in it."""
     text = json.dumps(kind)
     return 3 if any(f'"{word}"' in text for word in _OF_V3) else 1
 
 
 def random_value(rng: random.Random, kind: Any) -> Any:
-    """A value of a type in Iceberg's JSON, now and then null."""
+    """Return a random value of a type in Iceberg's JSON, now and then null."""
     if rng.random() < _NULLS:
         return None
     match kind:
         case {"type": "struct"}:
-            return Row(**{each["name"]: random_value(rng, each["type"]) for each in kind["fields"]})
+            return Row(
+                **{entry["name"]: random_value(rng, entry["type"]) for entry in kind["fields"]}
+            )
         case {"type": "list"}:
             return [random_value(rng, kind["element"]) for _ in range(rng.randrange(3))]
         case {"type": "map"}:
             keys = rng.sample(_CHOICES["string"], rng.randrange(3))
             return {key: random_value(rng, kind["value"]) for key in keys}
         case _:
-            return _scaled(rng.choice(_CHOICES[_word(kind)]), kind)
+            return _fit_scale(rng.choice(_CHOICES[_base_type(kind)]), kind)
 
 
-def shown(cells: Cells, of: Sequence[Column]) -> dict[str, Any]:
-    """A row as a reader sees it under these columns, values by name."""
-    return {each.name: cells.get(each.id, each.default) for each in of}
+def show_row(cells: Cells, of: Sequence[Column]) -> dict[str, Any]:
+    """Return a row as a reader sees it under these columns, values by name."""
+    return {column.name: cells.get(column.id, column.default) for column in of}
 
 
-def for_arrow(value: Any) -> Any:
-    """A value as pyarrow takes it."""
+def to_arrow(value: Any) -> Any:
+    """Return a value as pyarrow takes it."""
     match value:
         case UUID():
             return value.bytes
         case VariantVal():
             return {"metadata": value.metadata, "value": value.value}
         case Row():
-            return {name: for_arrow(each) for name, each in value.asDict().items()}
+            return {name: to_arrow(item) for name, item in value.asDict().items()}
         case dict():
-            return [(key, for_arrow(each)) for key, each in value.items()]
+            return [(key, to_arrow(item)) for key, item in value.items()]
         case list():
-            return [for_arrow(each) for each in value]
+            return [to_arrow(item) for item in value]
         case _:
             return value
 
 
 def from_json(kind: Any, raw: Any) -> Any:
-    """A value out of Iceberg's JSON form of single values."""
+    """Parse Iceberg's JSON form of a single value."""
     if raw is None:
         return None
     match kind:
         case {"type": "struct"}:
-            found = {
-                each["name"]: from_json(each["type"], raw.get(str(each["id"])))
-                for each in kind["fields"]
+            cells = {
+                entry["name"]: from_json(entry["type"], raw.get(str(entry["id"])))
+                for entry in kind["fields"]
             }
-            return Row(**found)
+            return Row(**cells)
         case {"type": "list"}:
-            return [from_json(kind["element"], each) for each in raw]
+            return [from_json(kind["element"], item) for item in raw]
         case {"type": "map"}:
-            values = [from_json(kind["value"], each) for each in raw["values"]]
+            values = [from_json(kind["value"], item) for item in raw["values"]]
             return dict(zip(raw["keys"], values, strict=True))
-    return _PARSED.get(_word(kind), lambda plain: plain)(raw)
+    return _PARSED.get(_base_type(kind), lambda plain: plain)(raw)
 
 
-def _word(kind: str) -> str:
-    """The name of a primitive type without its parameters."""
+def _base_type(kind: str) -> str:
+    """Return the name of a primitive type without its parameters."""
     return kind.partition("(")[0].partition("[")[0]
 
 
-def _scaled(value: Any, kind: str) -> Any:
-    """Decimals with all the digits of their type's scale, as readers give them."""
+def _fit_scale(value: Any, kind: str) -> Any:
+    """Return a decimal with all the digits of its type's scale, as readers give it."""
     if not isinstance(value, Decimal):
         return value
     scale = int(kind.rstrip(")").split(",")[1])

@@ -1,4 +1,4 @@
-"""Writes data files and delete files of Iceberg tables, and knows nothing of commits.
+"""Write data files and delete files of Iceberg tables; it must not know commits.
 
 Data files and position deletes are written by pyarrow in a millisecond and described to Iceberg as
 another engine would; deletion vectors and equality deletes are written by Iceberg's own writers.
@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
 
-from histories.columns import Cells, Column, for_arrow
+from histories.columns import Cells, Column, to_arrow
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.java_files import constant, described, int_array
 
@@ -32,23 +32,30 @@ _DEFAULT_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A live data file: `dead` are the positions that no reader shows, `marked` those among them
-    that position deletes or a deletion vector name."""
+    """A live data file."""
 
     java: Any = field(repr=False)
+    """Iceberg's `DataFile`."""
     location: str
+    """The location as Iceberg has it, with its scheme."""
     spec_id: int
+    """The id of the partition spec that it was written under."""
     partition: str
+    """The partition as a path; empty if the spec has no fields."""
     rows: Sequence[Cells]
+    """All rows by position, deleted ones too."""
     lineage: Sequence[Lineage]
+    """Row lineage by position, as written in the file."""
     dead: frozenset[int] = frozenset()
+    """The positions that deletes of any kind hide."""
     marked: frozenset[int] = frozenset()
+    """Those of them that position deletes or a deletion vector name."""
     own_deletes: tuple[Any, ...] = ()
     """Java delete files that belong to this data file alone."""
 
     @property
     def live(self) -> list[int]:
-        """The positions that readers show."""
+        """The positions that no delete hides."""
         return [at for at in range(len(self.rows)) if at not in self.dead]
 
 
@@ -68,11 +75,11 @@ class Files:
         *,
         keep_lineage: bool = False,
     ) -> list[Stored]:
-        """The rows as one file for each partition of the current spec that they fall into."""
+        """Write the rows as one file for each partition of the current spec that they are in."""
         parts: dict[str, list[tuple[Cells, Lineage]]] = {}
         spec = self.spec()
         for row in rows:
-            parts.setdefault(_partition(spec, columns, row[0]), []).append(row)
+            parts.setdefault(_partition_path(spec, columns, row[0]), []).append(row)
         return [
             self._data_file(part, mine, columns, spec, keep_lineage=keep_lineage)
             for part, mine in sorted(parts.items())
@@ -81,11 +88,11 @@ class Files:
     def spec(self) -> dict[str, Any]:
         """The current partition spec in Iceberg's JSON."""
         parser = self._bridge.statics("org.apache.iceberg.PartitionSpecParser")
-        found: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
-        return found
+        spec: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
+        return spec
 
     def position_deletes(self, of: Sequence[Stored], positions: Sequence[Sequence[int]]) -> Any:
-        """One delete file for positions in data files of one partition; the Java delete file."""
+        """Write one delete file for positions in data files of one partition; return it."""
         pairs = [
             {"file_path": stored.location, "pos": position}
             for stored, mine in zip(of, positions, strict=True)
@@ -93,7 +100,10 @@ class Files:
         ]
         pairs.sort(key=lambda pair: (pair["file_path"], pair["pos"]))
         schema = pa.schema(
-            [_reserved("file_path", pa.string(), False), _reserved("pos", pa.int64(), False)]
+            [
+                _metadata_field("file_path", pa.string(), False),
+                _metadata_field("pos", pa.int64(), False),
+            ]
         )
         file = self._write(pa.Table.from_pylist(pairs, schema=schema))
         config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
@@ -102,7 +112,7 @@ class Files:
         return described(self._table, builder.withPartition(of[0].java.partition()), file, config)
 
     def vectors(self, wanted: Mapping[str, tuple[Stored, Sequence[int]]]) -> dict[str, Any]:
-        """Deletion vectors, all in one file, by the location of their data file."""
+        """Write deletion vectors, all in one file; return them by the data file's location."""
         factory = self._bridge.statics("org.apache.iceberg.io.OutputFileFactory")
         number = next(self._numbers)
         builder = factory.builderFor(self._table.java, 1, number).operationId("dv")
@@ -117,12 +127,14 @@ class Files:
             for position in positions:
                 writer.delete(stored.location, position, spec, partition)
         writer.close()
-        made = self._bridge.elements(writer.result().deleteFiles())
-        return {str(each.referencedDataFile()): each for each in made}
+        vectors = self._bridge.elements(writer.result().deleteFiles())
+        return {str(vector.referencedDataFile()): vector for vector in vectors}
 
     def equality_deletes(self, like: Stored, by: Sequence[Column], values: Sequence[Cells]) -> Any:
-        """A delete file, by Iceberg's writer, for rows with these values in the columns `by`, in
-        the partition of the data file `like`; the Java delete file."""
+        """Write a delete file for rows with these values in the columns `by`, and return it.
+
+        Iceberg's writer writes it, into the partition of the data file `like`.
+        """
         bridge, java = self._bridge, self._table.java
         ids = int_array(bridge, [column.id for column in by])
         schema = java.schema().select(bridge.strings([column.name for column in by]))
@@ -152,11 +164,11 @@ class Files:
     ) -> Stored:
         schema = self._arrow_schema()
         values = [
-            {c.name: for_arrow(cells.get(c.id, c.default)) for c in columns} for cells, _ in rows
+            {c.name: to_arrow(cells.get(c.id, c.default)) for c in columns} for cells, _ in rows
         ]
         if keep_lineage:
-            schema = schema.append(_reserved(ROW_ID, pa.int64(), True))
-            schema = schema.append(_reserved(UPDATED_AT, pa.int64(), True))
+            schema = schema.append(_metadata_field(ROW_ID, pa.int64(), True))
+            schema = schema.append(_metadata_field(UPDATED_AT, pa.int64(), True))
             for value, (_, lineage) in zip(values, rows, strict=True):
                 value[ROW_ID], value[UPDATED_AT] = lineage
         file = self._write(pa.Table.from_pylist(values, schema=schema))
@@ -191,10 +203,10 @@ class Files:
         parser = self._bridge.statics("org.apache.iceberg.SchemaParser")
         text = str(parser.toJson(self._table.java.schema()))
         if text not in self._arrow:
-            # pyiceberg knows no variants; nothing else is of the type of which all is null.
-            known = Schema.model_validate_json(text.replace('"variant"', '"unknown"'))
+            # pyiceberg has no variants. `unknown` stands for them: nothing else has this type.
+            schema = Schema.model_validate_json(text.replace('"variant"', '"unknown"'))
             fields = [
-                each.with_type(_with_variants(each.type)) for each in schema_to_pyarrow(known)
+                entry.with_type(_with_variants(entry.type)) for entry in schema_to_pyarrow(schema)
             ]
             self._arrow[text] = pa.schema(fields)
         return self._arrow[text]
@@ -204,7 +216,7 @@ class Files:
 
 
 def _with_variants(kind: pa.DataType) -> pa.DataType:
-    """The type as it is stored: a variant, for which null stands, is two byte strings."""
+    """Return the type as stored: a variant, here a null type, is two byte strings."""
     if pa.types.is_null(kind):
         return pa.struct([pa.field(name, pa.binary(), False) for name in ("metadata", "value")])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -212,25 +224,25 @@ def _with_variants(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _reserved(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
+def _metadata_field(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
     return pa.field(name, kind, nullable, {"PARQUET:field_id": str(_RESERVED[name])})
 
 
-def _partition(spec: Mapping[str, Any], columns: Sequence[Column], cells: Cells) -> str:
-    """The partition of a row as a path, empty where the table is not partitioned."""
+def _partition_path(spec: Mapping[str, Any], columns: Sequence[Column], cells: Cells) -> str:
+    """Return the partition of a row as a path, empty where the table is not partitioned."""
     kinds = {column.id: column for column in columns}
     parts = []
     for part in spec["fields"]:
         column = kinds[part["source-id"]]
         value = cells.get(column.id, column.default)
         if part["transform"] not in ("identity", "void") and value is not None:
-            value = _transformed(part["transform"], column.type, value)
+            value = _transform(part["transform"], column.type, value)
         is_null = value is None or part["transform"] == "void"
         parts.append(f"{part['name']}={_DEFAULT_NULL if is_null else value}")
     return "/".join(parts)
 
 
-def _transformed(transform: str, kind: str, value: Any) -> Any:
+def _transform(transform: str, kind: str, value: Any) -> Any:
     source = Schema.model_validate(
         {"type": "struct", "fields": [{"id": 1, "name": "x", "type": kind, "required": False}]}
     )

@@ -1,4 +1,4 @@
-"""One table and what it ought to hold at each of its snapshots.
+"""Keep one table, and a model of the rows that it has in each of its snapshots.
 
 Every operation says what its commit does to the rows, and no reader is asked. So the model errs
 only where an operation does, which a read of each compared snapshot by Iceberg's reader shows.
@@ -11,7 +11,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from histories.columns import HISTORY, KEY, Cells, Column, columns, random_value, since_version
+from histories.columns import (
+    HISTORY,
+    KEY,
+    Cells,
+    Column,
+    parse_columns,
+    random_value,
+    since_version,
+)
 from histories.files import Files, Lineage, Stored
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
@@ -21,28 +29,31 @@ from icdc_testing.lake.schemas import fields_json
 State = Mapping[str, Stored]
 """The live data files of a snapshot by location."""
 
-_REINSERTED, _NULL_KEYS, _LINEAGE_KEPT, _REPEATED = 0.2, 0.05, 0.7, 0.3
-"""Shares: of new rows with a key that had been deleted, and with a null key; of rewrites that keep
-the row lineage of what they rewrite, as not all engines do; of new rows with a key that is there,
-where keys may be repeated."""
+_REINSERTED, _NULL_KEYS, _REPEATED = 0.2, 0.05, 0.3
+"""Shares of new rows: with a key that had been deleted, with a null key, and with a key that a live
+row has, where keys may be repeated."""
+_LINEAGE_RETAINED = 0.7
+"""The share of rewrites that retain the row lineage of their rows, as not all engines do."""
 
 _NOT_FOR_SPARK = {"time", "timestamp_ns"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a table is like at its beginning. `mode` is what Spark writes by."""
+    """A table at its beginning."""
 
     mode: str
+    """Copy-on-write or merge-on-read: the mode of Spark's statements."""
     version: int
+    """The format version."""
     upgrades: bool = False
-    """Whether the format version may rise on the way."""
+    """True if the format version may rise on the way."""
     repeats_keys: bool = False
-    """Whether several rows may have one key."""
+    """True if several rows may have one key."""
 
     @property
     def merges_on_read(self) -> bool:
-        """Whether its writers write delete files, as soon as the format version has them."""
+        """True if its writers write delete files, as soon as the format version has them."""
         return self.mode == MERGE_ON_READ
 
 
@@ -87,13 +98,13 @@ class History:
 
     @property
     def has_deletes(self) -> bool:
-        """Whether writers of this table may write delete files."""
+        """True if writers of this table may write delete files."""
         return self.kind.merges_on_read and self.version >= 2
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The table's present columns."""
-        return columns(self._schema_text(self.java.schema()))
+        return parse_columns(self._schema_text(self.java.schema()))
 
     @property
     def head(self) -> int:
@@ -101,80 +112,81 @@ class History:
         return int(self.java.refs().get(self.branch).snapshotId())
 
     def sequence_number(self, snapshot_id: int) -> int:
-        """Of a snapshot: it counts the commits; 0 for those of the first format version."""
+        """Return the sequence number of a snapshot; 0 for those of the first format version."""
         return int(self.java.snapshot(snapshot_id).sequenceNumber())
 
     def columns_at(self, snapshot_id: int) -> tuple[Column, ...]:
-        """The columns that a snapshot was written with."""
+        """Return the columns that a snapshot was written with."""
         number = self.java.snapshot(snapshot_id).schemaId()
-        return columns(self._schema_text(self.java.schemas().get(number)))
+        return parse_columns(self._schema_text(self.java.schemas().get(number)))
 
     def commit(
         self,
         update: Any,
         *,
-        gone: Iterable[Stored] = (),
+        deleted: Iterable[Stored] = (),
         new: Iterable[Stored] = (),
         changed: Iterable[Stored] = (),
     ) -> None:
-        """Commits a snapshot, to the branch being written, and notes what it leaves."""
+        """Commit a snapshot to the branch being written, and record the state that it leaves."""
         (update if self.branch == MAIN else update.toBranch(self.branch)).commit()
-        left = {stored.location for stored in gone}
-        kept = {place: stored for place, stored in self.live.items() if place not in left}
-        kept |= {stored.location: stored for stored in self._as_listed([*changed, *new])}
-        self.landed(kept)
+        removed = {stored.location for stored in deleted}
+        state = {path: stored for path, stored in self.live.items() if path not in removed}
+        state |= {stored.location: stored for stored in self._as_listed([*changed, *new])}
+        self.record_state(state)
 
-    def landed(self, state: State) -> None:
-        """Notes that the branch being written now holds this."""
+    def record_state(self, state: State) -> None:
+        """Record that the branch being written now has this state."""
         self.live = state
         self.states[self.head] = state
 
     def row_delta(self) -> Any:
-        """A commit of rows and deletes; it must be told whence, should older snapshots be gone."""
+        """Begin a commit of rows and deletes."""
+        # Without a first snapshot Iceberg checks the whole history, of which some may be expired.
         return self.java.newRowDelta().validateFromSnapshot(self.head)
 
     def new_row(self) -> Cells:
-        """A row of a key that no live row has."""
+        """Return a row with a key that no live row has."""
         return self._random_row(self._new_key())
 
-    def changed_row(self, cells: Cells) -> Cells:
-        """The row with another value in a few columns, or the value it has."""
-        made = {each.id: cells.get(each.id, each.default) for each in self.columns}
-        free = [each for each in self.columns if each.name not in (HISTORY, KEY)]
+    def change_row(self, cells: Cells) -> Cells:
+        """Return the row with random values in a few columns, now and then the ones it has."""
+        cells_by_id = {column.id: cells.get(column.id, column.default) for column in self.columns}
+        free = [column for column in self.columns if column.name not in (HISTORY, KEY)]
         for column in self.rng.sample(free, k=self.rng.randrange(3)):
-            made[column.id] = random_value(self.rng, column.type)
-        return made
+            cells_by_id[column.id] = random_value(self.rng, column.type)
+        return cells_by_id
 
-    def rekeyed_row(self, cells: Cells) -> Cells:
-        """The row under a new key."""
+    def rekey_row(self, cells: Cells) -> Cells:
+        """Return the row with a new key."""
         return {**cells, self.key_column.id: self._new_key()}
 
     @property
     def key_column(self) -> Column:
         """The column of the key."""
-        return next(each for each in self.columns if each.name == KEY)
+        return next(column for column in self.columns if column.name == KEY)
 
     def some_files(self, most: int = 2) -> list[Stored]:
-        """A few live files."""
-        found = list(self.live.values())
-        return self.rng.sample(found, k=min(len(found), self.rng.randint(1, most)))
+        """Return a few live files."""
+        files = list(self.live.values())
+        return self.rng.sample(files, k=min(len(files), self.rng.randint(1, most)))
 
     def keeps_lineage(self) -> bool:
-        """Whether this rewrite keeps row lineage; never where there is none."""
-        return self.version >= 3 and self.rng.random() < _LINEAGE_KEPT
+        """Return whether this rewrite retains row lineage; never where there is none."""
+        return self.version >= 3 and self.rng.random() < _LINEAGE_RETAINED
 
     def live_rows(self, files: Sequence[Stored]) -> list[tuple[Cells, Lineage]]:
-        """The live rows of these files, with their lineage written out."""
-        inherited = self._inherited() if self.version >= 3 else {}
+        """Return the live rows of these files, with their lineage, inherited or not."""
+        inherited = self._list_inherited_lineage() if self.version >= 3 else {}
         return [
-            (stored.rows[at], _lineage(stored, at, inherited.get(stored.location)))
+            (stored.rows[at], _derive_lineage(stored, at, inherited.get(stored.location)))
             for stored in files
             for at in stored.live
         ]
 
     def rows(self, snapshot_id: int) -> list[Cells]:
-        """What the table ought to hold at a snapshot."""
-        return rows_of(self.states[snapshot_id])
+        """Return the rows that the table must have at a snapshot."""
+        return list_rows(self.states[snapshot_id])
 
     def _create(self, bridge: Bridge, types: Mapping[str, Any]) -> None:
         schema = bridge.statics(SCHEMA_PARSER).fromJson(fields_json(types))
@@ -207,15 +219,17 @@ class History:
         return builder.build()
 
     def _random_row(self, key: int | None) -> Cells:
-        known: dict[str, Any] = {HISTORY: self.number, KEY: key}
+        given: dict[str, Any] = {HISTORY: self.number, KEY: key}
         return {
-            each.id: known[each.name] if each.name in known else random_value(self.rng, each.type)
-            for each in self.columns
+            column.id: given[column.name]
+            if column.name in given
+            else random_value(self.rng, column.type)
+            for column in self.columns
         }
 
     def _new_key(self) -> int | None:
         column = self.key_column.id
-        taken = {cells.get(column) for cells in rows_of(self.live)}
+        taken = {cells.get(column) for cells in list_rows(self.live)}
         if self.kind.repeats_keys and taken and self.rng.random() < _REPEATED:
             return self.rng.choice(sorted(taken, key=str))
         if self.rng.random() < _NULL_KEYS and None not in taken and self._nulls_allowed:
@@ -230,38 +244,40 @@ class History:
         return key
 
     def begin(self) -> None:
-        """Starts an operation: keys given from here on are unique also before they are live."""
+        """Start an operation: keys given from here on are unique also before they are live."""
         self._given.clear()
         self._nulls_allowed = True
 
-    def _inherited(self) -> dict[str, Lineage]:
-        """By file the first row id and the data sequence number that its rows inherit."""
+    def _list_inherited_lineage(self) -> dict[str, Lineage]:
+        """Return the first row id and the sequence number that rows inherit, by file."""
         return {
-            place: (task.file().firstRowId(), task.file().dataSequenceNumber())
-            for place, task in self._tasks().items()
+            path: (task.file().firstRowId(), task.file().dataSequenceNumber())
+            for path, task in self._tasks().items()
         }
 
     def _as_listed(self, written: list[Stored]) -> list[Stored]:
-        """The files, and their deletes, as manifests have them, where every partition field of the
-        first format version was removed: writers leave out the partition, and Iceberg would not
-        find what they made to delete it."""
-        without = [stored for stored in written if self._lost_its_fields(stored.spec_id)]
+        """Return the files and their deletes as manifests list them.
+
+        They differ where every partition field of the first format version was removed: writers
+        leave out the partition, and Iceberg would not find the files again to delete them.
+        """
+        without = [stored for stored in written if self._has_no_fields_left(stored.spec_id)]
         tasks = self._tasks() if without else {}
         bridge = self.table.bridge
-        found = {stored.location: stored for stored in written}
+        listed_files = {stored.location: stored for stored in written}
         for stored in without:
             task = tasks[stored.location]
-            listed = {_place(each): each for each in bridge.elements(task.deletes())}
-            own = tuple(listed.get(_place(each), each) for each in stored.own_deletes)
-            found[stored.location] = replace(stored, java=task.file(), own_deletes=own)
-        return list(found.values())
+            listed = {_delete_key(delete): delete for delete in bridge.elements(task.deletes())}
+            own = tuple(listed.get(_delete_key(delete), delete) for delete in stored.own_deletes)
+            listed_files[stored.location] = replace(stored, java=task.file(), own_deletes=own)
+        return list(listed_files.values())
 
-    def _lost_its_fields(self, spec_id: int) -> bool:
+    def _has_no_fields_left(self, spec_id: int) -> bool:
         spec = self.java.specs().get(spec_id)
         return not spec.isPartitioned() and not spec.fields().isEmpty()
 
     def _tasks(self) -> dict[str, Any]:
-        """The Java scan tasks of the branch being written, by the location of the data file."""
+        """Return Java scan tasks of the branch being written, by the location of the data file."""
         scan = self.java.newScan().useSnapshot(self.head)
         tasks = self.table.bridge.elements(self.table.bridge.drain(scan.planFiles()))
         return {str(task.file().location()): task for task in tasks}
@@ -270,18 +286,18 @@ class History:
         return str(self.table.bridge.statics(SCHEMA_PARSER).toJson(schema))
 
 
-def rows_of(state: State) -> list[Cells]:
-    """The live rows of a snapshot."""
+def list_rows(state: State) -> list[Cells]:
+    """Return the live rows of a snapshot."""
     return [stored.rows[at] for stored in state.values() for at in stored.live]
 
 
-def _place(delete: Any) -> tuple[str, int | None]:
-    """Where a delete file is: many deletion vectors share one file."""
+def _delete_key(delete: Any) -> tuple[str, int | None]:
+    """Return the identity of a delete file: many deletion vectors share one location."""
     return str(delete.location()), delete.contentOffset()
 
 
-def _lineage(stored: Stored, position: int, inherited: Lineage | None) -> Lineage:
-    """What a rewritten row must say of itself; nothing where the file has no row ids."""
+def _derive_lineage(stored: Stored, position: int, inherited: Lineage | None) -> Lineage:
+    """Return the lineage to write for a rewritten row; none where the file has no row ids."""
     row_id, updated_at = stored.lineage[position]
     first, sequence = inherited or (None, None)
     if row_id is None:

@@ -1,12 +1,12 @@
-"""Plays a history: random operations one after another, with the chances that each has."""
+"""Play a history: random operations one after another, with the chances that each has."""
 
 from collections.abc import Callable, Mapping
 
 from histories import rows, shapes, sql, upkeep
 from histories.history import History
-from histories.rows import Said
+from histories.rows import Description
 
-Operation = Callable[[History], Said]
+Operation = Callable[[History], Description]
 
 CHANCES: Mapping[Operation, int] = {
     rows.insert: 12,
@@ -57,7 +57,7 @@ def play(
     statements: float,
     chances: Mapping[Operation, int] = CHANCES,
 ) -> None:
-    """Plays so many operations; those that cannot be done at the moment do not count.
+    """Play so many operations; those that cannot be done at the moment do not count.
 
     `statements` is the chance of a statement on Spark, which takes as long as twenty others.
     """
@@ -71,8 +71,9 @@ def play(
 
 
 def _runs_statements(history: History) -> bool:
-    """Spark refuses some tables, and to merge on read in one of the first version. And what Spark
-    has made of a row is told by its key."""
+    """Return whether statements on Spark can be played on this table."""
+    # Spark refuses some types, and merge-on-read in format version 1. The rows that it wrote are
+    # matched with the model by their keys, so these must be unique.
     writable = history.version >= 2 or not history.kind.merges_on_read
     return history.for_spark and writable and not history.kind.repeats_keys
 

@@ -1,4 +1,4 @@
-"""What writers do to rows: the operations that change what a table holds.
+"""Change rows as writers do: the operations that change what a table has.
 
 An operation makes at most one commit and says in words what it did; None where it cannot be done
 now.
@@ -12,13 +12,13 @@ from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, Stored
 from histories.history import History
 
-Said = str | None
+Description = str | None
 
 
-def insert(history: History) -> Said:
-    """New rows, by either kind of append."""
+def insert(history: History) -> Description:
+    """Append new rows, by either kind of append."""
     rows = [history.new_row() for _ in range(history.rng.randint(1, 5))]
-    new = history.files.data(_fresh(rows), history.columns)
+    new = history.files.data(_without_lineage(rows), history.columns)
     java = history.java
     update = java.newFastAppend() if history.rng.random() < 0.5 else java.newAppend()
     for stored in new:
@@ -27,62 +27,66 @@ def insert(history: History) -> Said:
     return f"insert {_keys(history, rows)}"
 
 
-def copy_on_write(history: History) -> Said:
-    """Rewrites files: of their rows some are deleted, changed, given another key, most kept."""
+def copy_on_write(history: History) -> Description:
+    """Rewrite files: some of their rows are deleted, changed or given another key."""
     old = history.some_files()
     if not old:
         return None
     keeps = history.keeps_lineage()
-    rows = [row for each in history.live_rows(old) if (row := _rewritten(history, *each))]
+    rows = [
+        row
+        for row_and_lineage in history.live_rows(old)
+        if (row := _rewrite_row(history, *row_and_lineage))
+    ]
     if history.rng.random() < 0.3:
-        rows += _fresh([history.new_row()])
+        rows += _without_lineage([history.new_row()])
     new = history.files.data(rows, history.columns, keep_lineage=keeps)
     update = history.java.newOverwrite()
     for stored in old:
         update = update.deleteFile(stored.java)
     for stored in new:
         update = update.addFile(stored.java)
-    history.commit(update, gone=old, new=new)
+    history.commit(update, deleted=old, new=new)
     return f"copy on write {_names(old)} -> {_keys(history, [row for row, _ in rows])}"
 
 
-def merge_on_read(history: History) -> Said:
-    """Deletes rows where they are, and writes some of them anew, changed or under another key."""
+def merge_on_read(history: History) -> Description:
+    """Delete rows by position, and write some of them anew, changed or under another key."""
     chosen = _some_positions(history)
     if not history.has_deletes or not chosen:
         return None
-    deleted = [history.live[place].rows[at] for place, mine in chosen.items() for at in mine]
-    written = [_changed(history, cells) for cells in deleted if history.rng.random() < 0.5]
+    deleted = [history.live[path].rows[at] for path, mine in chosen.items() for at in mine]
+    written = [_change_row(history, cells) for cells in deleted if history.rng.random() < 0.5]
     if history.rng.random() < 0.3:
         written.append(history.new_row())
-    new = history.files.data(_fresh(written), history.columns)
+    new = history.files.data(_without_lineage(written), history.columns)
     update = history.row_delta()
-    update, changed = mark(history, update, chosen)
+    update, changed = delete_positions(history, update, chosen)
     for stored in new:
         update = update.addRows(stored.java)
     history.commit(update, new=new, changed=changed)
     return f"merge on read {_keys(history, deleted)} -> {_keys(history, written)}"
 
 
-def upsert(history: History) -> Said:
-    """Deletes by key, as streaming writers do, and writes some of the keys anew in that commit."""
+def upsert(history: History) -> Description:
+    """Delete by key, as streaming writers do, and write some of the keys anew in that commit."""
     return _delete_equal(history, [HISTORY, KEY])
 
 
-def equality_delete(history: History) -> Said:
-    """Deletes by any values, and writes some of the keys anew in that commit."""
+def equality_delete(history: History) -> Description:
+    """Delete by any values, and write some of the keys anew in that commit."""
     choices = [[HISTORY, KEY], [KEY], [PART], [TEXT, PART]]
     return _delete_equal(history, history.rng.choice(choices))
 
 
-def _delete_equal(history: History, chosen: Sequence[str]) -> Said:
-    by = [each for each in history.columns if each.name in chosen]
+def _delete_equal(history: History, chosen: Sequence[str]) -> Description:
+    by = [column for column in history.columns if column.name in chosen]
     files = [stored for stored in history.live.values() if stored.live]
     if not history.has_deletes or not files:
         return None
     like = history.rng.choice(files)
     positions = history.rng.sample(like.live, k=min(2, len(like.live)))
-    wanted = [[like.rows[at].get(each.id) for each in by] for at in positions]
+    wanted = [[like.rows[at].get(column.id) for column in by] for at in positions]
     deletes = history.files.equality_deletes(like, by, [like.rows[at] for at in positions])
     everywhere = history.java.specs().get(like.spec_id).isUnpartitioned()
     changed, deleted = [], []
@@ -91,8 +95,8 @@ def _delete_equal(history: History, chosen: Sequence[str]) -> Said:
             hit = [at for at in stored.live if [stored.rows[at].get(c.id) for c in by] in wanted]
             changed.append(replace(stored, dead=stored.dead | set(hit)))
             deleted += [stored.rows[at] for at in hit]
-    written = [_changed(history, cells) for cells in deleted if history.rng.random() < 0.5]
-    new = history.files.data(_fresh(written), history.columns)
+    written = [_change_row(history, cells) for cells in deleted if history.rng.random() < 0.5]
+    new = history.files.data(_without_lineage(written), history.columns)
     update = history.row_delta().addDeletes(deletes)
     for stored in new:
         update = update.addRows(stored.java)
@@ -100,13 +104,13 @@ def _delete_equal(history: History, chosen: Sequence[str]) -> Said:
     return f"delete by {chosen} {_keys(history, deleted)} -> {_keys(history, written)}"
 
 
-def replace_partitions(history: History) -> Said:
-    """A dynamic overwrite: the partitions that new rows fall into hold nothing else afterwards."""
+def replace_partitions(history: History) -> Description:
+    """Overwrite dynamically: the partitions of the new rows have nothing else afterwards."""
     rows = [history.new_row() for _ in range(history.rng.randint(1, 3))]
-    new = history.files.data(_fresh(rows), history.columns)
+    new = history.files.data(_without_lineage(rows), history.columns)
     everything = history.java.spec().isUnpartitioned()
     parts = {(stored.spec_id, stored.partition) for stored in new}
-    gone = [
+    deleted = [
         stored
         for stored in history.live.values()
         if everything or (stored.spec_id, stored.partition) in parts
@@ -114,102 +118,111 @@ def replace_partitions(history: History) -> Said:
     update = history.java.newReplacePartitions()
     for stored in new:
         update = update.addFile(stored.java)
-    history.commit(update, gone=gone, new=new)
+    history.commit(update, deleted=deleted, new=new)
     return f"replace partitions {sorted(parts)} by {_keys(history, rows)}"
 
 
-def overwrite(history: History) -> Said:
-    """Everything is replaced by some of what was there, some of it changed."""
+def overwrite(history: History) -> Description:
+    """Replace everything by some of the rows that were there, some of them changed."""
     everything = history.table.bridge.statics("org.apache.iceberg.expressions.Expressions")
     old = list(history.live.values())
-    rows = [_changed(history, cells) for cells, _ in history.live_rows(old)]
+    rows = [_change_row(history, cells) for cells, _ in history.live_rows(old)]
     rows = [row for row in rows if history.rng.random() < 0.7]
-    new = history.files.data(_fresh(rows), history.columns)
+    new = history.files.data(_without_lineage(rows), history.columns)
     update = history.java.newOverwrite().overwriteByRowFilter(everything.alwaysTrue())
     for stored in new:
         update = update.addFile(stored.java)
-    history.commit(update, gone=old, new=new)
+    history.commit(update, deleted=old, new=new)
     return f"overwrite by {_keys(history, rows)}"
 
 
-def drop_files(history: History) -> Said:
-    """A delete that takes whole files and reads none."""
-    gone = history.some_files()
-    if not gone:
+def drop_files(history: History) -> Description:
+    """Delete whole files without reading any."""
+    deleted = history.some_files()
+    if not deleted:
         return None
     update = history.java.newDelete()
-    for stored in gone:
+    for stored in deleted:
         update = update.deleteFile(stored.java)
-    history.commit(update, gone=gone)
-    return f"drop {_names(gone)}"
+    history.commit(update, deleted=deleted)
+    return f"drop {_names(deleted)}"
 
 
-def mark(
+def delete_positions(
     history: History, update: Any, chosen: Mapping[str, Sequence[int]]
 ) -> tuple[Any, list[Stored]]:
-    """Adds the deletion of these positions to a row delta, by the means of the format version."""
-    files = [history.live[place] for place in chosen]
+    """Add the deletion of these positions to a row delta, as the format version does it."""
+    files = [history.live[path] for path in chosen]
     if history.version >= 3:
         wanted = {
-            each.location: (each, sorted(each.marked | set(chosen[each.location])))
-            for each in files
+            stored.location: (stored, sorted(stored.marked | set(chosen[stored.location])))
+            for stored in files
         }
         made = history.files.vectors(wanted)
-        for each in files:
-            # There is one vector for a file; it takes the place of all deletes before it.
-            for old in each.own_deletes:
+        for stored in files:
+            # A data file has at most one vector, which replaces all its deletes of before.
+            for old in stored.own_deletes:
                 update = update.removeDeletes(old)
-            update = update.addDeletes(made[each.location])
-        own = {place: (vector,) for place, vector in made.items()}
-        return update, [_marked(each, chosen, own[each.location]) for each in files]
+            update = update.addDeletes(made[stored.location])
+        own = {path: (vector,) for path, vector in made.items()}
+        return update, [_hide_positions(stored, chosen, own[stored.location]) for stored in files]
     changed = []
     for group in _groups(history, files):
-        deletes = history.files.position_deletes(group, [chosen[each.location] for each in group])
+        deletes = history.files.position_deletes(
+            group, [chosen[stored.location] for stored in group]
+        )
         update = update.addDeletes(deletes)
-        for each in group:
-            own_deletes = (*each.own_deletes, deletes) if len(group) == 1 else each.own_deletes
-            changed.append(_marked(each, chosen, own_deletes))
+        for stored in group:
+            own_deletes = (*stored.own_deletes, deletes) if len(group) == 1 else stored.own_deletes
+            changed.append(_hide_positions(stored, chosen, own_deletes))
     return update, changed
 
 
-def _marked(stored: Stored, chosen: Mapping[str, Sequence[int]], own: tuple[Any, ...]) -> Stored:
+def _hide_positions(
+    stored: Stored, chosen: Mapping[str, Sequence[int]], own: tuple[Any, ...]
+) -> Stored:
     mine = frozenset(chosen[stored.location])
     return replace(stored, dead=stored.dead | mine, marked=stored.marked | mine, own_deletes=own)
 
 
 def _groups(history: History, files: Sequence[Stored]) -> list[list[Stored]]:
-    """Files whose deletes go into one delete file: each alone, or those of a partition."""
+    """Group the files whose deletes are in one delete file: one file, or those of a partition."""
     if history.rng.random() < 0.5:
-        return [[each] for each in files]
+        return [[stored] for stored in files]
     parts: dict[tuple[int, str], list[Stored]] = {}
-    for each in files:
-        parts.setdefault((each.spec_id, each.partition), []).append(each)
+    for stored in files:
+        parts.setdefault((stored.spec_id, stored.partition), []).append(stored)
     return list(parts.values())
 
 
 def _some_positions(history: History) -> dict[str, list[int]]:
-    found = {each.location: each.live for each in history.some_files(3) if each.live}
+    live_positions = {
+        stored.location: stored.live for stored in history.some_files(3) if stored.live
+    }
     return {
-        place: sorted(history.rng.sample(live, k=history.rng.randint(1, min(3, len(live)))))
-        for place, live in found.items()
+        path: sorted(history.rng.sample(live, k=history.rng.randint(1, min(3, len(live)))))
+        for path, live in live_positions.items()
     }
 
 
-def _rewritten(history: History, cells: Cells, lineage: Lineage) -> tuple[Cells, Lineage] | None:
-    """What copy-on-write makes of a row; a changed row keeps its id and is of the new commit."""
+def _rewrite_row(history: History, cells: Cells, lineage: Lineage) -> tuple[Cells, Lineage] | None:
+    """Return the row that copy-on-write writes; None if it deletes the row.
+
+    A changed row keeps its row id, and the new commit is its last update.
+    """
     dice = history.rng.random()
     if dice < 0.5:
         return cells, lineage
-    return None if dice < 0.65 else (_changed(history, cells), (lineage[0], None))
+    return None if dice < 0.65 else (_change_row(history, cells), (lineage[0], None))
 
 
-def _changed(history: History, cells: Cells) -> Cells:
-    """The row with other values, now and then under another key."""
-    made = history.changed_row(cells)
-    return history.rekeyed_row(made) if history.rng.random() < 0.15 else made
+def _change_row(history: History, cells: Cells) -> Cells:
+    """Return the row with other values, now and then under another key."""
+    made = history.change_row(cells)
+    return history.rekey_row(made) if history.rng.random() < 0.15 else made
 
 
-def _fresh(rows: Sequence[Cells]) -> list[tuple[Cells, Lineage]]:
+def _without_lineage(rows: Sequence[Cells]) -> list[tuple[Cells, Lineage]]:
     return [(row, (None, None)) for row in rows]
 
 
@@ -218,4 +231,4 @@ def _keys(history: History, rows: Sequence[Cells]) -> list[Any]:
 
 
 def _names(files: Sequence[Stored]) -> list[str]:
-    return [each.location.rpartition("/")[2].removesuffix(".parquet") for each in files]
+    return [stored.location.rpartition("/")[2].removesuffix(".parquet") for stored in files]

@@ -1,17 +1,17 @@
-"""Changes of what a table is: its columns, partitions, format version, all of it at once."""
+"""Change the shape of a table: its columns, partitions, format version, all of it at once."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from histories.columns import KEY, PART, TEXT
-from histories.history import History, rows_of
-from histories.rows import Said
+from histories.history import History, list_rows
+from histories.rows import Description
 from icdc_testing.lake.schemas import fields_json
 
 _TYPES = fields_json({"int": "int", "long": "long", "double": "double", "string": "string"})
 
 Step = Callable[[Any, "Donor"], Any]
-"""One change of the schema, given an `UpdateSchema` and what it may need."""
+"""One change of the schema, given an `UpdateSchema` and types and literals for it."""
 
 
 class Donor:
@@ -48,9 +48,9 @@ EVOLUTION: tuple[tuple[str, int, Step], ...] = (
 steps, each at times of its own, so that columns that are alike have ids that are alike."""
 
 
-def evolve_schema(history: History) -> Said:
-    """The next change of the columns. It makes no snapshot: it takes effect with the next one."""
-    steps = [each for each in EVOLUTION if each[1] <= history.kind.version]
+def evolve_schema(history: History) -> Description:
+    """Make the next change of the columns. Without a snapshot: it shows with the next one."""
+    steps = [step for step in EVOLUTION if step[1] <= history.kind.version]
     if history.evolved == len(steps):
         return None
     said, _, step = steps[history.evolved]
@@ -59,8 +59,8 @@ def evolve_schema(history: History) -> Said:
     return f"schema: {said}"
 
 
-def evolve_partitions(history: History) -> Said:
-    """Adds or removes one partition field; files that are there keep theirs."""
+def evolve_partitions(history: History) -> Description:
+    """Add or remove one partition field; files that are there keep theirs."""
     terms = history.table.bridge.statics("org.apache.iceberg.expressions.Expressions")
     present: Mapping[str, str] = {
         part["transform"]: part["name"] for part in history.files.spec()["fields"]
@@ -76,24 +76,27 @@ def evolve_partitions(history: History) -> Said:
     if chosen in present:
         update.removeField(present[chosen]).commit()
         return f"no longer partitioned by {chosen}"
-    if history.version >= 2 and _removed_in_v1(history, column):
+    if history.version >= 2 and _has_void_field(history, column):
         return None
     update.addField(term).commit()
     return f"partitioned by {chosen} too"
 
 
-def _removed_in_v1(history: History, column: str) -> bool:
-    """Whether a field of this column was removed before an upgrade: its id stays in the spec, with
-    the transform void. Iceberg would give it a second time, and could then read no manifest."""
-    source = next(each.id for each in history.columns if each.name == column)
+def _has_void_field(history: History, column: str) -> bool:
+    """Return whether a field of this column was removed before an upgrade.
+
+    Its id stays in the spec, with the transform void. Iceberg would give the id a second time, and
+    could then read no manifest.
+    """
+    source = next(entry.id for entry in history.columns if entry.name == column)
     return any(
         part["transform"] == "void" and part["source-id"] == source
         for part in history.files.spec()["fields"]
     )
 
 
-def upgrade(history: History) -> Said:
-    """The next format version; what is there stays as it is."""
+def upgrade(history: History) -> Description:
+    """Upgrade to the next format version; files that are there stay as they are."""
     if not history.kind.upgrades or history.version == 3:
         return None
     to = history.version + 1
@@ -101,20 +104,20 @@ def upgrade(history: History) -> Said:
     return f"upgrade to v{to}"
 
 
-def replace_table(history: History) -> Said:
+def replace_table(history: History) -> Description:
     """CREATE OR REPLACE from some of the table's own rows: a new beginning with the old columns."""
     schema = history.java.schema()
     builder = history.catalog.buildTable(history.identifier, schema)
     bridge = history.table.bridge
     builder = builder.withPartitionSpec(history.random_spec(bridge, schema))
     transaction = builder.replaceTransaction()
-    kept = [row for row in rows_of(history.live) if history.rng.random() < 0.7]
+    retained = [row for row in list_rows(history.live) if history.rng.random() < 0.7]
     transaction.commitTransaction()
     history.java.refresh()
     history.live = {}
-    new = history.files.data([(row, (None, None)) for row in kept], history.columns)
+    new = history.files.data([(row, (None, None)) for row in retained], history.columns)
     update = history.java.newAppend()
     for stored in new:
         update = update.appendFile(stored.java)
     history.commit(update, new=new)
-    return f"replace table, {len(kept)} rows"
+    return f"replace table, {len(retained)} rows"

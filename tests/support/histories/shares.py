@@ -1,4 +1,4 @@
-"""How many histories are played, and of which kinds of tables.
+"""Choose how many histories are played, and of which kinds of tables.
 
 A query costs as much for ten rows as for ten thousand, so where many are played, more are evaluated
 together.

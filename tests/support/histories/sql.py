@@ -1,18 +1,18 @@
-"""Statements as users run them on Spark; the model works out what they mean by itself.
+"""Run statements on Spark as users do; the model works out what they mean by itself.
 
-Where Spark put the rows is asked afterwards, by key alone, so that later operations can go on.
+The positions that Spark gave the rows are read afterwards, by key alone, for later operations.
 """
 
 from typing import Any
 
 from histories.columns import HISTORY, KEY, PART, TEXT, Cells
 from histories.files import Lineage, Stored
-from histories.history import History, rows_of
-from histories.rows import Said
+from histories.history import History, list_rows
+from histories.rows import Description
 from icdc_testing.lake.lake import CATALOG, rows_one_by_one
 
 
-def update(history: History) -> Said:
+def update(history: History) -> Description:
     """UPDATE of one column, or of the key."""
     wanted = history.rng.choice([0, 1, 2])
     column, value, text = history.rng.choice(
@@ -20,36 +20,38 @@ def update(history: History) -> Said:
     )
     rows = [
         _with(history, row, column, value) if _at(history, row, PART) == wanted else row
-        for row in rows_of(history.live)
+        for row in list_rows(history.live)
     ]
     return _run(history, f"update {{}} set {column} = {text} where {PART} = {wanted}", rows)
 
 
-def delete(history: History) -> Said:
+def delete(history: History) -> Description:
     """DELETE by key or by another column."""
     column = history.rng.choice([KEY, PART])
-    values = [_at(history, row, column) for row in rows_of(history.live)]
-    wanted = history.rng.choice([each for each in values if each is not None] or [0])
-    rows = [row for row in rows_of(history.live) if _at(history, row, column) != wanted]
+    values = [_at(history, row, column) for row in list_rows(history.live)]
+    wanted = history.rng.choice([value for value in values if value is not None] or [0])
+    rows = [row for row in list_rows(history.live) if _at(history, row, column) != wanted]
     return _run(history, f"delete from {{}} where {column} = {wanted}", rows)
 
 
-def merge(history: History) -> Said:
+def merge(history: History) -> Description:
     """MERGE with deletes, updates and inserts."""
-    known = [key for row in rows_of(history.live) if (key := _at(history, row, KEY)) is not None]
-    keys = sorted(history.rng.sample(known, k=min(3, len(known))))
+    present = [
+        key for row in list_rows(history.live) if (key := _at(history, row, KEY)) is not None
+    ]
+    keys = sorted(history.rng.sample(present, k=min(3, len(present))))
     fresh = history.new_row()
     new_key = _at(history, fresh, KEY)
-    if new_key is None or any(each.default is not None for each in history.columns):
+    if new_key is None or any(column.default is not None for column in history.columns):
         return None
     rows = []
-    for row in rows_of(history.live):
+    for row in list_rows(history.live):
         key = _at(history, row, KEY)
         if key not in keys:
             rows.append(row)
         elif key % 3:
             rows.append(_with(history, row, TEXT, "merged"))
-    bare: dict[int, Any] = {each.id: None for each in history.columns}
+    bare: dict[int, Any] = {column.id: None for column in history.columns}
     rows.append({**bare, _id(history, HISTORY): history.number, _id(history, KEY): new_key})
     source = ", ".join(f"({key})" for key in [*keys, new_key])
     return _run(
@@ -62,36 +64,38 @@ def merge(history: History) -> Said:
     )
 
 
-def _run(history: History, statement: str, rows: list[Cells]) -> Said:
+def _run(history: History, statement: str, rows: list[Cells]) -> Description:
     text = statement.format(f"{CATALOG}.{history.name}")
     before = history.head
     with rows_one_by_one(history.session):
         history.session.sql(text).collect()
         history.java.refresh()
         if history.head != before:
-            history.landed(_found(history, rows))
+            history.record_state(_list_files(history, rows))
     return text
 
 
-def _found(history: History, rows: list[Cells]) -> dict[str, Stored]:
-    """The files that are live now, with the rows that the model says are in the table."""
+def _list_files(history: History, rows: list[Cells]) -> dict[str, Stored]:
+    """Return the live files, with the rows that the model says are in the table."""
     lineage = ["_row_id", "_last_updated_sequence_number"] if history.version >= 3 else []
     names = ", ".join(["_file", "_pos", KEY, *lineage])
-    places: dict[Any, tuple[str, int, Lineage]] = {
+    positions: dict[Any, tuple[str, int, Lineage]] = {
         row[KEY]: (row["_file"], row["_pos"], (row[3], row[4]) if lineage else (None, None))
         for row in history.session.sql(f"select {names} from {CATALOG}.{history.name}").collect()
     }
-    assert len(places) == len(rows), f"Spark shows {sorted(map(str, places))}: {history.log}"
+    assert len(positions) == len(rows), f"Spark shows {sorted(map(str, positions))}: {history.log}"
     by_file: dict[str, dict[int, tuple[Cells, Lineage]]] = {}
     for row in rows:
-        file, position, line = places[_at(history, row, KEY)]
+        file, position, line = positions[_at(history, row, KEY)]
         by_file.setdefault(file, {})[position] = row, line
     tasks = history.table.bridge.drain(history.java.newScan().planFiles())
-    found = [_stored(history, task, by_file) for task in history.table.bridge.elements(tasks)]
-    return {each.location: each for each in found}
+    files = [
+        _describe_file(history, task, by_file) for task in history.table.bridge.elements(tasks)
+    ]
+    return {stored.location: stored for stored in files}
 
 
-def _stored(
+def _describe_file(
     history: History, task: Any, by_file: dict[str, dict[int, tuple[Cells, Lineage]]]
 ) -> Stored:
     file = task.file()
@@ -101,7 +105,7 @@ def _stored(
     rows = [mine.get(at, ({}, (None, None))) for at in range(int(file.recordCount()))]
     dead = frozenset(at for at in range(len(rows)) if at not in mine)
     deletes = history.table.bridge.elements(task.deletes())
-    own = [each for each in deletes if each.referencedDataFile() is not None]
+    own = [delete for delete in deletes if delete.referencedDataFile() is not None]
     old = history.live.get(location)
     return Stored(
         java=file,
@@ -118,7 +122,7 @@ def _stored(
 
 
 def _with(history: History, row: Cells, column: str, value: Any) -> Cells:
-    made = {each.id: row.get(each.id, each.default) for each in history.columns}
+    made = {entry.id: row.get(entry.id, entry.default) for entry in history.columns}
     return {**made, _id(history, column): value}
 
 
@@ -127,4 +131,4 @@ def _at(history: History, row: Cells, column: str) -> Any:
 
 
 def _id(history: History, column: str) -> int:
-    return next(each.id for each in history.columns if each.name == column)
+    return next(entry.id for entry in history.columns if entry.name == column)

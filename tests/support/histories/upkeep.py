@@ -1,17 +1,17 @@
-"""What is done to a table without its rows in mind: maintenance, ways back, and branches."""
+"""Maintain a table as its owner does: compactions, rollbacks, expired snapshots, branches."""
 
 from dataclasses import replace
 
-from histories.history import History, State, rows_of
-from histories.rows import Said, copy_on_write, insert, merge_on_read
+from histories.history import History, State, list_rows
+from histories.rows import Description, copy_on_write, insert, merge_on_read
 from icdc_spark.iceberg.table.tables import MAIN
 from icdc_testing.lake.java_files import constant
 
 _BRANCH = "side"
 
 
-def compact(history: History) -> Said:
-    """Rewrites files without their deleted rows, under the current spec."""
+def compact(history: History) -> Description:
+    """Rewrite files without their deleted rows, under the current spec."""
     old = history.some_files(most=4)
     if not old:
         return None
@@ -27,64 +27,64 @@ def compact(history: History) -> Said:
     if history.version >= 2 and history.rng.random() < 0.5:
         sequence = history.java.snapshot(history.head).sequenceNumber()
         update = update.dataSequenceNumber(sequence)
-    history.commit(update, gone=old, new=new)
+    history.commit(update, deleted=old, new=new)
     return f"compact {len(old)} files into {len(new)}, keeps lineage: {keeps}"
 
 
-def rewrite_deletes(history: History) -> Said:
-    """Replaces the delete files of data files by one for each, of the newest kind."""
-    chosen = [each for each in history.live.values() if each.own_deletes]
+def rewrite_deletes(history: History) -> Description:
+    """Replace the delete files of data files by one for each, of the newest kind."""
+    chosen = [stored for stored in history.live.values() if stored.own_deletes]
     if not chosen:
         return None
-    positions = {each.location: (each, sorted(each.marked)) for each in chosen}
+    positions = {stored.location: (stored, sorted(stored.marked)) for stored in chosen}
     if history.version >= 3:
         made = history.files.vectors(positions)
     else:
         made = {
-            place: history.files.position_deletes([each], [mine])
-            for place, (each, mine) in positions.items()
+            path: history.files.position_deletes([stored], [mine])
+            for path, (stored, mine) in positions.items()
         }
     update = history.java.newRewrite().validateFromSnapshot(history.head)
-    for each in chosen:
-        for old in each.own_deletes:
+    for stored in chosen:
+        for old in stored.own_deletes:
             update = update.deleteFile(old)
-        update = update.addFile(made[each.location])
-    changed = [replace(each, own_deletes=(made[each.location],)) for each in chosen]
+        update = update.addFile(made[stored.location])
+    changed = [replace(stored, own_deletes=(made[stored.location],)) for stored in chosen]
     history.commit(update, changed=changed)
     return f"rewrite the deletes of {len(chosen)} files"
 
 
-def rewrite_manifests(history: History) -> Said:
-    """Puts all files into one manifest for each spec."""
+def rewrite_manifests(history: History) -> Description:
+    """Put all files into one manifest for each spec."""
     together = constant(history.table.bridge, "together")
     history.commit(history.java.rewriteManifests().clusterBy(together))
     return "rewrite manifests"
 
 
-def rollback(history: History) -> Said:
-    """Goes to any retained snapshot, an earlier one or one of an abandoned line."""
+def rollback(history: History) -> Description:
+    """Set any retained snapshot as the current one, also one of an abandoned line."""
     target = history.rng.choice(list(history.states))
     history.java.manageSnapshots().setCurrentSnapshot(target).commit()
-    history.landed(history.states[target])
+    history.record_state(history.states[target])
     return f"set current snapshot {target}"
 
 
-def expire(history: History) -> Said:
-    """Expires some snapshots and removes their files."""
-    old = [each for each in history.states if each != history.head]
-    chosen = [each for each in old if history.rng.random() < 0.3]
+def expire(history: History) -> Description:
+    """Expire some snapshots and remove their files."""
+    old = [snapshot_id for snapshot_id in history.states if snapshot_id != history.head]
+    chosen = [snapshot_id for snapshot_id in old if history.rng.random() < 0.3]
     if not chosen or len(old) - len(chosen) < 2:
         return None
     update = history.java.expireSnapshots()
-    for each in chosen:
-        update = update.expireSnapshotId(each)
-        del history.states[each]
+    for snapshot_id in chosen:
+        update = update.expireSnapshotId(snapshot_id)
+        del history.states[snapshot_id]
     update.cleanExpiredFiles(True).commit()
     return f"expire {chosen}"
 
 
-def branch(history: History) -> Said:
-    """Work on a branch while main goes on or not, and one of four ends of it."""
+def branch(history: History) -> Description:
+    """Commit to a branch, now and then to main as well, and end the branch in one of four ways."""
     start, before = history.head, history.live
     history.java.manageSnapshots().createBranch(_BRANCH, start).commit()
     history.branch = _BRANCH
@@ -108,7 +108,7 @@ def branch(history: History) -> Said:
         said.append(end)
     else:
         _move_main(history, end)
-        history.landed(work)
+        history.record_state(work)
         said.append(end)
     history.java.manageSnapshots().removeBranch(_BRANCH).commit()
     return f"branch: {'; '.join(map(str, said))}"
@@ -127,12 +127,12 @@ def _cherry_pick(
     before: State,
     staged: State,
 ) -> str:
-    """Brings an append of the branch to main, unless a key would then be there twice."""
-    new = {place: stored for place, stored in staged.items() if place not in before}
+    """Cherry-pick an append of the branch to main, unless a key would then be there twice."""
+    new = {path: stored for path, stored in staged.items() if path not in before}
     column = history.key_column.id
-    taken = {cells.get(column) for cells in rows_of(history.live)}
-    if taken & {cells.get(column) for cells in rows_of(new)}:
+    taken = {cells.get(column) for cells in list_rows(history.live)}
+    if taken & {cells.get(column) for cells in list_rows(new)}:
         return "abandon"
     history.java.manageSnapshots().cherrypick(picked).commit()
-    history.landed({**history.live, **new})
+    history.record_state({**history.live, **new})
     return f"cherry-pick {picked} from {start}"

@@ -1,16 +1,15 @@
-"""Holds batches of a table with duplicate keys against what the model of its history says.
+"""Check batches of a table with duplicate keys against the model of its history.
 
 Any row of such a key may be the document, but always the same one: which, the model cannot know. As
-the application does once it knows of such keys, the snapshot is asked about each id that was
-touched.
+the application does once it knows of such keys, each changed id is looked up in the snapshot.
 """
 
 import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
-from histories.checking import KEYS, canonical
-from histories.columns import Cells, Column, shown
+from histories.checking import KEYS, to_canonical_json
+from histories.columns import Cells, Column, show_row
 from histories.history import History
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.id_lookup import look_up_ids
@@ -27,44 +26,44 @@ Chosen = MutableMapping[tuple[object, ...], str]
 """The document that was chosen, by id, candidates, and the schema that they are shown under."""
 
 
-def check_twins(history: History, since: int | None, until: int, chosen: Chosen) -> int:
-    """Checks the batch between two snapshots; answers how many ids with several rows it wrote."""
+def check_duplicate_keys(history: History, since: int | None, until: int, chosen: Chosen) -> int:
+    """Check the batch between two snapshots; return how many ids with several rows it wrote."""
     columns = history.columns_at(until)
-    before = {} if since is None else candidates(history.rows(since), columns)
-    after = candidates(history.rows(until), columns)
-    told = f"from {since} to {until}:\n" + "\n".join(history.log)
+    before = {} if since is None else build_candidates(history.rows(since), columns)
+    after = build_candidates(history.rows(until), columns)
+    context = f"from {since} to {until}:\n" + "\n".join(history.log)
     ops = _batch(history, since, until)
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    assert changed <= ops.keys(), f"{changed - ops.keys()} were not sent, {told}"
+    assert changed <= ops.keys(), f"{changed - ops.keys()} were not sent, {context}"
     schema = str(history.table.schema(until))
     for key, document in ops.items():
         of = after.get(key, ())
-        assert document in of or not (document or of), f"{key}: {document} is not of {of}, {told}"
+        assert document in of or not (document or of), f"{key}: {document}, not of {of}, {context}"
         if document is not None:
-            known = chosen.setdefault((key, of, schema), document)
-            assert document == known, f"{key}: {document} now, {known} before, {told}"
+            earlier = chosen.setdefault((key, of, schema), document)
+            assert document == earlier, f"{key}: {document} now, {earlier} before, {context}"
     return sum(len(after.get(key, ())) > 1 for key in ops)
 
 
-def candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candidates:
-    """What may be the document of each id."""
-    found: dict[str, list[str]] = {}
+def build_candidates(rows: Iterable[Cells], columns: Sequence[Column]) -> Candidates:
+    """Return the documents that each id may have."""
+    texts: dict[str, list[str]] = {}
     for cells in rows:
-        values: dict[str, Any] = shown(cells, columns)
+        values: dict[str, Any] = show_row(cells, columns)
         identity = oracle.document_id([values[name] for name in KEYS])
         document = json.dumps(oracle.fields(values), sort_keys=True)
-        found.setdefault(identity, []).append(document)
-    return {identity: tuple(sorted(documents)) for identity, documents in found.items()}
+        texts.setdefault(identity, []).append(document)
+    return {identity: tuple(sorted(documents)) for identity, documents in texts.items()}
 
 
 def _batch(history: History, since: int | None, until: int) -> dict[str, str | None]:
-    """The document of each id that a batch writes, None for a delete."""
+    """Return the document of each id that a batch writes, None for a delete."""
     table, wishes = history.table, DocumentWishes(identifier_columns=KEYS)
     spec = resolve_spec(history.name, table.schema(until), wishes)
     plan = choose_planner(spec)(table, since, until)
     with open_reader(history.session, table, until, spec) as reader:
         ids = list_changed_ids(reader, plan, spec)
         made = parsed(look_up_ids(reader, ids, spec, version=VERSION))
-    documents = {op.id: canonical(op.doc) for op in made.ops}
+    documents = {op.id: to_canonical_json(op.doc) for op in made.ops}
     assert len(documents) == len(made.ops), f"more than one operation for an id: {made.ops}"
     return documents
