@@ -27,8 +27,8 @@ from icdc_testing.runs.kill_points import (
     Plot,
     Step,
     assert_written_once,
+    end_holds,
     hold,
-    let_go,
     plot,
 )
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, Victim
@@ -126,7 +126,7 @@ class Chain:
         places = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
         self.kills.add(self.seed, victim.value, *places)
         run.kill(victim)
-        let_go(self.proxy, held, late=late)
+        end_holds(self.proxy, held, late=late)
         self._check_end(run, victim)
         self.recovering = (export, batches[0].head)
 
@@ -209,7 +209,7 @@ class Chain:
             assert outcome.failure_class is FailureClass.NODE_LOST, f"{outcome}\n{run.log[-4000:]}"
             return
         run.wait_dead()
-        failure = run.seen_ended().failure
+        failure = run.await_end_seen().failure
         assert failure is not None, run.log[-4000:]
         assert failure.failure_class is FailureClass.NODE_LOST, failure
 

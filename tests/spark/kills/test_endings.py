@@ -11,7 +11,7 @@ from icdc_api.status import TableState
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, hold, let_go, plot
+from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, end_holds, hold, plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,7 @@ def test_sigterm_lets_a_run_finish_its_batch_and_say_so(
     run = runs.start(pipeline.request(continuous=True))
     held.wait(END_SECONDS)
     run.terminate()
-    let_go(proxy, [held], late=True)
+    end_holds(proxy, [held], late=True)
     last = run.end()
     assert last.outcome is None
     (status,) = last.tables
@@ -88,7 +88,7 @@ def test_a_run_whose_starter_died_ends_amid_its_batch(
     held.wait(END_SECONDS)
     parent.die()
     run.wait_dead()
-    let_go(proxy, [held], late=False)
+    end_holds(proxy, [held], late=False)
     assert table.state()["intent"] is not None
     pipeline.sync()
     table.check()

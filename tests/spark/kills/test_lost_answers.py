@@ -9,7 +9,14 @@ from icdc_api.job import RunMode
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import EndAfterApply, Reset
 from icdc_testing.runs.harness import Harness
-from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Step, assert_written_once, place, plot
+from icdc_testing.runs.kill_points import (
+    BULK_BYTES,
+    Kind,
+    Step,
+    assert_written_once,
+    match_requests,
+    plot,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +58,7 @@ def test_a_batch_whose_every_kind_of_answer_gets_lost_comes_through(
         pipeline.sync()
         table.change(1)
     batch = table.next_batch(kind)
-    rules = [proxy.add(fault, **place(batch, step)) for step in LOST[kind]]
+    rules = [proxy.add(fault, **match_requests(batch, step)) for step in LOST[kind]]
     document = f"^/icdc-state/_doc/{table.alias}"
     # The first document of an export; the claim of a run that finds one.
     rules.append(proxy.add(fault, method="PUT", path=document))

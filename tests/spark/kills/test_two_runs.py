@@ -185,7 +185,7 @@ def test_a_second_pipeline_on_one_alias_stalls_and_writes_nothing(
     )
     first.sync()
     before = proxy.writes()
-    stalled = second.stalled()
+    stalled = second.run_to_stall()
     assert stalled.reason is TableReason.ALIAS_TAKEN
     assert stalled.message == (
         f"Alias '{table.alias}' is fed by pipeline 'default/one'; "

@@ -21,8 +21,8 @@ from icdc_testing.runs.kill_points import (
     Plot,
     Step,
     assert_written_once,
+    end_holds,
     hold,
-    let_go,
     plot,
 )
 from icdc_testing.waiting.processes import connected_to, kill, python_workers
@@ -100,7 +100,7 @@ def _run_with(
             act()
         finally:
             # The driver waits for its answer; only a dead worker's request may be lost for good.
-            let_go(proxy, [held], late=late or not step.in_a_task)
+            end_holds(proxy, [held], late=late or not step.in_a_task)
         running.result()
     if step.in_a_task:
         waited = len(proxy.requests("/_tasks")) > asked

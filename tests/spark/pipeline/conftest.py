@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.tables.playing import Told, tell
-from icdc_testing.tables.scenarios import Story
+from icdc_testing.tables.playing import Stages, play_scenarios
+from icdc_testing.tables.scenarios import Scenario
 from icdc_testing.target import node_calls
 
-Teller = Callable[..., Told]
+Teller = Callable[..., Stages]
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def teller(
     node_calls.clean_indices(opensearch.url)
     folder: Path = tmp_path_factory.mktemp("stories")
 
-    def told(stories: Sequence[Story], **spec: Any) -> Told:
+    def told(stories: Sequence[Scenario], **spec: Any) -> Stages:
         with warnings.catch_warnings():
             # pyspark leaves the sockets over which it collects to the garbage collector.
             warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
-            found = tell(stories, spark, opensearch.url, folder, **spec)
+            found = play_scenarios(stories, spark, opensearch.url, folder, **spec)
             gc.collect()
         return found
 

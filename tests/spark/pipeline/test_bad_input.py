@@ -9,8 +9,8 @@ import pytest
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.runs.harness import Harness
 from icdc_testing.tables.acts import FILL, FILLED
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import MOR3, Stage, Step, Story
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import MOR3, Scenario, Stage, Step
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,7 @@ COLUMNS = "the columns are `id`, `name`, `age`"
 
 def nothing_made(stage: Stage) -> None:
     """There is neither an index nor a state document for the table."""
-    alias = stage.story.alias
+    alias = stage.scenario.alias
     listed = stage.call("GET", "_mapping?expand_wildcards=all")
     assert not [name for name in listed if name.startswith(f"{alias}-0")]
     query = {"query": {"ids": {"values": [alias]}}}
@@ -30,20 +30,20 @@ def nothing_made(stage: Stage) -> None:
     assert stage.call("POST", "icdc-state/_count", query)["count"] == 0
 
 
-def refused(name: str, reason: str, message: str, *do: Any, **story: Any) -> Story:
+def refused(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
     """A table that stalls at its first run."""
     step = Step(do=do, reason=reason, message=message, documents={}, check=nothing_made)
-    return Story(name=name, steps=[step], **story)
+    return Scenario(name=name, steps=[step], **story)
 
 
-def made(name: str, kind: str, reason: str, message: str, **story: Any) -> Story:
+def made(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
     """A table with one column more, made by Iceberg itself."""
     columns = fields_json({"id": "int", name: kind})
     label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
     return refused(label, reason, message, columns=columns, **story)
 
 
-def bad_key(name: str, kind: str, shown: str) -> Story:
+def bad_key(name: str, kind: str, shown: str) -> Scenario:
     return refused(
         f"key_{name}",
         "UnsupportedType",
@@ -54,12 +54,12 @@ def bad_key(name: str, kind: str, shown: str) -> Story:
 
 
 def plain_index(stage: Stage) -> None:
-    stage.call("PUT", stage.story.alias, {"mappings": SOMEBODY_ELSES})
+    stage.call("PUT", stage.scenario.alias, {"mappings": SOMEBODY_ELSES})
 
 
 def somebody_elses_alias(stage: Stage) -> None:
     stage.call(
-        "PUT", "somebody-elses", {"mappings": SOMEBODY_ELSES, "aliases": {stage.story.alias: {}}}
+        "PUT", "somebody-elses", {"mappings": SOMEBODY_ELSES, "aliases": {stage.scenario.alias: {}}}
     )
 
 
@@ -68,7 +68,7 @@ def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
         entry = {
             "name": stage.name,
             "identifierColumns": ["id"],
-            "index": stage.story.alias,
+            "index": stage.scenario.alias,
         }
         Harness(stage.spark, stage.url, folder, [entry], name="other").sync()
 
@@ -76,7 +76,7 @@ def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
 
 
 MISSING_NAMES = [
-    Story(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
+    Scenario(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
     refused(
         "missing",
         "TableNotFound",
@@ -170,7 +170,7 @@ UNUSABLE_COLUMNS = [
         "UnsupportedType",
         f"{{n}}: column ` ` cannot become a field: its name is empty; {NO_NAME}",
     ),
-    Story(
+    Scenario(
         name="projected_away",
         format=MOR3,
         columns=fields_json({"id": "int", "g": "geometry", "a.b": "int"}),
@@ -200,7 +200,7 @@ UNUSABLE_COLUMNS = [
 ]
 
 
-def taken_names(folder: Path) -> list[Story]:
+def taken_names(folder: Path) -> list[Scenario]:
     """Names in OpenSearch that belong to somebody else."""
     return [
         refused(
@@ -219,7 +219,7 @@ def taken_names(folder: Path) -> list[Story]:
             FILL,
             somebody_elses_alias,
         ),
-        Story(
+        Scenario(
             name="other_pipeline",
             steps=[
                 Step(
@@ -234,7 +234,7 @@ def taken_names(folder: Path) -> list[Story]:
     ]
 
 
-def stories(folder: Path) -> list[Story]:
+def stories(folder: Path) -> list[Scenario]:
     return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *taken_names(folder)]
 
 
@@ -242,10 +242,12 @@ ALIASES = [story.alias for story in stories(Path())]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told], tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
     return teller(stories(tmp_path_factory.mktemp("other")))
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_what_cannot_be_followed_says_why_and_leaves_nothing_behind(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_what_cannot_be_followed_says_why_and_leaves_nothing_behind(
+    told: Stages, alias: str
+) -> None:
+    assert_played(told[alias])

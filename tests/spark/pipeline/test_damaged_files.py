@@ -31,18 +31,18 @@ from icdc_testing.lake.damage import (
     version_hint,
 )
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import (
     COW2,
     MOR2,
     MOR3,
     Format,
     Op,
+    Scenario,
     Stage,
     Step,
-    Story,
-    gone,
     put,
+    remove,
     rows,
 )
 
@@ -52,7 +52,7 @@ FILL = "insert into {t} " + rows("(1,'needle',1), (2,'b',2), (3,'c',3)")
 FILLED = [put(str(n), id=n, name=name, age=n) for n, name in ((1, "needle"), (2, "b"), (3, "c"))]
 INSERT = "insert into {t} values (4,'needles',4)", put("4", id=4, name="needles", age=4)
 UPDATE = "update {t} set name = 'bb' where id = 2", put("2", id=2, name="bb", age=2)
-DELETE = "delete from {t} where id = 2", gone("2")
+DELETE = "delete from {t} where id = 2", remove("2")
 PLAIN = "alter table {t} set tblproperties ('write.parquet.compression-codec'='uncompressed')"
 
 MISSING = (
@@ -101,7 +101,7 @@ def damaged(
     table: Format = COW2,
     before: Sequence[str] = (),
     asked: RunMode | None = None,
-) -> Story:
+) -> Scenario:
     """A table whose second batch meets a damaged file; `asked` meets it too."""
     damage = Damage(find, how)
     statement, write = change
@@ -110,9 +110,9 @@ def damaged(
         first_is_applied(stage)
         if asked is not None:
             answer = answered(stage, asked)
-            assert (answer["reason"], answer["message"]) == (reason, stage.told(message))
+            assert (answer["reason"], answer["message"]) == (reason, stage.fill_names(message))
 
-    return Story(
+    return Scenario(
         name=name,
         format=table,
         steps=[
@@ -125,7 +125,7 @@ def damaged(
 
 def first_is_applied(stage: Stage) -> None:
     """The state is as the first batch left it, but for an intent of the second."""
-    path = f"icdc-state/_doc/{stage.story.alias}"
+    path = f"icdc-state/_doc/{stage.scenario.alias}"
     state: dict[str, Any] = stage.call("GET", path)["_source"]
     intent = state["intent"] or {"ordinal": 2, "from": state["applied"]["snapshotId"]}
     assert state["applied"]["ordinal"] == 1
@@ -140,21 +140,21 @@ def answered(stage: Stage, mode: RunMode) -> dict[str, Any]:
         return harness.inspect(mode)
 
 
-def never_exported(name: str, how: How, reason: str, message: str) -> Story:
+def never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
     """A table whose export meets a damaged file."""
     damage = Damage(ADDED, how)
     step = Step(do=[FILL, damage.do], reason=reason, message=message, documents={})
-    return Story(name=name, steps=[step, Step(do=[damage.undo], writes=FILLED)])
+    return Scenario(name=name, steps=[step, Step(do=[damage.undo], writes=FILLED)])
 
 
-def without_hint() -> Story:
+def without_hint() -> Scenario:
     """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
     damage = Damage(version_hint, lost)
     second = Step(do=[INSERT[0], damage.do], writes=[INSERT[1]])
-    return Story(name="hint_missing", steps=[Step(do=[FILL], writes=FILLED), second])
+    return Scenario(name="hint_missing", steps=[Step(do=[FILL], writes=FILLED), second])
 
 
-HEALTHY = Story(
+HEALTHY = Scenario(
     name="healthy",
     steps=[
         Step(do=[FILL], writes=FILLED),
@@ -190,10 +190,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_damaged_table_names_its_file_and_the_others_go_on(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_damaged_table_names_its_file_and_the_others_go_on(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from icdc_testing.lake.schemas import fields_json
-from icdc_testing.tables.paths import assert_same_bytes, on_every_path
-from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.paths import assert_same_bytes, build_paths
+from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import COW2, MOR2, Op, put, rows
 
 pytestmark = pytest.mark.spark
@@ -115,11 +115,11 @@ MADE_BY_ICEBERG = {
     "key": list(KEY_FIELDS),
 }
 GROUPS = {
-    "keys-cow2": on_every_path("keys", COW2, keys_inserted, keys_written, **MADE_BY_ICEBERG),
-    "texts-cow2": on_every_path(
+    "keys-cow2": build_paths("keys", COW2, keys_inserted, keys_written, **MADE_BY_ICEBERG),
+    "texts-cow2": build_paths(
         "texts", COW2, texts_inserted, texts_written, columns="marker string, k string", key=["k"]
     ),
-    "pairs-mor2": on_every_path(
+    "pairs-mor2": build_paths(
         "pairs",
         MOR2,
         pairs_inserted,
@@ -132,15 +132,15 @@ STORIES = [story for stories in GROUPS.values() for story in stories]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_key_becomes_its_id(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_key_becomes_its_id(told: Stages, alias: str) -> None:
+    assert_played(told[alias])
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Told, group: str) -> None:
+def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Stages, group: str) -> None:
     assert_same_bytes(told, GROUPS[group])

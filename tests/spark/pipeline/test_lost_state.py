@@ -123,7 +123,7 @@ def test_the_number_of_an_abandoned_export_is_not_used_again(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     held = proxy.hold("_bulk")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.stalled)
+        running = pool.submit(pipeline.run_to_stall)
         held.wait()
         assert call(clean_indices, "DELETE", f"/{ALIAS}-000002").status == 200
         held.release()

@@ -92,7 +92,7 @@ def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     assert "something else writes into or deletes from indices" in str(status.message)
     assert behind(clean_indices) == []
     proxy.clear()
-    assert pipeline.stalled().reason == "TargetInvalid"
+    assert pipeline.run_to_stall().reason == "TargetInvalid"
     assert proxy.writes(f"{ALIAS}-000002") == []
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
@@ -126,13 +126,13 @@ def test_a_higher_nonce_wins_over_what_cannot_be_finished(
     # The index takes no writes any more, and nobody heals it.
     held = proxy.hold("_bulk")
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.stalled)
+        running = pool.submit(pipeline.run_to_stall)
         held.wait()
         block = {"index.blocks.write": True}
         assert call(clean_indices, "PUT", f"/{ALIAS}-000001/_settings", block).status == 200
         held.release()
         assert running.result(120).reason == "TargetReadOnly"
-    assert pipeline.stalled().reason == "TargetReadOnly"
+    assert pipeline.run_to_stall().reason == "TargetReadOnly"
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     for _ in range(2):
         pipeline.sync()

@@ -10,7 +10,7 @@ from icdc_api.status import TableStatus
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, operations, put
+from icdc_testing.tables.scenarios import document_writes, list_operations, put
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -89,14 +89,16 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
     }
     for index, harness in harnesses.items():
         status = states(harness)[index]
-        assert operations(document_writes(proxy.writes(), index)) == first.get(index, []), index
+        assert list_operations(document_writes(proxy.writes(), index)) == first.get(index, []), (
+            index
+        )
         assert status.reason == ("Gap" if index in stalled else None), status.message
         assert status.message == stalled.get(index)
     insert(lake, name, 4)
     for index in ("latest", "by-snapshot"):
         proxy.clear()
         assert states(harnesses[index])[index].state == "Streaming"
-        assert operations(document_writes(proxy.writes(), index)) == [row(4)]
+        assert list_operations(document_writes(proxy.writes(), index)) == [row(4)]
 
 
 def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
@@ -112,7 +114,7 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
         changelog={"pinSnapshots": "Never"},
     )
     assert {table.state for table in states(harness).values()} == {"Complete"}
-    assert operations(document_writes(proxy.writes(), "one")) == [row(1), row(2)]
+    assert list_operations(document_writes(proxy.writes(), "one")) == [row(1), row(2)]
 
     insert(lake, one, 3)
     lake.sql(
@@ -126,7 +128,7 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     harness.resource["spec"]["resync"] = {"nonce": 1, "tables": [one]}
     assert {table.state for table in states(harness).values()} == {"Complete"}
     again = document_writes(proxy.writes(), "one")
-    assert operations(again) == [row(1), row(2), row(3)]
+    assert list_operations(again) == [row(1), row(2), row(3)]
     assert {write.index for write in again} == {"one-000002"}
     assert document_writes(proxy.writes(), "other") == []
 
@@ -144,7 +146,7 @@ def appended(proxy: FaultProxy, index: str) -> list[Any]:
     writes = document_writes(proxy.writes(), index)
     proxy.clear()
     assert len({write.id for write in writes}) == len(writes)
-    done = operations(writes)
+    done = list_operations(writes)
     return sorted((op, document["id"]) for op, _, document in done if document is not None)
 
 

@@ -161,7 +161,7 @@ def test_a_state_document_from_before_stops_the_table_where_that_is_asked_for(
     pipeline.sync()
     WAYS[way](copies)
     for _ in range(2):
-        stalled = pipeline.stalled()
+        stalled = pipeline.run_to_stall()
         assert stalled.reason == "Gap"
         assert "older than the index" in str(stalled.message)
         assert "Raise spec.resync.nonce to export the table again" in str(stalled.message)

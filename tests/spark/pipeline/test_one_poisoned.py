@@ -12,8 +12,8 @@ import pytest
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.schemas import fields_json
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import Stage, Step, Story, put, rows
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import Scenario, Stage, Step, put, rows
 
 pytestmark = pytest.mark.spark
 
@@ -24,12 +24,12 @@ INSERT = "insert into {t} values (4, 'd', 4, 1, 2)"
 def few_fields(stage: Stage) -> None:
     """The administrator of OpenSearch allows no field more than the index has."""
     limit = {"index.mapping.total_fields.limit": 4}
-    stage.call("PUT", f"{stage.story.alias}-000001/_settings", limit)
+    stage.call("PUT", f"{stage.scenario.alias}-000001/_settings", limit)
 
 
 def in_nanoseconds(stage: Stage) -> None:
     """Another writer has written the times of commits in nanoseconds."""
-    table = IcebergTable.load(stage.spark, stage.story.catalog, stage.name)
+    table = IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name)
     path = Path(table.metadata_location.removeprefix("file:"))
     metadata = json.loads(path.read_text(encoding="utf-8"))
     for each in metadata["snapshots"]:
@@ -66,14 +66,14 @@ def by_case(statement: str) -> Callable[[Stage], None]:
     def act(stage: Stage) -> None:
         session = stage.spark.newSession()
         session.conf.set("spark.sql.caseSensitive", "true")
-        session.sql(stage.told(statement)).collect()
+        session.sql(stage.fill_names(statement)).collect()
 
     return act
 
 
 BOTH_CASES = "(1, 'b', 'c', struct('d', 'e')), (2, 'hidden', '', null)"
 
-NAMES_BY_CASE = Story(
+NAMES_BY_CASE = Scenario(
     name="by_case",
     columns=fields_json({"id": "int", "a": "string", "A": "string", "s": BY_CASE}),
     entry={"rowFilter": "a <> 'hidden'"},
@@ -94,7 +94,7 @@ NAMES_BY_CASE = Story(
 )
 
 
-WIDE = Story(
+WIDE = Scenario(
     name="wide",
     columns=fields_json({"id": "int", **{f"c{n}": "int" for n in range(1000)}}),
     steps=[
@@ -108,7 +108,7 @@ WIDE = Story(
     ],
 )
 
-WIDENED = Story(
+WIDENED = Scenario(
     name="widened",
     steps=[
         Step(do=[FILL], writes=FILLED),
@@ -123,7 +123,7 @@ WIDENED = Story(
     ],
 )
 
-CAST = Story(
+CAST = Scenario(
     name="cast",
     entry={"rowFilter": "cast(name as int) > 0"},
     steps=[
@@ -139,14 +139,14 @@ CAST = Story(
 )
 
 
-def stories(folder: Path) -> list[Story]:
+def stories(folder: Path) -> list[Scenario]:
     healthy = Step(do=[FILL], writes=FILLED)
     return [
-        Story(name="first", steps=[healthy, Step()]),
+        Scenario(name="first", steps=[healthy, Step()]),
         WIDE,
         WIDENED,
         CAST,
-        Story(
+        Scenario(
             name="key_twice",
             columns="id int, m map<int,string>",
             steps=[
@@ -162,14 +162,14 @@ def stories(folder: Path) -> list[Story]:
             ],
         ),
         NAMES_BY_CASE,
-        Story(
+        Scenario(
             name="nanoseconds",
             steps=[
                 Step(do=[FILL, in_nanoseconds], writes=FILLED),
                 Step(do=[INSERT_FOUR], writes=[FOUR]),
             ],
         ),
-        Story(name="last", steps=[healthy, Step()]),
+        Scenario(name="last", steps=[healthy, Step()]),
     ]
 
 
@@ -177,10 +177,10 @@ ALIASES = [story.alias for story in stories(Path())]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told], tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
     return teller(stories(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_a_poisoned_table_stalls_alone_and_says_why(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_poisoned_table_stalls_alone_and_says_why(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

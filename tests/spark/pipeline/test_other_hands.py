@@ -106,7 +106,7 @@ def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_writte
     added = {"add": {"index": "things-000002", "alias": ALIAS}}
     pipeline.change_alias(REMOVED, added)
     pipeline.sql("update {t} set name = 'b' where id = 1")
-    status = pipeline.harness.stalled()
+    status = pipeline.harness.run_to_stall()
     assert status.reason == "AliasTaken"
     assert "'things-000002', which was not made by a pipeline" in (status.message or "")
     assert pipeline.served() == ["things-000002"]
@@ -123,7 +123,7 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
     pipeline.call(setting, "PUT", {"index.final_pipeline": "gone"})
     before = oracle.indexed(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = 'b'")
-    status = pipeline.harness.stalled()
+    status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert "pipeline with id [gone] does not exist" in (status.message or "")
     assert oracle.indexed(pipeline.url, ALIAS) == before
@@ -142,7 +142,7 @@ def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanis
     pipeline.sql("update {t} set name = repeat('x', 33000)")
     mapping = {"properties": {"name": {"type": "keyword", "ignore_above": 40000}}}
     pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
-    status = pipeline.harness.stalled()
+    status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert f"refused {ROWS} of {ROWS} rows of a batch for one reason" in (status.message or "")
     assert oracle.indexed(pipeline.url, ALIAS) == before

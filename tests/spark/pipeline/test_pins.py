@@ -246,7 +246,7 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     # Where the guarantee is asked for, the batch waits for it and says so.
     spark.sql("insert into books.db.people values (3, 'three')")
     harness.resource["spec"]["changelog"] = {"pinSnapshots": "Always"}
-    status = harness.stalled()
+    status = harness.run_to_stall()
     assert status.message
     assert "readonly" in status.message
     assert set(oracle.indexed(clean_indices, "people")) == {"1", "2"}

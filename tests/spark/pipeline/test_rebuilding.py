@@ -13,20 +13,20 @@ from icdc_testing.tables.acts import (
     FILLED,
     FOUR,
     INSERT_FOUR,
-    index_deleted,
+    delete_index,
     points_to,
-    recreated,
-    without_tags,
+    recreate_table,
+    remove_tags,
 )
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import Step, Story, gone, put, rows
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import Scenario, Step, put, remove, rows
 
 pytestmark = pytest.mark.spark
 
 FIRST = Step(do=[FILL], writes=FILLED)
 
 STORIES = [
-    Story(
+    Scenario(
         name="dropped_column",
         steps=[
             FIRST,
@@ -37,11 +37,11 @@ STORIES = [
                     put("4", id=4, name="d"),
                 ],
                 into=2,
-                check=points_to(2, kept=(1,)),
+                check=points_to(2, retained=(1,)),
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="renamed_column",
         steps=[
             FIRST,
@@ -49,7 +49,7 @@ STORIES = [
                 do=["alter table {t} rename column age to years", "delete from {t} where id > 1"],
                 writes=[put("1", id=1, name="a", years=1)],
                 into=2,
-                check=points_to(2, kept=(1,)),
+                check=points_to(2, retained=(1,)),
             ),
             # The third index leaves one older one.
             Step(
@@ -59,33 +59,33 @@ STORIES = [
                 ],
                 writes=FILLED[:2],
                 into=3,
-                check=points_to(3, kept=(2,)),
+                check=points_to(3, retained=(2,)),
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="expired",
         steps=[
             FIRST,
             Step(
-                do=[INSERT_FOUR, without_tags, EXPIRE],
+                do=[INSERT_FOUR, remove_tags, EXPIRE],
                 writes=[*FILLED, FOUR],
                 into=2,
-                check=points_to(2, kept=(1,)),
+                check=points_to(2, retained=(1,)),
             ),
             # The tag keeps what was applied: the same expiry does no harm.
             Step(
                 do=["delete from {t} where id = 1", EXPIRE],
-                writes=[gone("1")],
+                writes=[remove("1")],
                 into=2,
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="recreated",
-        steps=[FIRST, Step(do=[recreated, INSERT_FOUR], writes=[FOUR], into=2)],
+        steps=[FIRST, Step(do=[recreate_table, INSERT_FOUR], writes=[FOUR], into=2)],
     ),
-    Story(
+    Scenario(
         name="replaced",
         steps=[
             FIRST,
@@ -94,16 +94,16 @@ STORIES = [
                     "create or replace table {t} using iceberg as "
                     + rows("(1,'a',1), (2,'x',2), (4,'d',4) as v(id, name, age)")
                 ],
-                writes=[put("2", id=2, name="x", age=2), gone("3"), FOUR],
+                writes=[put("2", id=2, name="x", age=2), remove("3"), FOUR],
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="deleted_index",
         steps=[
             FIRST,
             # Under a new number: a late write for the old one finds no index.
-            Step(do=[index_deleted], writes=FILLED, into=2),
+            Step(do=[delete_index], writes=FILLED, into=2),
             Step(do=[INSERT_FOUR], writes=[FOUR], into=2),
         ],
     ),
@@ -111,10 +111,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_the_index_is_built_anew_and_then_followed(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_the_index_is_built_anew_and_then_followed(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

@@ -13,7 +13,7 @@ from icdc_spark.protocol.state_document import Intent, IntentKind
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, operations
+from icdc_testing.tables.scenarios import document_writes, list_operations
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -102,7 +102,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     proxy.clear()
     found = asked(harness, RunMode.REPLAY, ids=["2", "77"])
     assert (found["resent"], found["left"]) == (1, 0)
-    ((_, written, _),) = operations(document_writes(proxy.writes(), "things"))
+    ((_, written, _),) = list_operations(document_writes(proxy.writes(), "things"))
     assert written == "2"
     assert asked(harness, RunMode.DEAD_LETTERS)["count"] == 1
     found = asked(harness, RunMode.REPLAY)

@@ -93,7 +93,7 @@ def test_an_index_that_lost_writes_stops_the_table_where_that_is_asked_for(
     pipeline.sync()
     LOSSES[loss](opensearch)
     spark.sql(f"insert into lake.{table} values (9, 'later')")
-    stalled = pipeline.stalled()
+    stalled = pipeline.run_to_stall()
     assert (stalled.reason, stalled.message) == (
         "Gap",
         f"Table {table}: the index {INDEX} was restored, or shards of it were allocated by force, "
@@ -122,7 +122,7 @@ def test_what_is_restored_while_a_batch_is_written_is_not_advanced_over(
     # The batch is written, and what it is advanced by is asked for.
     held = proxy.hold("_stats", skip=1)
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(pipeline.stalled)
+        running = pool.submit(pipeline.run_to_stall)
         held.wait()
         restore(opensearch, INDEX)
         held.release()

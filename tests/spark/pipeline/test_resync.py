@@ -15,7 +15,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.local_runner import Pipeline
-from icdc_testing.tables.scenarios import document_writes, gone, operations, put
+from icdc_testing.tables.scenarios import document_writes, list_operations, put, remove
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -59,17 +59,17 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     assert (found.nonce, found.rows, found.documents) == (1, 4, 5)
     assert found.samples == ("extra 9", "different 1")
     assert found.snapshot_id == status.tables[0].applied_snapshot_id
-    assert operations(document_writes(proxy.writes(), "things")) == [put("4", id=4, name="d")]
+    assert list_operations(document_writes(proxy.writes(), "things")) == [put("4", id=4, name="d")]
     assert status.holds(status.conditions[0].type)
     assert exits.of_status(status) == (Exit.STALLED, counts)
-    assert "DifferencesFound" in pipeline.told
+    assert "DifferencesFound" in pipeline.reported
 
     proxy.clear()
     status = pipeline.run(resync={"nonce": 2, "mode": "Repair"})
     assert condition(status)[:2] == ("True", "Repaired")
-    assert operations(document_writes(proxy.writes(), "things")) == [
+    assert list_operations(document_writes(proxy.writes(), "things")) == [
         put("1", id=1, name="a"),
-        gone("9"),
+        remove("9"),
     ]
     assert pipeline.names[3:] == ["c4-1", "r5-1"]
     oracle.assert_equal(
@@ -86,7 +86,7 @@ def test_a_planned_comparison_finishes_first_what_it_finds_under_way(
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
     block = f"{clean_indices}/things-000001/_settings"
     oracle.request(block, "PUT", {"index.blocks.write": True})
-    assert harness.stalled().reason == "TargetReadOnly"
+    assert harness.run_to_stall().reason == "TargetReadOnly"
     oracle.request(block, "PUT", {"index.blocks.write": None})
     assert harness.inspect(RunMode.VERIFY)["underWay"]
 

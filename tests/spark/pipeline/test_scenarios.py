@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_testing.lake.lake import CATALOG
-from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import (
     COW2,
     EVERY_FORMAT,
@@ -19,11 +19,11 @@ from icdc_testing.tables.scenarios import (
     MOR3,
     Format,
     Op,
+    Scenario,
     Stage,
     Step,
-    Story,
-    gone,
     put,
+    remove,
     rows,
 )
 
@@ -34,7 +34,7 @@ CAROL, DAVE = put("3", id=3, name="Carol", age=35), put("4", id=4, name="Dave", 
 PEOPLE = "insert into {t} " + rows("(1,'Alice',30), (2,'Bob',25), (3,'Carol',35)")
 
 # Export, insert, update without carry-over, delete: integration scenarios 1, 2, 4, 5 and 6.
-INTEGRATION = Story(
+INTEGRATION = Scenario(
     name="people",
     steps=[
         Step(do=[PEOPLE], writes=[ALICE, BOB, CAROL]),
@@ -43,12 +43,12 @@ INTEGRATION = Story(
             do=["update {t} set age = 26 where id = 2"],
             writes=[put("2", id=2, name="Bob", age=26)],
         ),
-        Step(do=["delete from {t} where id = 2"], writes=[gone("2")]),
+        Step(do=["delete from {t} where id = 2"], writes=[remove("2")]),
         Step(writes=[]),
     ],
 )
 # Scenario 3: a table with a catalog of its own beside tables of the shared one.
-ELSEWHERE = Story(
+ELSEWHERE = Scenario(
     name="elsewhere",
     catalog="second",
     steps=[Step(do=["insert into {t} values (1,'Alice',30)"], writes=[ALICE])],
@@ -65,8 +65,8 @@ TO_EUROPE = (
 )
 
 
-def regions(form: Format, moved: Sequence[Op]) -> Story:
-    return Story(
+def regions(form: Format, moved: Sequence[Op]) -> Scenario:
+    return Scenario(
         name="regions",
         format=form,
         columns="id int, name string, region string",
@@ -87,7 +87,7 @@ def regions(form: Format, moved: Sequence[Op]) -> Story:
 
 
 # The proof of concept in the peer's design: everything in the files but two rows is carry-over.
-USERS = Story(
+USERS = Scenario(
     name="users",
     columns="id int, name string, region string, age int",
     partitioned="region",
@@ -109,7 +109,7 @@ USERS = Story(
         ),
         Step(
             do=["update {t} set name = 'Bobby' where id = 2", "delete from {t} where id = 4"],
-            writes=[put("2", id=2, name="Bobby", region="US", age=25), gone("4")],
+            writes=[put("2", id=2, name="Bobby", region="US", age=25), remove("4")],
         ),
     ],
 )
@@ -122,7 +122,7 @@ def overwritten(values: str) -> str:
 
 # The eleven cases of carry-over removal, in brackets the peer's number of surviving events; an
 # update is one write here, not a delete and an insert.
-CARRY_OVER = Story(
+CARRY_OVER = Scenario(
     name="carry_over",
     columns="id int, name string, age int, mail string",
     steps=[
@@ -134,7 +134,7 @@ CARRY_OVER = Story(
             writes=[ALICE, BOB],
         ),
         # one delete [1], of a whole file
-        Step(do=["delete from {t} where id > 0"], writes=[gone("1"), gone("2")]),
+        Step(do=["delete from {t} where id > 0"], writes=[remove("1"), remove("2")]),
         Step(
             do=["insert into {t} " + rows("(1,'Alice',30,null)")],
             writes=[ALICE],
@@ -143,7 +143,7 @@ CARRY_OVER = Story(
         Step(do=[overwritten("(1,'Alice',30,null)")], writes=[]),
     ],
 )
-REWRITES = Story(
+REWRITES = Scenario(
     name="rewrites",
     columns="id int, name string, age int, mail string",
     steps=[
@@ -165,7 +165,7 @@ REWRITES = Story(
             writes=[put("2", id=2, name="Bobby", age=25)],
         ),
         # two removed, one of them added again [1]
-        Step(do=[overwritten("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[gone("2")]),
+        Step(do=[overwritten("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[remove("2")]),
         # null becomes a value, as after a new column [2]
         Step(
             do=[overwritten("(1,'Alice',30,'a'), (3,null,35,'carol@example.com')")],
@@ -179,11 +179,11 @@ ONE_EVE = {"5": {"id": 5, "name": "Eve", "age": 50}}
 
 def counted(stage: Stage) -> None:
     """The table says that it has a key twice."""
-    found = stage.call("GET", f"icdc-state/_doc/{stage.story.alias}")["_source"]["duplicates"]
+    found = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]["duplicates"]
     assert found == {"count": 1, "samples": ["5"]}
 
 
-TWINS = Story(
+TWINS = Scenario(
     name="twins",
     steps=[
         Step(
@@ -197,7 +197,7 @@ TWINS = Story(
         Step(do=[overwritten("(5,'Eve',50), (5,'Eve',50)")], writes=[EVE], documents=ONE_EVE),
         # two removed and one added [1]: the document stays, because a row of its key does
         Step(do=[overwritten("(5,'Eve',50)")], writes=[EVE], documents=ONE_EVE, check=counted),
-        Step(do=["delete from {t} where id = 5"], writes=[gone("5")]),
+        Step(do=["delete from {t} where id = 5"], writes=[remove("5")]),
     ],
 )
 
@@ -218,8 +218,8 @@ STORIES = [
 
 @pytest.fixture(scope="module")
 def told(
-    teller: Callable[..., Told], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Told:
+    teller: Callable[..., Stages], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Stages:
     warehouse: Path = tmp_path_factory.mktemp("second")
     properties = {"type": "hadoop", "warehouse": str(warehouse)}
     spark.conf.set("spark.sql.catalog.second", spark.conf.get(f"spark.sql.catalog.{CATALOG}") or "")
@@ -230,5 +230,5 @@ def told(
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_each_commit_writes_exactly_what_changed(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_each_commit_writes_exactly_what_changed(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

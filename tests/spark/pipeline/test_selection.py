@@ -5,23 +5,23 @@ from collections.abc import Callable
 import pytest
 
 from icdc_testing.tables.acts import FILL, FILLED, FOUR, INSERT_FOUR
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import COW2, MOR2, MOR3, Step, Story, gone, put, rows
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import COW2, MOR2, MOR3, Scenario, Step, put, remove, rows
 
 pytestmark = pytest.mark.spark
 
 FIRST = Step(do=[FILL], writes=FILLED)
 
 STORIES = [
-    Story(
+    Scenario(
         name="absent",
         steps=[
             FIRST,
             Step(do=[INSERT_FOUR], absent=True),
-            Step(do=["delete from {t} where id = 1"], writes=[FOUR, gone("1")]),
+            Step(do=["delete from {t} where id = 1"], writes=[FOUR, remove("1")]),
         ],
     ),
-    Story(
+    Scenario(
         name="branch",
         entry={"branch": "dev"},
         steps=[
@@ -32,11 +32,11 @@ STORIES = [
                 writes=[put("5", id=5, name="e", age=5)],
             ),
             # Another branch is another snapshot: the difference is applied.
-            Step(entry={"branch": "main"}, writes=[FOUR, gone("5")]),
+            Step(entry={"branch": "main"}, writes=[FOUR, remove("5")]),
         ],
     ),
     *(
-        Story(
+        Scenario(
             name="filtered",
             format=each,
             entry={"rowFilter": "age < 10"},
@@ -50,7 +50,7 @@ STORIES = [
                 ),
                 Step(
                     do=["update {t} set age = case id when 1 then 10 else 2 end where id < 3"],
-                    writes=[gone("1"), FILLED[1]],
+                    writes=[remove("1"), FILLED[1]],
                 ),
                 Step(do=["delete from {t} where id = 1"], writes=[]),
             ],
@@ -58,7 +58,7 @@ STORIES = [
         for each in (COW2, MOR3)
     ),
     *(
-        Story(
+        Scenario(
             name="projected",
             format=each,
             entry={"columns": ["name"]},
@@ -78,10 +78,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_only_what_was_chosen_is_written(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_only_what_was_chosen_is_written(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

@@ -18,25 +18,34 @@ from icdc_testing.tables.acts import (
     points_to,
     to_snapshot,
 )
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import COW2, EVERY_FORMAT, MOR2, MOR3, Step, Story, gone, put
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import (
+    COW2,
+    EVERY_FORMAT,
+    MOR2,
+    MOR3,
+    Scenario,
+    Step,
+    put,
+    remove,
+)
 
 pytestmark = pytest.mark.spark
 
 FIRST = Step(do=[FILL], writes=FILLED)
 
 STORIES = [
-    Story(
+    Scenario(
         name="empty",
         steps=[
             Step(check=points_to(1)),
             Step(),
             Step(do=[FILL], writes=FILLED),
-            Step(do=["delete from {t}"], writes=[gone("1"), gone("2"), gone("3")]),
+            Step(do=["delete from {t}"], writes=[remove("1"), remove("2"), remove("3")]),
         ],
     ),
     *(
-        Story(
+        Scenario(
             name="rollback",
             format=each,
             steps=[
@@ -45,7 +54,7 @@ STORIES = [
                     do=[INSERT_FOUR, "update {t} set name = 'x' where id = 2"],
                     writes=[FOUR, put("2", id=2, name="x", age=2)],
                 ),
-                Step(do=[to_snapshot(0)], writes=[gone("4"), FILLED[1]]),
+                Step(do=[to_snapshot(0)], writes=[remove("4"), FILLED[1]]),
                 # ... and forward again, to a snapshot that is no descendant
                 Step(do=[to_snapshot(1)], writes=[FOUR]),
             ],
@@ -53,7 +62,7 @@ STORIES = [
         for each in (COW2, MOR3)
     ),
     *(
-        Story(
+        Scenario(
             name="compaction",
             format=each,
             steps=[
@@ -69,14 +78,14 @@ STORIES = [
         for each in EVERY_FORMAT
     ),
     *(
-        Story(
+        Scenario(
             name="keys",
             format=each,
             steps=[
                 FIRST,
                 Step(
                     do=["update {t} set id = 9 where id = 1"],
-                    writes=[gone("1"), put("9", id=9, name="a", age=1)],
+                    writes=[remove("1"), put("9", id=9, name="a", age=1)],
                 ),
                 # There and back between two runs is no change at all.
                 Step(
@@ -88,7 +97,7 @@ STORIES = [
         for each in (COW2, MOR2)
     ),
     *(
-        Story(
+        Scenario(
             name="added_column",
             format=each,
             steps=[
@@ -111,13 +120,13 @@ STORIES = [
                         "alter table {t} alter column age type bigint",
                         "delete from {t} where id = 2",
                     ],
-                    writes=[gone("2")],
+                    writes=[remove("2")],
                 ),
             ],
         )
         for each in (COW2, MOR3)
     ),
-    Story(
+    Scenario(
         name="evolution",
         partitioned="id",
         steps=[
@@ -143,10 +152,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_the_index_follows_with_exactly_the_writes_that_are_due(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_the_index_follows_with_exactly_the_writes_that_are_due(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

@@ -15,13 +15,13 @@ from icdc_testing.tables.acts import (
     FILLED,
     FOUR,
     INSERT_FOUR,
-    index_deleted,
+    delete_index,
     note_snapshot,
-    recreated,
-    without_tags,
+    recreate_table,
+    remove_tags,
 )
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import Stage, Step, Story, gone
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import Scenario, Stage, Step, remove
 
 pytestmark = pytest.mark.spark
 
@@ -39,19 +39,19 @@ DIFFER = (
 
 def corrupted(stage: Stage) -> None:
     """Somebody edits the state document by hand."""
-    path = f"icdc-state/_doc/{stage.story.alias}"
+    path = f"icdc-state/_doc/{stage.scenario.alias}"
     source = stage.call("GET", path)["_source"]
     source["applied"]["snapshotId"] = "1"
     stage.call("PUT", f"{path}?refresh=true", source)
 
 
 def truncated(stage: Stage) -> None:
-    stage.call("PUT", f"icdc-state/_doc/{stage.story.alias}?refresh=true", {"alias": "x"})
+    stage.call("PUT", f"icdc-state/_doc/{stage.scenario.alias}?refresh=true", {"alias": "x"})
 
 
 def left_as_it_is(stage: Stage) -> None:
     """The corrupted document is still there for somebody to look at."""
-    source = stage.call("GET", f"icdc-state/_doc/{stage.story.alias}")["_source"]
+    source = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]
     assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
 
 
@@ -69,11 +69,11 @@ def corrupt(alias: str, problem: str) -> str:
 
 
 STORIES = [
-    Story(
+    Scenario(
         name="healthy",
         steps=[FIRST, Step(do=[INSERT_FOUR], writes=[FOUR]), Step()],
     ),
-    Story(
+    Scenario(
         name="expired",
         steps=[
             FIRST,
@@ -81,7 +81,7 @@ STORIES = [
                 do=[
                     note_snapshot,
                     INSERT_FOUR,
-                    without_tags,
+                    remove_tags,
                     EXPIRE,
                 ],
                 reason="Gap",
@@ -94,31 +94,31 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="recreated",
         steps=[
             FIRST,
             Step(
-                do=[recreated, INSERT_FOUR],
+                do=[recreate_table, INSERT_FOUR],
                 reason="Gap",
                 message="Table {n}: the table was dropped and created again (its uuid changed)"
                 + UNKNOWN,
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="deleted_index",
         steps=[
             FIRST,
             Step(
-                do=[index_deleted],
+                do=[delete_index],
                 documents={},
                 reason="Gap",
                 message="Table {n}: the index deleted-index-cow2-000001 is gone" + UNKNOWN,
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="dropped",
         steps=[
             FIRST,
@@ -129,7 +129,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="renamed",
         steps=[
             FIRST,
@@ -141,11 +141,11 @@ STORIES = [
             # Named back, the documents are again what was written.
             Step(
                 do=["alter table {t} rename column years to age", "delete from {t} where id = 1"],
-                writes=[FOUR, gone("1")],
+                writes=[FOUR, remove("1")],
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="other_filter",
         steps=[
             FIRST,
@@ -156,7 +156,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="other_key",
         steps=[
             FIRST,
@@ -167,7 +167,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="edited_state",
         steps=[
             FIRST,
@@ -179,7 +179,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="cut_state",
         steps=[
             FIRST,
@@ -191,7 +191,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="edited_meta",
         steps=[
             FIRST,
@@ -208,7 +208,7 @@ STORIES = [
             ),
         ],
     ),
-    Story(
+    Scenario(
         name="dropped_table",
         steps=[
             FIRST,
@@ -225,10 +225,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES, changelog={"onGap": "Stop", "onIncompatibleSchema": "Stop"})
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

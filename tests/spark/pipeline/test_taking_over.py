@@ -48,7 +48,7 @@ def harness(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) 
 def batch_under_way(harness: Harness, proxy: FaultProxy) -> None:
     """A run has recorded its batch and written none of it."""
     proxy.add(Status(403, kind="cluster_block_exception"), path="_bulk")
-    assert harness.stalled().reason == "TargetReadOnly"
+    assert harness.run_to_stall().reason == "TargetReadOnly"
 
 
 @pytest.fixture

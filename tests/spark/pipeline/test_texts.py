@@ -12,8 +12,8 @@ import pytest
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.schemas import fields_json
-from icdc_testing.tables.playing import Told, assert_told
-from icdc_testing.tables.scenarios import MOR2, MOR3, Document, Stage, Step, Story, gone, put
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import MOR2, MOR3, Document, Scenario, Stage, Step, put, remove
 
 pytestmark = pytest.mark.spark
 
@@ -36,14 +36,14 @@ Files = dict[str, Any]
 
 
 def writing(stage: Stage) -> JavaWriter:
-    return JavaWriter(IcebergTable.load(stage.spark, stage.story.catalog, stage.name))
+    return JavaWriter(IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name))
 
 
 def cells(java: JavaWriter, kinds: dict[str, str], values: dict[str, str]) -> dict[str, Any]:
     return {name: java.value(kind, values[name]) for name, kind in kinds.items()}
 
 
-def story(version: int) -> Story:
+def story(version: int) -> Scenario:
     """Rows are appended, rewritten, deleted by position, and compared after each step."""
     kinds = KINDS if version == 3 else {"t": KINDS["t"]}
     files: Files = {}
@@ -66,9 +66,9 @@ def story(version: int) -> Story:
         writing(stage).delete_positions(files["second"], [0, 2])
 
     def searched(stage: Stage) -> None:
-        stage.call("POST", f"{stage.story.alias}/_refresh")
+        stage.call("POST", f"{stage.scenario.alias}/_refresh")
         query = {"query": {"term": {"t": "12:00:00.000001"}}}
-        assert stage.call("POST", f"{stage.story.alias}/_count", query)["count"] == 1
+        assert stage.call("POST", f"{stage.scenario.alias}/_count", query)["count"] == 1
 
     first: dict[str, Document] = {
         "1": {"id": 1, **text(NOON_TEXT)},
@@ -77,14 +77,14 @@ def story(version: int) -> Story:
     }
     second = {**first, "2": {"id": 2, **text(LATER_TEXT)}}
     third = {"2": second["2"]}
-    return Story(
+    return Scenario(
         name="texts",
         format=MOR3 if version == 3 else MOR2,
         columns=fields_json({"id": "int", **kinds}),
         steps=[
             Step(do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first),
             Step(do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=searched),
-            Step(do=[delete], writes=[gone("1"), gone("3")], documents=third),
+            Step(do=[delete], writes=[remove("1"), remove("3")], documents=third),
         ],
     )
 
@@ -93,10 +93,10 @@ STORIES = [story(2), story(3)]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [each.alias for each in STORIES])
-def test_a_table_with_types_that_spark_does_not_know_is_followed(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_table_with_types_that_spark_does_not_know_is_followed(told: Stages, alias: str) -> None:
+    assert_played(told[alias])

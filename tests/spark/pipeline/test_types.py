@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from icdc_testing.tables.paths import assert_same_bytes, on_every_path
-from icdc_testing.tables.playing import Told, assert_told
+from icdc_testing.tables.paths import assert_same_bytes, build_paths
+from icdc_testing.tables.playing import Stages, assert_played
 from icdc_testing.tables.scenarios import COW2, MOR3, Op, put, rows
 
 pytestmark = pytest.mark.spark
@@ -205,9 +205,9 @@ def variants_written(marker: str) -> list[Op]:
 
 ALL_COLUMNS = "id int, marker string, " + ", ".join(f"{n} {c[0]}" for n, c in COLUMNS.items())
 GROUPS = {
-    "types-cow2": on_every_path("types", COW2, inserted, written, columns=ALL_COLUMNS),
-    "types-mor3": on_every_path("types", MOR3, inserted, written, columns=ALL_COLUMNS),
-    "variants-mor3": on_every_path(
+    "types-cow2": build_paths("types", COW2, inserted, written, columns=ALL_COLUMNS),
+    "types-mor3": build_paths("types", MOR3, inserted, written, columns=ALL_COLUMNS),
+    "variants-mor3": build_paths(
         "variants",
         MOR3,
         variants_inserted,
@@ -219,21 +219,21 @@ STORIES = [story for stories in GROUPS.values() for story in stories]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Told]) -> Told:
+def told(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_value_of_each_type_becomes_its_document(told: Told, alias: str) -> None:
-    assert_told(told[alias])
+def test_a_value_of_each_type_becomes_its_document(told: Stages, alias: str) -> None:
+    assert_played(told[alias])
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Told, group: str) -> None:
+def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Stages, group: str) -> None:
     assert_same_bytes(told, GROUPS[group])
 
 
-def test_negative_zero_keeps_its_sign(told: Told) -> None:
+def test_negative_zero_keeps_its_sign(told: Stages) -> None:
     source = told["types-exported-cow2"].outcomes[-1].sources["2"]
 
     assert b'"f":-0.0,"d":-0.0,' in source

@@ -16,7 +16,7 @@ from icdc_api.status import TableStatus
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, operations, put
+from icdc_testing.tables.scenarios import document_writes, list_operations, put
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
 
@@ -163,7 +163,7 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
     settings = f"{clean_indices}/_cluster/settings"
     oracle.request(settings, "PUT", {"transient": {"cluster.blocks.read_only": True}})
     try:
-        status = harness.stalled()
+        status = harness.run_to_stall()
     finally:
         oracle.request(settings, "PUT", {"transient": {"cluster.blocks.read_only": None}})
 
@@ -184,7 +184,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     oracle.request(settings, "PUT", {"index.blocks.write": True})
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
 
-    status = harness.stalled()
+    status = harness.run_to_stall()
     assert (status.reason, status.message) == (
         "TargetReadOnly",
         blocked(proxy.url, "cluster_block_exception"),
@@ -206,7 +206,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     )
     assert proxy.writes() == []
     harness.sync()
-    assert operations(document_writes(proxy.writes(), "things")) == [
+    assert list_operations(document_writes(proxy.writes(), "things")) == [
         put("1", id=1, name="x"),
         put("2", id=2, name="y"),
     ]

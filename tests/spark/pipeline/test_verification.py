@@ -13,7 +13,7 @@ from icdc_api.job import RunMode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import document_writes, gone, operations, put
+from icdc_testing.tables.scenarios import document_writes, list_operations, put, remove
 from icdc_testing.target import oracle
 
 pytestmark = pytest.mark.spark
@@ -83,11 +83,11 @@ def test_edits_by_somebody_else_are_found_and_mended(
     assert (proxy.writes(), state(clean_indices)) == ([], before)
 
     assert harness.inspect(RunMode.REPAIR)["repaired"] == 4
-    assert operations(document_writes(proxy.writes(), "things")) == [
+    assert list_operations(document_writes(proxy.writes(), "things")) == [
         put("1", id=1, name="a"),
         put("2", id=2, name="b"),
         put("4", id=4, name="d"),
-        gone("9"),
+        remove("9"),
     ]
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
     oracle.assert_equal(
@@ -97,7 +97,7 @@ def test_edits_by_somebody_else_are_found_and_mended(
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
     proxy.clear()
     harness.sync()
-    assert operations(document_writes(proxy.writes(), "things")) == [put("1", id=1, name="x")]
+    assert list_operations(document_writes(proxy.writes(), "things")) == [put("1", id=1, name="x")]
 
 
 def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_its_row(

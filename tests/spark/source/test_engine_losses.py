@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.runs.engine_faults import Told, losses
+from icdc_testing.runs.engine_faults import Loss, suffer_losses
 
 pytestmark = pytest.mark.spark
 
@@ -26,18 +26,18 @@ ON_A_TINY_DISK = {
 
 
 @pytest.fixture(scope="module")
-def measured_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+def measured_losses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loss]:
     """Return each loss by its name, from two real Sparks."""
     folder: Path = tmp_path_factory.mktemp("losses")
     with ThreadPoolExecutor(2) as pool:
-        some = pool.submit(losses, tuple(ON_EXECUTORS), folder / "executors")
-        others = pool.submit(losses, tuple(ON_A_TINY_DISK), folder / "disk", tiny_disk=True)
+        some = pool.submit(suffer_losses, tuple(ON_EXECUTORS), folder / "executors")
+        others = pool.submit(suffer_losses, tuple(ON_A_TINY_DISK), folder / "disk", tiny_disk=True)
         return {loss.name: loss for loss in (*some.result(), *others.result())}
 
 
 @pytest.mark.parametrize("name", [*ON_EXECUTORS, *ON_A_TINY_DISK])
 def test_what_spark_loses_is_told_as_such_and_tried_again(
-    measured_losses: dict[str, Told], name: str
+    measured_losses: dict[str, Loss], name: str
 ) -> None:
     kind, words = {**ON_EXECUTORS, **ON_A_TINY_DISK}[name]
     assert (measured_losses[name].kind, measured_losses[name].retryable) == (kind, True)

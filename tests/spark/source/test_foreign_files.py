@@ -76,15 +76,15 @@ def test_files_of_other_formats_are_followed(
     name = create_table(lake, mode=mode, version=version, partitioned="part", properties=written_as)
     lake.sql(f"insert into lake.{name} {plain_rows(0, 6, 'if(id < 4, 1, 2) part')}")
     follower = Follower(lake, name)
-    assert len(follower.look()) == 6
+    assert len(follower.apply_newest()) == 6
     lake.sql(f"update lake.{name} set n = 8, li = array(), m = null where id in (1, 2)")
-    assert follower.look() == [("u", "1"), ("u", "2")]
+    assert follower.apply_newest() == [("u", "1"), ("u", "2")]
     lake.sql(f"delete from lake.{name} where id in (0, 5)")
     lake.sql(f"alter table lake.{name} set tblproperties ('write.format.default'='parquet')")
     lake.sql(f"insert into lake.{name} {plain_rows(6, 2, '1 part')}")
-    assert follower.look() == [("c", "6"), ("c", "7"), ("d", "0"), ("d", "5")]
+    assert follower.apply_newest() == [("c", "6"), ("c", "7"), ("d", "0"), ("d", "5")]
     lake.compact(name)
-    assert follower.look() == []
+    assert follower.apply_newest() == []
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_files_of_a_hive_table_are_followed(
     name = create_table(lake, without=without, mode=mode, partitioned="part")
     bring(lake, name, brought, file_format)
     follower = Follower(lake, name)
-    assert len(follower.look()) == 4
+    assert len(follower.apply_newest()) == 4
     assert '"part":"p 0"' in follower.documents["0"]
     lake.sql(f"update lake.{name} set s = 'changed' where id in (0, 3)")
-    assert follower.look() == [("u", "0"), ("u", "3")]
+    assert follower.apply_newest() == [("u", "0"), ("u", "3")]
     lake.sql(f"alter table lake.{name} rename column s to words")
     lake.sql(f"alter table lake.{name} drop column n")
     lake.sql(f"alter table lake.{name} add column late string")
     lake.sql(f"insert into lake.{name} (id, part) values (9, 'p 0')")
     follower = Follower(lake, name)
-    assert len(follower.look()) == 5
+    assert len(follower.apply_newest()) == 5
     lake.sql(f"delete from lake.{name} where id = 1")
     lake.sql(f"update lake.{name} set part = 'moved' where id = 2")
-    assert follower.look() == [("d", "1"), ("u", "2")]
+    assert follower.apply_newest() == [("d", "1"), ("u", "2")]
     lake.compact(name)
-    assert follower.look() == []
+    assert follower.apply_newest() == []
 
 
 def test_old_timestamps_of_96_bits_are_followed(lake: Lake, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_old_timestamps_of_96_bits_are_followed(lake: Lake, tmp_path: Path) -> N
     name = lake.create("id int, at timestamp")
     bring(lake, name, brought)
     follower = Follower(lake, name)
-    follower.look()
+    follower.apply_newest()
 
     assert follower.documents == {
         "0": '{"id":0,"at":"2024-03-15T14:30:00.123456Z"}',
@@ -146,7 +146,7 @@ def test_old_timestamps_of_96_bits_are_followed(lake: Lake, tmp_path: Path) -> N
         "2": '{"id":2,"at":"1900-01-01T00:00:00.000000Z"}',
     }
     lake.sql(f"update lake.{name} set at = at + interval 1 microsecond where id = 1")
-    assert follower.look() == [("u", "1")]
+    assert follower.apply_newest() == [("u", "1")]
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -158,19 +158,19 @@ def test_upserts_as_flink_writes_them_are_followed(lake: Lake, version: int) -> 
         JavaWriter(lake.table(name)).upsert([{"id": key, "a": text} for key, text in rows], "id")
 
     upsert((1, "a"), (2, "b"), (1, "c"))
-    assert follower.look() == [("c", "1"), ("c", "2")]
+    assert follower.apply_newest() == [("c", "1"), ("c", "2")]
     upsert((2, "d"), (3, "e"))
     upsert((3, "f"), (3, "g"), (4, "h"))
-    assert follower.look() == [("c", "3"), ("c", "4"), ("u", "2")]
+    assert follower.apply_newest() == [("c", "3"), ("c", "4"), ("u", "2")]
     JavaWriter(lake.table(name)).delete_equal([{"id": 1}, {"id": 9}])
     upsert((5, "i"), (4, "h"))
-    written = follower.look()
+    written = follower.apply_newest()
     assert ("d", "1") in written
     assert ("c", "5") in written
     lake.compact(name)
-    assert follower.look() == []
+    assert follower.apply_newest() == []
     upsert((5, "j"))
-    assert follower.look() == [("u", "5")]
+    assert follower.apply_newest() == [("u", "5")]
 
 
 def test_files_whose_columns_nobody_can_know_are_refused_by_name(

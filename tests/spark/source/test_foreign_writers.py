@@ -103,23 +103,23 @@ def test_a_table_that_pyiceberg_and_spark_write_in_turn_is_followed(
         follower = Follower(lake, name)
 
         table.append(rows(*range(6)))
-        assert len(follower.look()) == 6
+        assert len(follower.apply_newest()) == 6
         table.overwrite(rows(2, s="two"), overwrite_filter="id = 2")
-        assert follower.look() == [("u", "2")]
+        assert follower.apply_newest() == [("u", "2")]
         table.delete("id = 3")
-        assert follower.look() == [("d", "3")]
+        assert follower.apply_newest() == [("d", "3")]
         table.upsert(rows(4, 7, s="upserted"), join_cols=["id"])
-        assert follower.look() == [("c", "7"), ("u", "4")]
+        assert follower.apply_newest() == [("c", "7"), ("u", "4")]
         lake.sql(f"update {SHARED}.{name} set s = 'by Spark', m = null where id = 0")
         lake.sql(f"delete from {SHARED}.{name} where id = 5")
-        assert follower.look() == [("d", "5"), ("u", "0")]
+        assert follower.apply_newest() == [("d", "5"), ("u", "0")]
         table.refresh()
         table.overwrite(rows(1, 8))
-        assert follower.look() == [("c", "8"), *[("d", row_id) for row_id in "0247"]]
+        assert follower.apply_newest() == [("c", "8"), *[("d", row_id) for row_id in "0247"]]
         place = tmp_path / "brought.parquet"
         pq.write_table(rows(9, 11).select(["id", "s", "li"]), place)
         table.add_files([f"file://{place}"])
-        assert follower.look() == [("c", "11"), ("c", "9")]
+        assert follower.apply_newest() == [("c", "11"), ("c", "9")]
 
 
 WAYS: list[dict[str, Any]] = [

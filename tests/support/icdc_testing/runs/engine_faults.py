@@ -1,4 +1,4 @@
-"""A Spark of its own that loses executors, workers, memory or disk, and what is made of it.
+"""Run a Spark that loses executors, workers, memory or disk, and print the errors of it.
 
 A program: each name among its arguments is one loss, each line that it prints one error. It
 needs a process of its own, because some of the losses would end the tests' Spark as well.
@@ -26,20 +26,23 @@ from icdc_testing.runs.spark_conf import UNCOMPILED
 
 SECONDS = 240
 TINY = "8m"
-"""Room for a JVM's few files, and not for what is shuffled below."""
+"""Room for a JVM's few files, and not for the rows shuffled below."""
 
 
-class Told(NamedTuple):
-    """One error as the border translates it."""
+class Loss(NamedTuple):
+    """One loss, and the error that the application makes of it."""
 
+    # One of LOSSES.
     name: str
+    # The class of the error.
     kind: str
+    # True if the run is tried again.
     retryable: bool
     message: str
 
 
-def losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False) -> list[Told]:
-    """What became of each loss; on `tiny_disk` Spark's scratch space is a few megabytes large.
+def suffer_losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False) -> list[Loss]:
+    """Suffer losses in a Spark of their own; on `tiny_disk` its scratch space is 8 MB large.
 
     The disk is a mount that only the program sees, and that ends with it.
     """
@@ -60,7 +63,7 @@ def losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False) -> li
         program, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return [Told(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
+    return [Loss(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
 def _heap(spark: SparkSession) -> DataFrame:
@@ -90,7 +93,7 @@ def _fill_memory() -> None:
 
 
 def _fill_disk() -> None:
-    # Where Spark tells its Python workers to keep what does not fit into memory.
+    # Where Python workers of Spark spill what does not fit into memory.
     with tempfile.TemporaryFile(dir=os.environ["SPARK_LOCAL_DIRS"].split(",")[0]) as file:
         file.write(bytes(16 << 20))
 
@@ -111,7 +114,7 @@ LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
 
 
 def main(folder: str, names: Sequence[str]) -> None:
-    """Suffers each loss."""
+    """Suffer each loss, and print it as a line of JSON."""
     tiny = bool(os.environ["ICDC_TINY_DISK"])
     # Executors of their own, so that they can be lost and the driver stays.
     master = "local[1]" if tiny else "local-cluster[1,1,1024]"
@@ -137,9 +140,9 @@ def main(folder: str, names: Sequence[str]) -> None:
         try:
             LOSSES[name](spark).collect()
         except FOREIGN_ERRORS as error:
-            found = translate_error("shop.orders", error)
-            told = Told(name, type(found).__name__, found.retryable, found.message)
-            sys.stdout.write(json.dumps(told) + "\n")
+            cause = translate_error("shop.orders", error)
+            loss = Loss(name, type(cause).__name__, cause.retryable, cause.message)
+            sys.stdout.write(json.dumps(loss) + "\n")
         _await_executor(spark)
     spark.stop()
 

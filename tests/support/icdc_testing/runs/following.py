@@ -1,4 +1,4 @@
-"""Follows one table from commit to commit, as a pipeline would, without an index."""
+"""Follow one table from commit to commit, as a pipeline would, without an index."""
 
 import json
 from typing import Any
@@ -10,17 +10,17 @@ Written = list[tuple[str, str]]
 
 
 class Follower:
-    """The documents of a table as of the last look; `wishes` are those of the document spec."""
+    """The documents of a table as of the last batch; `wishes` are those of the document spec."""
 
     def __init__(self, lake: Lake, name: str, **wishes: Any) -> None:
         self._lake, self._name, self._wishes = lake, name, wishes
         self._since: int | None = None
         self.documents: dict[str, str] = {}
 
-    def look(self) -> Written:
-        """What the newest commits write: `c`, `u` or `d`, and the id.
+    def apply_newest(self) -> Written:
+        """Apply the newest commits; return their writes: `c`, `u` or `d`, and the id.
 
-        Fails unless they lead to what a plain read of the table by Spark shows, and an export too.
+        Fails unless they, and an export, lead to what a plain read of the table by Spark shows.
         """
         until = self._lake.head(self._name)
         wanted = oracle.expected(
@@ -32,14 +32,16 @@ class Follower:
         )
         batch = self._lake.changes(self._name, self._since, **self._wishes)
         self.documents, self._since = applied(self.documents, batch), until
-        _same(self.documents, wanted, f"the batch of {self._name}")
+        _assert_same(self.documents, wanted, f"the batch of {self._name}")
         exported = [op for part in self._lake.export(self._name, **self._wishes) for op in part.ops]
-        _same({op.id: op.doc or "" for op in exported}, wanted, f"the export of {self._name}")
+        _assert_same(
+            {op.id: op.doc or "" for op in exported}, wanted, f"the export of {self._name}"
+        )
         return batch.short
 
 
-def _same(found: dict[str, str], wanted: dict[str, Any], how: str) -> None:
-    read = {key: json.loads(text) for key, text in found.items()}
+def _assert_same(documents: dict[str, str], wanted: dict[str, Any], how: str) -> None:
+    read = {key: json.loads(text) for key, text in documents.items()}
     try:
         oracle.assert_equal(read, wanted)
     except AssertionError as error:

@@ -1,4 +1,4 @@
-"""Drives the real application inside the test's own Spark, one run at a time.
+"""Drive the real application inside the test's own Spark, one run at a time.
 
 No process is started, so a run costs a second instead of ten; what needs processes (kills, the
 command line) is tested with processes elsewhere.
@@ -24,7 +24,7 @@ Resource = dict[str, Any]
 
 
 def catalog_properties(spark: SparkSession) -> dict[str, str]:
-    """The properties of the test session's catalog, as a pipeline would give them."""
+    """Return the properties of the test session's catalog, as a pipeline would give them."""
     prefix = f"spark.sql.catalog.{CATALOG}"
     return {
         "type": spark.conf.get(f"{prefix}.type") or "",
@@ -65,7 +65,7 @@ class Harness:
         }
 
     def request(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunRequest:
-        """The request of the next run, with a higher epoch than any before."""
+        """Return the request of the next run, with a higher epoch than any before."""
         epoch = next(_EPOCHS)
         spec = Pipeline.model_validate(self.resource).spec
         fields = {
@@ -81,7 +81,7 @@ class Harness:
         return RunRequest.model_validate({**fields, **changes})
 
     def run(self, mode: RunMode = RunMode.RUN, **changes: Any) -> RunReport:
-        """Runs to the end and returns the last report."""
+        """Run to the end and returns the last report."""
         request = self.request(mode, **changes)
         PipelineRun(request, self.spark).run()
         report = RunReport.read(Path(request.report_path))
@@ -89,24 +89,24 @@ class Harness:
         return report
 
     def sync(self) -> TableStatus:
-        """Runs and returns the only table, which must have come through."""
+        """Run and return the only table, which must be in sync."""
         report = self.run()
         assert report.outcome is None, report.outcome
         (table,) = report.tables
         assert table.reason is None, f"{table.reason}: {table.message}"
         return table
 
-    def stalled(self) -> TableStatus:
-        """Runs and returns the only table, which must have stalled."""
+    def run_to_stall(self) -> TableStatus:
+        """Run and return the only table, which must have stalled."""
         (table,) = self.run().tables
         assert table.reason is not None, f"the table came through: {table}"
         return table
 
     def inspect(self, mode: RunMode) -> dict[str, Any]:
-        """The only table's entry in the answer of plan, verify or repair."""
+        """Run and return the only table's entry in the answer of plan, verify or repair."""
         report = self.run(mode)
         assert report.outcome is None, report.outcome
         assert report.result is not None
         (entry,) = report.result["tables"]
-        found: dict[str, Any] = entry
-        return found
+        answer: dict[str, Any] = entry
+        return answer

@@ -1,7 +1,7 @@
-"""Where a run can be stopped to be killed, tables to kill it over, and what must hold afterwards.
+"""Stop a run at a point to kill it there, and check what must hold afterwards.
 
-A point is one request of the protocol, told by what it says; so a kill hits the same step however
-fast the machine is. Knows no process.
+A point is one request of the protocol, recognised by its content; so a kill hits the same step
+however fast the machine is. It must not know processes.
 """
 
 import itertools
@@ -26,7 +26,7 @@ BULK_BYTES = 65536
 
 
 class Kind(StrEnum):
-    """What a batch is."""
+    """The kind of a batch."""
 
     EXPORT = "export"
     COPY_ON_WRITE = "copy-on-write changelog"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Step(StrEnum):
-    """Where in a batch."""
+    """A point in a batch."""
 
     BEFORE_INTENT = "before the intent"
     AFTER_INTENT = "after the intent, unanswered"
@@ -49,43 +49,47 @@ class Step(StrEnum):
 
     @property
     def in_a_task(self) -> bool:
-        """Whether a Python worker is at work: its task holds a slot of Spark."""
+        """True if a Python worker is writing: its task holds a core of Spark."""
         return self in (Step.SOME_BULK, Step.SOME_BULK_LOST)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The next new batch of an alias: which snapshot it goes to, and as which ordinal."""
+    """The next new batch of an alias."""
 
     kind: Kind
     alias: str
     head: int
+    """The snapshot that the batch ends at."""
     ordinal: int
+    """The number of the batch."""
 
 
-class Place(TypedDict):
-    """Which requests a rule of the proxy is for."""
+class RequestRule(TypedDict):
+    """The requests that a rule of the proxy applies to, as regular expressions."""
 
     path: str
     method: str
     body: str
 
 
-def place(batch: Batch, step: Step) -> Place:
-    """The requests that make the step."""
+def match_requests(batch: Batch, step: Step) -> RequestRule:
+    """Return the requests of the step."""
     if step.in_a_task:
         version = f'"version":{batch.ordinal * VERSIONS_PER_ORDINAL}\\b'
-        return Place(path=rf"^/{re.escape(batch.alias)}-\d+/_bulk", method="POST", body=version)
+        return RequestRule(
+            path=rf"^/{re.escape(batch.alias)}-\d+/_bulk", method="POST", body=version
+        )
     if step in (Step.BEFORE_ALIAS, Step.AFTER_ALIAS):
         moved = f'"add":.*"{re.escape(batch.alias)}"'
-        return Place(path="^/_aliases", method="POST", body=moved)
+        return RequestRule(path="^/_aliases", method="POST", body=moved)
     path = rf"^/icdc-state/_doc/{re.escape(batch.alias)}\b"
-    return Place(path=path, method="PUT", body=_recorded(batch, step))
+    return RequestRule(path=path, method="PUT", body=_match_record(batch, step))
 
 
 def hold(proxy: FaultProxy, batch: Batch, step: Step, *, skip: int = 0) -> Hold:
-    """Stops the batch at the step; `skip` lets so many of its bulk requests pass."""
-    return proxy.hold(**place(batch, step), after=step in _APPLIED, skip=skip)
+    """Stop the batch at the step; `skip` lets so many of its bulk requests pass."""
+    return proxy.hold(**match_requests(batch, step), after=step in _APPLIED, skip=skip)
 
 
 _APPLIED = frozenset(
@@ -100,25 +104,25 @@ _APPLIED = frozenset(
 _FIRST_RECORD = '"phase":"Writing","chunksTotal":[0-9]+,"chunksDone":0'
 
 
-def _recorded(batch: Batch, step: Step) -> str:
-    """What the state document says that is stored at the step, as a regular expression."""
+def _match_record(batch: Batch, step: Step) -> str:
+    """Return the state document that is stored at the step, as a regular expression."""
     kind = "Export" if batch.kind is Kind.EXPORT else "Changelog"
     open_intent = rf'"intent":\{{"kind":"{kind}","from":[^,]+,"to":"{batch.head}",[^}}]*'
     match step:
         case Step.BEFORE_INTENT | Step.AFTER_INTENT:
             return open_intent + _FIRST_RECORD
         case Step.ALL_BULK if batch.kind is not Kind.EXPORT:
-            return _advanced(batch)
+            return _match_advanced(batch)
         case Step.ALL_BULK | Step.FIRST_CHUNKS:
             return open_intent + '"phase":"Writing",[^}]*"chunksDone":[1-9]'
         case Step.BEFORE_SWAPPING:
             return open_intent + '"phase":"Swapping"'
         case Step.AFTER_ADVANCE:
-            return _advanced(batch)
+            return _match_advanced(batch)
     raise AssertionError(f"{step} is not a state of the document")
 
 
-def _advanced(batch: Batch) -> str:
+def _match_advanced(batch: Batch) -> str:
     return rf'"applied":\{{"snapshotId":"{batch.head}".*"ordinal":{batch.ordinal}\}},"intent":null'
 
 
@@ -148,7 +152,7 @@ class Plot:
         return {"name": f"kills.{self.name}", "identifierColumns": ["id"], "index": self.alias}
 
     def create(self) -> "Plot":
-        """Makes the table, with its first rows in one file."""
+        """Create the table, with its first rows in one file."""
         self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.kills")
         modes = ", ".join(f"'write.{verb}.mode'='{self.mode}'" for verb in ("update", "delete"))
         self.spark.sql(
@@ -159,54 +163,54 @@ class Plot:
         return self
 
     def append(self, first: int, count: int, *, files: int = 1, hashes: int = 2) -> None:
-        """Adds rows; `hashes` hashes of 128 characters make a row large."""
+        """Append rows; `hashes` hashes of 128 characters make a row large."""
         pad = f"array_join(transform(sequence(1, {hashes}), j -> sha2(concat(id, j), 512)), '')"
         rows = self.spark.range(first, first + count, 1, files)
         frame = rows.selectExpr("cast(id as int) id", "0 turn").selectExpr("*", f"{pad} pad")
         frame.writeTo(self.table).append()
 
     def change(self, turn: int) -> None:
-        """Half of the rows change, some go, some come; every turn touches other rows."""
+        """Update half of the rows, delete some, append some; every turn changes other rows."""
         self.spark.sql(f"UPDATE {self.table} SET turn = {turn} WHERE (id + {turn}) % 2 = 0")
         self.spark.sql(f"DELETE FROM {self.table} WHERE id % 23 = {turn % 23}")
         self.append(100_000 * turn, 40)
 
     def head(self) -> int:
-        """The current snapshot."""
+        """Return the current snapshot."""
         query = f"SELECT snapshot_id FROM {self.table}.refs WHERE name = 'main'"
         return int(self.spark.sql(query).collect()[0][0])
 
     def state(self) -> dict[str, Any]:
-        """The state document; empty when there is none."""
+        """Return the state document; empty if there is none."""
         try:
-            found = oracle.request(f"{self.url}/icdc-state/_doc/{self.alias}")
+            answer = oracle.request(f"{self.url}/icdc-state/_doc/{self.alias}")
         except urllib.error.HTTPError as error:
             error.close()
             # 503: the index of the state documents was created a moment ago.
             if error.code not in (404, 503):
                 raise
             return {}
-        source: dict[str, Any] = found["_source"]
+        source: dict[str, Any] = answer["_source"]
         return source
 
     def next_batch(self, kind: Kind) -> Batch:
-        """The batch that a run begins once it has repeated what was open."""
+        """Return the batch that a run begins once it has repeated an open one."""
         return Batch(kind, self.alias, self.head(), int(self.state().get("lastOrdinal", 0)) + 1)
 
     def is_applied(self, snapshot_id: int) -> bool:
-        """Whether the state document says so, with nothing open."""
+        """Return whether the state document says so, without an open batch."""
         state = self.state()
         applied = (state.get("applied") or {}).get("snapshotId")
         return applied == str(snapshot_id) and state.get("intent") is None
 
     def check(self, snapshot_id: int | None = None) -> None:
-        """The index equals the table, by the oracle."""
+        """Assert that the index equals the table, by the oracle."""
         wanted = oracle.expected(self.spark, self.table, ["id"], snapshot_id=snapshot_id)
         oracle.assert_equal(oracle.indexed(self.url, self.alias), wanted)
 
 
 def plot(spark: SparkSession, url: str, kind: Kind, name: str, *, rows: int = 1600) -> Plot:
-    """A new table for batches of that kind."""
+    """Create a table for batches of that kind."""
     mode = MERGE_ON_READ if kind is Kind.MERGE_ON_READ else COPY_ON_WRITE
     return Plot(spark, url, f"{name}{next(_NUMBERS)}", mode, rows).create()
 
@@ -214,33 +218,33 @@ def plot(spark: SparkSession, url: str, kind: Kind, name: str, *, rows: int = 16
 _NUMBERS = itertools.count(1)
 
 
-def let_go(proxy: FaultProxy, holds: list[Hold], *, late: bool) -> None:
-    """Ends what is held: for good, or to arrive `late`, after its sender has died.
+def end_holds(proxy: FaultProxy, holds: list[Hold], *, late: bool) -> None:
+    """End held requests: for good, or to arrive `late`, after their sender has died.
 
-    Returns when the proxy is done with it, so that the next look at the index sees the effect.
+    Returns when the proxy is done with them, so that the next read of the index sees the effect.
     """
-    done = len(_held_requests(proxy))
-    for each in holds:
-        each.release() if late else each.drop()
+    done = len(_list_held_requests(proxy))
+    for held in holds:
+        held.release() if late else held.drop()
     expected = done + len(holds)
-    until(lambda: len(_held_requests(proxy)) >= expected, "held requests are done with")
+    until(lambda: len(_list_held_requests(proxy)) >= expected, "held requests are done with")
 
 
-def _held_requests(proxy: FaultProxy) -> list[object]:
+def _list_held_requests(proxy: FaultProxy) -> list[object]:
     return [seen for seen in proxy.requests() if seen.fault == "Hold"]
 
 
 def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> int:
-    """No version of a document was sent with two contents, and the newest is what remains.
+    """Assert that no version of a document had two contents, and that the newest remains.
 
     Returns how many operations were sent more than once.
     """
     repeated = 0
-    for each in plots:
+    for plot in plots:
         newest: dict[tuple[str, str], int] = {}
         contents: dict[tuple[str, str, int], tuple[str, str]] = {}
         for write in proxy.writes():
-            if not re.fullmatch(re.escape(each.alias) + r"-\d{6}", write.index):
+            if not re.fullmatch(re.escape(plot.alias) + r"-\d{6}", write.index):
                 continue
             assert write.version is not None, f"a write without a version: {write}"
             key, content = (write.index, write.id, write.version), (write.op, write.digest)
@@ -248,7 +252,7 @@ def assert_written_once(proxy: FaultProxy, url: str, plots: Iterable[Plot]) -> i
             before = contents.setdefault(key, content)
             assert before == content, f"{key} was written as {before} and as {content}"
             newest[key[:2]] = max(newest.get(key[:2], 0), write.version)
-        for hit in oracle.hits(url, each.alias):
+        for hit in oracle.hits(url, plot.alias):
             wanted = newest[hit["_index"], hit["_id"]]
             assert hit["_version"] == wanted, f"{hit['_id']}: {hit['_version']}, not {wanted}"
             assert contents[hit["_index"], hit["_id"], wanted][0] == "index", hit["_id"]
@@ -261,20 +265,20 @@ class Kill:
 
     seed: int
     victim: str
-    places: tuple[str, ...]
+    points: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"seed {self.seed}: {self.victim} at {'; '.join(self.places)}"
+        return f"seed {self.seed}: {self.victim} at {'; '.join(self.points)}"
 
 
 class KillList:
-    """Notes the kills of one test; `record` takes each of them as text."""
+    """Record the kills of one test; `record` takes them as text."""
 
     def __init__(self, record: Callable[[str], object]) -> None:
         self._record = record
 
-    def add(self, seed: int, victim: str, *places: tuple[Kind, Step]) -> Kill:
-        """Notes a kill, and the batches that it hit."""
-        made = Kill(seed, victim, tuple(f"{kind} {step}" for kind, step in places))
-        self._record(str(made))
-        return made
+    def add(self, seed: int, victim: str, *points: tuple[Kind, Step]) -> Kill:
+        """Record a kill, and the batches that it hit."""
+        kill = Kill(seed, victim, tuple(f"{kind} {step}" for kind, step in points))
+        self._record(str(kill))
+        return kill

@@ -1,4 +1,4 @@
-"""The reconcile core, its local runner and the application in the test's own Spark.
+"""Run the reconcile core, its local runner and the application in the test's own Spark.
 
 From a pipeline's file to its index with all that decides, but without a process.
 """
@@ -25,7 +25,7 @@ from icdc_testing.runs.harness import Harness
 
 
 class RunsInside(LocalRuns):
-    """Runs in the test's own Spark, each to its end before it is looked at."""
+    """Runs in the test's own Spark, each to its end before it is observed."""
 
     def __init__(self, root: Path, spark: SparkSession) -> None:
         super().__init__(root, Launched(main_file=root, python="", java_home=None))
@@ -62,9 +62,9 @@ class RunsBeside(RunsInside):
         self.threads[name].start()
 
     def observe(self) -> tuple[RunSeen, ...]:
-        return tuple(map(self._look, self.done.values()))
+        return tuple(map(self._observe_one, self.done.values()))
 
-    def _look(self, run: RunSeen) -> RunSeen:
+    def _observe_one(self, run: RunSeen) -> RunSeen:
         ended = not self.threads[run.name].is_alive()
         report = RunReport.read(self.report_path(run.name))
         phase = RunPhase.SUCCEEDED if ended else RunPhase.RUNNING
@@ -80,20 +80,20 @@ class Pipeline:
     def __init__(self, spark: SparkSession, harness: Harness, folder: Path) -> None:
         self.harness, self.folder = harness, folder
         self.runs = RunsInside(folder / "state" / "runs", spark)
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def run(self, **spec: Any) -> PipelineStatus:
         self.harness.resource["spec"] |= spec
         path = self.folder / "pipeline.yaml"
         path.write_text(yaml.safe_dump(self.harness.resource))
-        self.told.clear()
+        self.reported.clear()
         with StateDir(self.folder / "state") as state:
             local = resource.load(path)
             runner = LocalRunner(local, state, self.runs, once=True, watcher=self.hear)
             return runner.run()
 
     def hear(self, update: Update) -> None:
-        self.told += [event.reason for event in update.events]
+        self.reported += [event.reason for event in update.events]
 
     @property
     def names(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""Runs of the application as real child processes, which a test may kill.
+"""Run the application as real child processes, which a test may kill.
 
 Started by the very adapter that `icdc run` uses, so that what is killed is what ships. Knows
-which process of a run is which; what a run does, and when to kill it, is the test's business.
+the processes of a run; what a run does, and when to kill it, is the test's business.
 """
 
 import json
@@ -27,9 +27,9 @@ from icdc_testing.waiting.processes import command, kill, name_of
 from icdc_testing.waiting.wait import until
 
 END_SECONDS = 120.0
-"""How long a run may take to its end on a busy machine."""
+"""Seconds until a run must have ended, on a busy machine."""
 ORPHAN_SECONDS = 30.0
-"""How long what is left of a killed run may take to notice."""
+"""Seconds until the other processes of a killed run must have ended."""
 
 SMALL = Spark.model_validate(
     {
@@ -46,7 +46,7 @@ SMALL = Spark.model_validate(
 
 
 class Victim(StrEnum):
-    """What of a run is killed."""
+    """The processes of a run that are killed."""
 
     EVERYTHING = "everything"
     DRIVER_PYTHON = "driver Python"
@@ -69,7 +69,7 @@ class Parent:
         assert self._process.stdout.readline() == _STARTED
 
     def die(self) -> None:
-        """By SIGKILL: it can tell nobody."""
+        """Kill it by SIGKILL: it can warn nobody."""
         self._process.kill()
         self._process.communicate()
 
@@ -85,38 +85,38 @@ class ChildRun:
 
     @property
     def marker(self) -> str:
-        """What all processes of the run carry in their environment."""
+        """The value that all processes of the run have in their environment."""
         return str(json.loads((self._folder / "process.json").read_text())["marker"])
 
     @property
     def log(self) -> str:
-        """What the run has printed."""
+        """The output of the run."""
         return self._runs.log_path(self.request.run_id).read_text(errors="replace")
 
     def pids(self) -> list[int]:
-        """Every live process of the run."""
+        """Return every live process of the run."""
         return processes.members(self.marker)
 
     def driver_python(self) -> int:
-        """The process that was started; the JVM and the workers come from it."""
+        """Return the process that was started; the JVM and the workers come from it."""
         request = str(self._folder / "request.json")
-        (pid,) = [each for each in self.pids() if request in command(each)]
+        (pid,) = [pid for pid in self.pids() if request in command(pid)]
         return pid
 
     @property
     def alive(self) -> bool:
-        """Whether the driver lives."""
+        """True while the driver runs."""
         if self._driver is None:
             self._driver = self.driver_python()
         return bool(command(self._driver)[0])
 
     def driver_jvm(self) -> int:
-        """The JVM of the driver, in which the tasks run as well."""
-        (pid,) = [each for each in self.pids() if name_of(each) == "java"]
+        """Return the JVM of the driver, in which the tasks run as well."""
+        (pid,) = [pid for pid in self.pids() if name_of(pid) == "java"]
         return pid
 
     def kill(self, victim: Victim) -> None:
-        """SIGKILL; returns at once."""
+        """Send SIGKILL, and return at once."""
         if victim is Victim.EVERYTHING:
             processes.kill(self.marker)
         elif victim is Victim.DRIVER_PYTHON:
@@ -125,11 +125,11 @@ class ChildRun:
             kill(self.driver_jvm())
 
     def terminate(self) -> None:
-        """SIGTERM to the driver, as an orderly stop sends it."""
+        """Send SIGTERM to the driver, as an orderly stop sends it."""
         os.kill(self.driver_python(), signal.SIGTERM)
 
     def wait_dead(self, seconds: float = ORPHAN_SECONDS) -> None:
-        """Returns when no process of the run is left, without ending any."""
+        """Wait until no process of the run is left; end none of them."""
         marker = self.marker
         try:
             until(lambda: not processes.members(marker), "every process has ended", seconds=seconds)
@@ -138,31 +138,31 @@ class ChildRun:
             raise AssertionError(f"still alive: {left}\n{self.log[-4000:]}") from error
 
     def report(self) -> RunReport | None:
-        """What the run last said of itself; None before its first report."""
+        """Return the last report of the run; None before its first one."""
         try:
             return RunReport.read(Path(self.request.report_path))
         except FileNotFoundError:
             return None
 
     def end(self, seconds: float = END_SECONDS) -> RunReport:
-        """Waits for the end of the run and returns its last report."""
+        """Wait for the end of the run and return its last report."""
         self.wait_dead(seconds)
         last = self.report()
         assert last is not None, f"the run left no report:\n{self.log[-4000:]}"
         assert last.finished, f"the run did not say how it ended:\n{self.log[-4000:]}"
         return last
 
-    def seen_ended(self) -> RunSeen:
-        """The run as the reconcile core sees it once it knows that the run has ended.
+    def await_end_seen(self) -> RunSeen:
+        """Return the run as the reconcile core sees it once it knows that the run has ended.
 
         A killed process loses its memory, by which `wait_dead` knows it, a moment before its
-        parent is told.
+        parent is notified.
         """
-        until(lambda: not self._seen().live, "the end is seen", seconds=ORPHAN_SECONDS)
-        return self._seen()
+        until(lambda: not self._observe().live, "the end is seen", seconds=ORPHAN_SECONDS)
+        return self._observe()
 
-    def _seen(self) -> RunSeen:
-        return next(each for each in self._runs.observe() if each.name == self.request.run_id)
+    def _observe(self) -> RunSeen:
+        return next(run for run in self._runs.observe() if run.name == self.request.run_id)
 
 
 class ChildRuns:
@@ -193,20 +193,20 @@ class ChildRuns:
             run.wait_dead()
 
     def start(self, request: RunRequest) -> ChildRun:
-        """Starts a run that ends with this test."""
-        run = self._prepared(request)
+        """Start a run that ends with this test."""
+        run = self._prepare(request)
         self._runs.create(run.request.run_id, run.request, SMALL)
         return run
 
     def start_by_parent(self, request: RunRequest) -> tuple[ChildRun, Parent]:
-        """Starts a run from another process, and returns both."""
-        run = self._prepared(request)
+        """Start a run from another process, and return both."""
+        run = self._prepare(request)
         path = self._folder.with_name(f"{request.run_id}.json")
         run.request.write(path)
         self._parents.append(Parent(self._folder, path))
         return run, self._parents[-1]
 
-    def _prepared(self, request: RunRequest) -> ChildRun:
+    def _prepare(self, request: RunRequest) -> ChildRun:
         report = self._runs.report_path(request.run_id)
         fields = {"end_with_stdin": True, "report_path": str(report)}
         run = ChildRun(self._runs, request.model_copy(update=fields), self._folder)
@@ -218,9 +218,9 @@ _STARTED = "started\n"
 
 
 def main(folder: str, request: str) -> None:
-    """The program of `Parent`: starts the run and waits to be killed."""
-    asked = RunRequest.read(Path(request))
-    LocalRuns(Path(folder), installed()).create(asked.run_id, asked, SMALL)
+    """Start a run and wait to be killed: the program of `Parent`."""
+    run = RunRequest.read(Path(request))
+    LocalRuns(Path(folder), installed()).create(run.run_id, run, SMALL)
     sys.stdout.write(_STARTED)
     sys.stdout.flush()
     sys.stdin.read()

@@ -1,4 +1,4 @@
-"""How Spark works where tests have few rows."""
+"""Configure Spark for tests that have few rows."""
 
 from collections.abc import Mapping
 

@@ -1,11 +1,11 @@
-"""What happens to tables and indices in stories: acts of users, maintenance, somebody else."""
+"""Act on tables and indices in scenarios, as users, as maintenance, as somebody else."""
 
 from collections.abc import Callable
 
 from icdc_testing.tables.scenarios import Stage, put, rows
 
 FILL = "insert into {t} " + rows("(1,'a',1), (2,'b',2), (3,'c',3)")
-"""Three rows in one file, for the columns that stories have by default."""
+"""Three rows in one file, for the columns that scenarios have by default."""
 FILLED = [put(str(n), id=n, name="abc"[n - 1], age=n) for n in (1, 2, 3)]
 FOUR = put("4", id=4, name="d", age=4)
 INSERT_FOUR = "insert into {t} values (4,'d',4)"
@@ -20,52 +20,52 @@ EXPIRE = (
 
 
 def to_snapshot(number: int) -> Callable[[Stage], None]:
-    """Sets `main` to the snapshot of this number, counted from 0."""
+    """Set `main` to the snapshot of this number, counted from 0."""
 
     def act(stage: Stage) -> None:
-        wanted = stage.snapshots()[number]
-        stage.sql(f"call {{c}}.system.set_current_snapshot('{{n}}', {wanted})")
+        snapshot_id = stage.snapshots()[number]
+        stage.sql(f"call {{c}}.system.set_current_snapshot('{{n}}', {snapshot_id})")
 
     return act
 
 
 def note_snapshot(stage: Stage) -> None:
-    """Remembers the newest snapshot: `{noted}` in messages."""
+    """Remember the newest snapshot: `{noted}` in messages."""
     stage.noted = stage.snapshots()[-1]
 
 
-def without_tags(stage: Stage) -> None:
-    """Somebody removes the tags that keep snapshots."""
+def remove_tags(stage: Stage) -> None:
+    """Remove, as somebody else, the tags that keep snapshots."""
     for row in stage.sql("select name from {t}.refs where type = 'TAG'"):
         stage.sql(f"alter table {{t}} drop tag `{row[0]}`")
 
 
-def recreated(stage: Stage) -> None:
-    """The table is dropped, and another one of its name is made."""
+def recreate_table(stage: Stage) -> None:
+    """Drop the table, and create another one of its name."""
     stage.sql("drop table {t}")
     stage.create()
 
 
-def index_deleted(stage: Stage) -> None:
-    """Somebody deletes the index behind the alias."""
+def delete_index(stage: Stage) -> None:
+    """Delete, as somebody else, the index behind the alias."""
     for index in stage.indices():
         stage.call("DELETE", index)
 
 
-def points_to(number: int, *, kept: tuple[int, ...] = ()) -> Callable[[Stage], None]:
-    """Checks that the alias points to one physical index; `kept` are the older ones left."""
+def points_to(number: int, *, retained: tuple[int, ...] = ()) -> Callable[[Stage], None]:
+    """Return a check that the alias points to one physical index; `retained` are older ones."""
 
     def check(stage: Stage) -> None:
-        alias = stage.story.alias
+        alias = stage.scenario.alias
         assert stage.indices() == [f"{alias}-{number:06d}"]
-        found = stage.call("GET", f"{alias}-*/_alias")
-        assert sorted(found) == [f"{alias}-{each:06d}" for each in (*kept, number)]
+        indices = stage.call("GET", f"{alias}-*/_alias")
+        assert sorted(indices) == [f"{alias}-{index:06d}" for index in (*retained, number)]
 
     return check
 
 
 def has_field(name: str, kind: str) -> Callable[[Stage], None]:
-    """Checks that the mapping has a field of this type."""
+    """Return a check that the mapping has a field of this type."""
 
     def check(stage: Stage) -> None:
         assert stage.mapping()[name]["type"] == kind

@@ -1,44 +1,44 @@
-"""The paths by which the same rows reach an index, as stories whose bytes must be the same."""
+"""Build scenarios in which the same rows reach an index by other paths, byte by byte the same."""
 
 from collections.abc import Callable
 from typing import Any
 
-from icdc_testing.tables.playing import Told
-from icdc_testing.tables.scenarios import Document, Format, Op, Step, Story
+from icdc_testing.tables.playing import Stages
+from icdc_testing.tables.scenarios import Document, Format, Op, Scenario, Step
 
 
-def on_every_path(
+def build_paths(
     name: str,
     form: Format,
     insert: Callable[[str], str],
-    wanted: Callable[[str], list[Op]],
-    **story: Any,
-) -> list[Story]:
-    """The stories of the same rows: exported, appended, and updated."""
+    expect: Callable[[str], list[Op]],
+    **fields: Any,
+) -> list[Scenario]:
+    """Return the scenarios of the same rows: exported, appended, and updated."""
 
-    def filled(marker: str) -> Step:
-        return Step(do=[insert(marker)], writes=wanted(marker), documents=documents(marker))
+    def fill(marker: str) -> Step:
+        return Step(do=[insert(marker)], writes=expect(marker), documents=documents(marker))
 
     def documents(marker: str) -> dict[str, Document]:
-        return {key: document or {} for _, key, document in wanted(marker)}
+        return {key: document or {} for _, key, document in expect(marker)}
 
-    turned = Step(
-        do=["update {t} set marker = 'new'"], writes=wanted("new"), documents=documents("new")
+    change = Step(
+        do=["update {t} set marker = 'new'"], writes=expect("new"), documents=documents("new")
     )
     paths = {
-        "exported": [filled("new")],
-        "appended": [Step(documents={}), filled("new")],
-        "updated": [filled("old"), turned],
+        "exported": [fill("new")],
+        "appended": [Step(documents={}), fill("new")],
+        "updated": [fill("old"), change],
     }
     return [
-        Story(name=f"{name}_{path}", format=form, steps=steps, **story)
+        Scenario(name=f"{name}_{path}", format=form, steps=steps, **fields)
         for path, steps in paths.items()
     ]
 
 
-def assert_same_bytes(told: Told, stories: list[Story]) -> None:
-    """The last run of each story wrote the same documents, byte by byte, under the same ids."""
-    exported, *others = (told[story.alias].outcomes[-1].sources for story in stories)
+def assert_same_bytes(stages: Stages, scenarios: list[Scenario]) -> None:
+    """Assert that the last runs of scenarios wrote the same bytes under the same ids."""
+    exported, *others = (stages[scenario.alias].outcomes[-1].sources for scenario in scenarios)
     assert exported
     for other in others:
         assert other == exported

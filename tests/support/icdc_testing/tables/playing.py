@@ -1,4 +1,4 @@
-"""Tells many stories at once: tables of one pipeline that change step by step.
+"""Play many scenarios at once: tables of one pipeline that change step by step.
 
 A run of the application costs seconds however few rows there are, so the tables of a test module
 go through the same runs together.
@@ -14,35 +14,35 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
-from icdc_testing.tables.scenarios import Document, Stage, Step, Story
+from icdc_testing.tables.scenarios import Document, Scenario, Stage, Step
 from icdc_testing.target import oracle
 
 SQL_THREADS = 4
 _NUMBERS = itertools.count()
 
-Told = dict[str, Stage]
-"""The stage of each story, by alias."""
+Stages = dict[str, Stage]
+"""The stages of the scenarios, by alias."""
 
 
-def tell(
-    stories: Sequence[Story], spark: SparkSession, url: str, folder: Path, **spec: Any
-) -> Told:
-    """Takes the stories through as many runs as the longest of them has steps."""
+def play_scenarios(
+    scenarios: Sequence[Scenario], spark: SparkSession, url: str, folder: Path, **spec: Any
+) -> Stages:
+    """Take the scenarios through as many runs as the longest of them has steps."""
     namespace = f"stories{next(_NUMBERS)}"
-    for catalog in {story.catalog for story in stories}:
+    for catalog in {scenario.catalog for scenario in scenarios}:
         spark.sql(f"create namespace {catalog}.{namespace}")
-    stages = [Stage(spark, url, namespace, story) for story in stories]
+    stages = [Stage(spark, url, namespace, scenario) for scenario in scenarios]
     with FaultProxy(url) as proxy, ThreadPoolExecutor(SQL_THREADS) as pool:
-        list(pool.map(lambda stage: stage.create() if stage.story.create else None, stages))
-        for number in range(max(len(story.steps) for story in stories)):
-            acting = [(each, _step(each, number)) for each in stages]
+        list(pool.map(lambda stage: stage.create() if stage.scenario.create else None, stages))
+        for number in range(max(len(scenario.steps) for scenario in scenarios)):
+            acting = [(stage, _step(stage, number)) for stage in stages]
             list(pool.map(lambda pair: pair[0].act(pair[1]) if pair[1] else None, acting))
             _run(spark, proxy, folder, acting, spec)
-    return {stage.story.alias: stage for stage in stages}
+    return {stage.scenario.alias: stage for stage in stages}
 
 
 def _step(stage: Stage, number: int) -> Step | None:
-    steps = stage.story.steps
+    steps = stage.scenario.steps
     return steps[number] if number < len(steps) else None
 
 
@@ -54,15 +54,15 @@ def _run(
     spec: Mapping[str, Any],
 ) -> None:
     entries = []
-    # A story that is over is taken out of the spec, so that it costs no time.
+    # A scenario that is over is taken out of the spec, so that it costs no time.
     taking_part = [(stage, step) for stage, step in acting if step is not None]
     for stage, step in taking_part:
-        story = stage.story
+        scenario = stage.scenario
         stage.entry = {
             "name": stage.name,
-            "index": story.alias,
-            **({} if story.append_only else {"identifierColumns": list(story.key)}),
-            **story.entry,
+            "index": scenario.alias,
+            **({} if scenario.append_only else {"identifierColumns": list(scenario.key)}),
+            **scenario.entry,
             **step.entry,
         }
         if not step.absent:
@@ -77,24 +77,26 @@ def _run(
         list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
 
 
-def assert_told(stage: Stage) -> None:
-    """Every step wrote exactly what the story says, and left the index as the oracle says."""
+def assert_played(stage: Stage) -> None:
+    """Assert that steps wrote exactly their operations, and left the index as the oracle says."""
     before: dict[str, Document] = {}
-    for number, (step, outcome) in enumerate(zip(stage.story.steps, stage.outcomes, strict=True)):
-        where = f"{stage.story.alias}, step {number}"
+    for number, (step, outcome) in enumerate(
+        zip(stage.scenario.steps, stage.outcomes, strict=True)
+    ):
+        where = f"{stage.scenario.alias}, step {number}"
         status = outcome.status
         assert (status is None) == step.absent, where
         if status is not None:
             assert status.reason == step.reason, f"{where}: {status.reason}: {status.message}"
-            expected = stage.told(step.message) if step.message else None
+            expected = stage.fill_names(step.message) if step.message else None
             assert status.message == expected, f"{where}: {status.message}"
-        wanted_writes = sorted(step.writes, key=lambda op: (op[1], op[0]))
-        assert outcome.writes == wanted_writes, where
-        into = {f"{stage.story.alias}-{step.into:06d}"} if step.writes else set()
+        expected_writes = sorted(step.writes, key=lambda op: (op[1], op[0]))
+        assert outcome.writes == expected_writes, where
+        into = {f"{stage.scenario.alias}-{step.into:06d}"} if step.writes else set()
         assert outcome.into == into, where
-        wanted = before if outcome.wanted is None else outcome.wanted
-        if not stage.story.append_only:
-            oracle.assert_equal(outcome.found, wanted)
-        before = outcome.found
+        documents = before if outcome.expected is None else outcome.expected
+        if not stage.scenario.append_only:
+            oracle.assert_equal(outcome.indexed, documents)
+        before = outcome.indexed
         if outcome.problem is not None:
             raise AssertionError(where) from outcome.problem
