@@ -188,6 +188,7 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
     plan = plan_changes(table, from_id, to_id)
     if from_id is None or (plan.is_append and _is_append_chain(table, from_id, to_id)):
         return plan
+    # Files that a compaction replaced are in neither snapshot: list them by the commits between.
     _require_appends(table, from_id, to_id)
     listing = list_appended(table, from_id, to_id)
     empty = listing.group(())
@@ -212,6 +213,7 @@ def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
     table.require(from_id)
     chain = table.snapshots_between(from_id, to_id)
     if chain is None:
+        # Either all ancestors are known, and the earlier snapshot is none of them, or some expired.
         if table.snapshots_between(None, to_id) is not None:
             raise NotAppendOnly(
                 f"{table.name}: snapshot {to_id} does not descend from snapshot {from_id}: "

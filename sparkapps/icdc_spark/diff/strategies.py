@@ -175,9 +175,11 @@ def _append(
 
 def _stream(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> DataFrame:
     row_sets = read_row_sets(reader, plan)
+    # Fingerprints are not compared: a new row of an old id is sent also if it is as before.
     select = _select_ids_of(spec)
     ids = row_sets.combine((row_sets.deleted_rows, select), (row_sets.removed_rows, select))
     old = reader.persist(ids.distinct().select(F.col(ID).alias(OLD_ID)))
+    # Computes the ids at once, so that the joins below read them from memory.
     is_few = old.count() <= BROADCAST_IDS
     rows = row_sets.combine_new(_select_cells_of(spec, compared=False))
     joined = rows.join(
@@ -193,6 +195,7 @@ def _stream(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> Dat
 def _lineage(
     reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec, seen: Observation
 ) -> DataFrame | None:
+    # `choose_strategy` never gets here; a test that forces the strategy may.
     if plan.lineage_since is None or not reader.can_read_lineage:
         raise Bug(f"{reader.table_name}: rows do not say when they were last written")
     row_sets = read_row_sets(reader, plan, metadata=(LAST_UPDATED,))

@@ -78,6 +78,7 @@ class DocumentSpec:
             "contractVersion": CONTRACT_VERSION,
             "appendOnly": self.append_only,
             "rowFilter": self.row_filter,
+            # Sorted: the order in which a user wrote overrides shapes no document.
             "mapping": {name: dict(value) for name, value in sorted(self.mapping.items())},
             "identifiers": [[path[-1].id, name_form(path[-1].type)] for path in self.identifiers],
             "columns": [
@@ -109,6 +110,7 @@ class DocumentSpec:
         for key, description in _PARTS.items():
             if stored.get(key) != now[key]:
                 return Compatibility(reason=f"{description} changed")
+        # By field id: a renamed column is not one dropped and another added.
         before = {entry[0]: (entry[1], entry[2]) for entry in stored["columns"]}
         after = {entry[0]: (entry[1], entry[2]) for entry in now["columns"]}
         return _compare(before, after, self._with_default())
@@ -133,6 +135,7 @@ class Compatibility:
     """Paths of the new fields, which the mapping of the index does not have yet."""
 
 
+# In this order: the first part that differs is the reason that the user reads.
 _PARTS = {
     "contractVersion": "the contract version of documents",
     "appendOnly": "appendOnly",
@@ -155,6 +158,7 @@ def resolve_spec(table: str, schema: Schema, wishes: DocumentWishes) -> Document
         identifiers=() if wishes.append_only else _identifiers(table, schema, wishes),
         columns=columns,
         all_columns=not wishes.columns,
+        # An empty filter is no filter.
         row_filter=wishes.row_filter or None,
         append_only=wishes.append_only,
         mapping=wishes.mapping,
@@ -172,6 +176,7 @@ def _columns(table: str, schema: Schema, wanted: Iterable[str]) -> tuple[Field, 
                 else _listing(schema)
             )
             raise ColumnNotFound(f"{table}: columns names `{name}`, no top-level column; {hint}")
+    # In the schema's order, not the user's: documents stay the same when names are reordered.
     return tuple(column for column in schema.fields if not wanted or column.name in wanted)
 
 
@@ -209,6 +214,7 @@ def _refuse_as_identifier(table: str, path: tuple[Field, ...]) -> None:
             f"{table}: column `{name}` of type {kind} cannot be part of an id; "
             "name other identifierColumns"
         )
+    # The key need not be among the columns of the document, which were checked before.
     refuse_undocumentable(table, path[-1], name=name)
 
 

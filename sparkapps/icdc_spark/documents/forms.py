@@ -120,6 +120,7 @@ def refuse_bad_name(table: str, column: Field) -> None:
     for path, entry in _list_named_fields(column, ()):
         if not entry.name.strip():
             raise UnsupportedType(_bad_name(table, ".".join(path), "its name is empty"))
+        # OpenSearch would make an object of it: `a.b` becomes `{"a": {"b": ..}}`.
         if "." in entry.name:
             raise UnsupportedType(_bad_name(table, ".".join(path), "its name holds a dot"))
 
@@ -140,6 +141,7 @@ def _list_named_fields(
             case ListOf(element):
                 waiting.append((path, element.type))
             case MapOf() | Primitive():
+                # Both become one field, whatever is inside.
                 pass
     return named
 

@@ -27,9 +27,11 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "long": {"type": "long"},
     "float": {"type": "float"},
     "double": {"type": "double"},
+    # Without a format: the texts of documents are ISO 8601, which OpenSearch takes by default.
     "date": {"type": "date"},
     "timestamp": {"type": "date"},
     "timestamptz": {"type": "date"},
+    # OpenSearch has no type for a time of day. As text of equal length it sorts right.
     "time": {"type": "keyword"},
     "timestamp_ns": {"type": "date_nanos"},
     "timestamptz_ns": {"type": "date_nanos"},
@@ -92,6 +94,7 @@ def _type(kind: Type, path: str, spec: DocumentSpec) -> dict[str, Any]:
         case Primitive("decimal", precision, scale):
             if precision > EXACT_SCALED_FLOAT_DIGITS:
                 return {"type": "keyword"}
+            # Exact: it is stored as a whole number of the smallest unit of the decimal.
             return {"type": "scaled_float", "scaling_factor": 10**scale}
         case Primitive(name):
             return dict(_SIMPLE[name])

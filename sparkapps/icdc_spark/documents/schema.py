@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# Iceberg writes `decimal(9, 2)`, other writers leave out the blank.
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -154,6 +155,7 @@ def children(kind: Type) -> tuple[Field, ...]:
 
 def _find(fields: tuple[Field, ...], path: str) -> tuple[Field, ...] | None:
     for field in fields:
+        # The whole name first: a column may be called `a.b`, beside a struct `a` with a field `b`.
         if field.name == path:
             return (field,)
         if path.startswith(f"{field.name}.") and isinstance(field.type, Struct):
@@ -177,6 +179,7 @@ def _field(raw: Mapping[str, Any]) -> Field:
         name=str(raw["name"]),
         type=_type(raw["type"]),
         required=bool(raw.get("required", False)),
+        # Not `write-default`: that is the value of rows written from now on.
         has_default=raw.get("initial-default") is not None,
     )
 
@@ -205,4 +208,5 @@ def _primitive(text: str) -> Primitive:
     decimal = _DECIMAL.fullmatch(text)
     if decimal:
         return Primitive("decimal", int(decimal[1]), int(decimal[2]))
+    # What follows is the length of a `fixed` or the system of a geometry: no document shows it.
     return Primitive(re.split(r"[\[(]", text, maxsplit=1)[0])

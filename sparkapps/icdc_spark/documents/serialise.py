@@ -24,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.documents.schema import Field, ListOf, MapOf, Primitive, Struct, Type
 
+# Always six digits of a second, so that one moment has one text, in ids as well.
 _FORMATS = {
     "timestamptz": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
     "timestamp": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -110,6 +111,7 @@ def to_canonical(cell: Column, kind: Type) -> Column:
 
 def count_non_finite(cells: Cells) -> Column:
     """Return how many NaN and infinities of the row are written as null."""
+    # Counted from the cells: in the JSON text they are null already.
     counts = [_non_finite(cell, entry.type) for entry, cell in cells if _holds_floats(entry.type)]
     return reduce(lambda one, other: one + other, counts, F.lit(0))
 
@@ -118,6 +120,7 @@ def _action(kind: str, identifier: Column, version: int) -> Column:
     # The version as text: as a number it would be part of the code that Spark generates for a plan,
     # and each batch would compile its own.
     fixed = f'{{"{kind}":{{"version":{version},"version_type":"external",'
+    # `to_json` escapes the id; its opening brace is cut off, and the fixed part has one.
     named = F.to_json(F.struct(identifier.alias("_id")))
     return F.concat(F.lit(fixed), F.substr(named, F.lit(2)), F.lit("}"))
 
@@ -181,4 +184,5 @@ def _non_finite(cell: Column, kind: Type) -> Column:
 def _sum(cells: Column, element: Field) -> Column:
     counts = F.transform(cells, lambda item: _non_finite(item, element.type))
     total = F.aggregate(counts, F.lit(0), lambda done, more: done + more)
+    # A null list or map has a null sum.
     return F.coalesce(total, F.lit(0))

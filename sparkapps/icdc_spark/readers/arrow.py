@@ -56,6 +56,7 @@ class ArrowReader(BaseReader):
         self._tasks_read.append(group.tasks)
         with source_errors(self._table.name):
             tasks = list_file_tasks(self._table, group.tasks)
+            # On the driver, before any row: an error in a worker has lost its class.
             for task in tasks:
                 self._refuse_unreadable(task)
             if not tasks:

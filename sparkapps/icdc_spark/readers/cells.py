@@ -123,6 +123,7 @@ def _struct(kind: I.StructType, own: I.StructType, cells: pa.StructArray) -> pa.
 def _primitive(kind: I.IcebergType, cells: pa.Array) -> pa.Array:
     match kind:
         case I.TimeType():
+            # Files may have milliseconds; the text has six digits always.
             return cells.cast(pa.time64("us")).cast(pa.string())
         case I.TimestampNanoType():
             return _format_nanoseconds(cells)
@@ -141,6 +142,7 @@ def _format_nanoseconds(cells: pa.Array) -> pa.Array:
 
 
 def _format_uuids(cells: pa.Array) -> pa.Array:
+    # Files with the Arrow extension type for uuids, or plain fixed-length bytes.
     plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
     texts = [None if raw is None else str(uuid.UUID(bytes=raw)) for raw in plain.to_pylist()]
     return pa.array(texts, pa.string())

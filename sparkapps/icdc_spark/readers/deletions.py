@@ -67,6 +67,7 @@ class Deletions:
         `file` is the file's own schema of the batch.
         """
         deleted = np.zeros(len(batch), dtype=np.bool_)
+        # Positions are sorted: those of the batch are one slice.
         low, high = np.searchsorted(self._positions, [start, start + len(batch)])
         deleted[self._positions[low:high] - start] = True
         for keys in self._keys:
@@ -115,6 +116,7 @@ class _DeletedKeys:
 
         Nulls are equal, as Iceberg's specification says.
         """
+        # All delete files of these columns are empty.
         if not self._values:
             return np.zeros(len(batch), dtype=np.bool_)
         cells = project_rows(self._schema, file, batch, constants)
@@ -161,10 +163,12 @@ def _read_positions(io: FileIO, deletes: Sequence[DeleteFile], location: str) ->
     for delete in deletes:
         read = _read_vector if delete.file_format == "puffin" else _read_position_deletes
         positions += read(io, delete, location)
+    # Two position deletes may name one row.
     return np.unique(np.concatenate(positions)) if positions else np.empty(0, dtype=np.int64)
 
 
 def _read_vector(io: FileIO, delete: DeleteFile, location: str) -> Sequence[Positions]:
+    # One puffin file has the vectors of many data files.
     with io.new_input(delete.location).open() as stream:
         puffin = PuffinFile(stream.read())
     return [

@@ -92,6 +92,7 @@ def _read_batches(
             buffer_size=STREAM_BYTES,
             # Else pyarrow reads all column chunks of a row group ahead, whatever their size.
             pre_buffer=False,
+            # Files of old writers have INT96 timestamps; Iceberg reads them as microseconds.
             coerce_int96_timestamp_unit="us",
             # A flipped bit is an error that names the file, not a value in the index.
             page_checksum_verification=True,
@@ -99,11 +100,13 @@ def _read_batches(
         present = _select_columns(
             file.schema_arrow, schema, location, has_mapping=mapping is not None
         )
+        # Not downcast: the text of a nanosecond timestamp has nine digits.
         file_schema = pyarrow_to_schema(
             present, mapping, downcast_ns_timestamp_to_us=False, format_version=_FORMAT_VERSION
         )
         # Without any column there would be no rows to count. One too many is not projected.
         names = present.names or file.schema_arrow.names[:1]
+        # Without threads: Spark runs a task on each core already.
         for batch in file.iter_batches(_choose_batch_rows(file), columns=names, use_threads=False):
             yield batch, file_schema
 
@@ -128,6 +131,7 @@ def _select_columns(
 def _choose_batch_rows(file: pq.ParquetFile) -> int:
     """Return how many rows of the file have about READ_BYTES."""
     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+    # Uncompressed bytes, which are near to those of the decoded rows.
     size = sum(int(group.total_byte_size) for group in groups)
     return max(1, min(MAX_ROWS, READ_BYTES * int(file.metadata.num_rows) // max(1, size)))
 

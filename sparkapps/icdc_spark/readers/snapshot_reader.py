@@ -106,6 +106,7 @@ class BaseReader:
             while self._persisted:
                 self._persisted.pop().unpersist()
         finally:
+            # Also where unpersisting fails, as after the session has ended.
             self._close()
         explained = self._explain(error)
         if explained is not None:
