@@ -6,7 +6,7 @@ only where an operation does, which a read of each compared snapshot by Iceberg'
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,9 +21,10 @@ from histories.columns import (
     since_version,
 )
 from histories.files import Files, Lineage, Stored
+from histories.kinds import Kind
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.table.tables import MAIN, SCHEMA_PARSER, IcebergTable
-from icdc_testing.lake.lake import CATALOG, MERGE_ON_READ
+from icdc_testing.lake.lake import CATALOG
 from icdc_testing.lake.schemas import fields_json
 
 State = Mapping[str, Stored]
@@ -36,25 +37,6 @@ _LINEAGE_RETAINED = 0.7
 """The share of rewrites that retain the row lineage of their rows, as not all engines do."""
 
 _NOT_FOR_SPARK = {"time", "timestamp_ns"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A table at its beginning."""
-
-    mode: str
-    """Copy-on-write or merge-on-read: the mode of Spark's statements."""
-    version: int
-    """The format version."""
-    upgrades: bool = False
-    """True if the format version may rise on the way."""
-    repeats_keys: bool = False
-    """True if several rows may have one key."""
-
-    @property
-    def merges_on_read(self) -> bool:
-        """True if its writers write delete files, as soon as the format version has them."""
-        return self.mode == MERGE_ON_READ
 
 
 class History:

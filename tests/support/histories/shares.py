@@ -6,7 +6,7 @@ together.
 
 import os
 
-from histories.history import Kind
+from histories.kinds import Kind
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 TOGETHER = {"plain": 10, "all-types": 5, "not-for-spark": 5}
