@@ -23,7 +23,7 @@ from icdc_cli.local.state_dir import StateDir
 
 PATIENCE_SECONDS = 300.0
 """How long any step may take before the demo gives up and says what it waited for."""
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 class Stage:
@@ -108,7 +108,7 @@ class Stage:
                 raise Bug(f"{stalled[0].name} stalled: {stalled[0].message}")
             if time.monotonic() > deadline or not self._thread.is_alive():
                 raise Bug(f"waited in vain until {what}; the logs are in {self._state.runs_path}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def _open_intent(self, index: str) -> bool:
         return bool(self._get(f"icdc-state/_doc/{index}")["_source"]["intent"])

@@ -16,7 +16,7 @@ from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
 PID = "node.pid"
 PORT = "node.port"
 VERSION = "node.version"
-KEPT = "node.kept"
+KEEP = "node.kept"
 SCRATCH = "scratch"
 
 _TAIL_BYTES = 64 * 1024
@@ -25,12 +25,13 @@ _ANSWER_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class Running:
-    """A node that answers; `kept`: it was started to outlive the process that started it."""
+    """A node that answers."""
 
     pid: int
     url: str
     version: str
-    kept: bool
+    stays: bool
+    """Started to outlive the process that started it."""
 
 
 def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
@@ -43,7 +44,7 @@ def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
             (data_dir / folder).mkdir(exist_ok=True)
         (data_dir / VERSION).write_text(version, encoding="utf-8")
         if keep:
-            (data_dir / KEPT).touch()
+            (data_dir / KEEP).touch()
     except OSError as exc:
         raise Submission(
             f"The folder of the embedded OpenSearch node, {data_dir}, cannot be written: "
@@ -53,7 +54,7 @@ def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
 
 def forget(data_dir: Path) -> None:
     """Removes what a node that was killed could not remove itself."""
-    for name in (PID, PORT, KEPT):
+    for name in (PID, PORT, KEEP):
         (data_dir / name).unlink(missing_ok=True)
 
 
@@ -81,7 +82,7 @@ def running(data_dir: Path) -> Running | None:
     version = written_by(data_dir)
     if not pid or not at or version is None or not _alive(pid) or not healthy(at):
         return None
-    return Running(pid, f"http://127.0.0.1:{at}", version, (data_dir / KEPT).exists())
+    return Running(pid, f"http://127.0.0.1:{at}", version, (data_dir / KEEP).exists())
 
 
 def healthy(at: int) -> bool:

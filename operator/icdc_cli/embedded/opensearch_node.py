@@ -131,7 +131,7 @@ class OpenSearchNode:
         self._keep_archive(process.returncode)
 
     def _join(self, there: node_files.Running) -> None:
-        if not there.kept:
+        if not there.stays:
             raise Submission(
                 f"Process {there.pid} runs an OpenSearch node on {self.data_dir} and will end it; "
                 "wait for it, or use another folder."

@@ -122,8 +122,8 @@ def environment(
 
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
     """What spark-submit is told: local mode, bounded by the host, spilling below `scratch`."""
-    told = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
-    fixed = {**build_defaults(spark, *told), **FIXED_CONF, "spark.local.dir": str(scratch)}
+    java_options = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
+    fixed = {**build_defaults(spark, *java_options), **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
     arguments += ["--driver-memory", spark.driver.memory]
     if application.class_path:

@@ -22,7 +22,7 @@ from icdc_cli.local.runs import LocalRuns
 from icdc_operator.core import resyncs
 from icdc_operator.core.observed import RunSeen
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 def ask(
@@ -65,7 +65,7 @@ def _ask(
 ) -> dict[str, Any] | Failure:
     root = Path(tempfile.mkdtemp(prefix="icdc-"))
     runs = LocalRuns(root, application)
-    told = False
+    answered = False
     try:
         name = f"{local.pipeline.metadata.name}-{mode.value}"
         request = RunRequest(
@@ -82,11 +82,11 @@ def _ask(
         )
         runs.create(name, request, local.pipeline.spec.spark)
         seen = _wait(runs)
-        told = seen.failure is None
+        answered = seen.failure is None
         return _answer(seen)
     finally:
         runs.close()
-        if told:
+        if answered:
             shutil.rmtree(root, ignore_errors=True)
         # The log stays for reading; the request may hold credentials.
         for request_file in root.glob("*/request.json"):
@@ -98,7 +98,7 @@ def _wait(runs: LocalRuns) -> RunSeen:
         (seen,) = runs.observe()
         if not seen.live:
             return seen
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _answer(seen: RunSeen) -> dict[str, Any] | Failure:

@@ -23,7 +23,7 @@ from icdc_cli.local.state_dir import StateDir
 from icdc_operator.core import comparisons, decide, events
 from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 """Between two looks at live runs: reports are files, so looking is cheap."""
 
 
@@ -109,10 +109,10 @@ class LocalRunner:
         )
         decision = decide.decide(observed, datetime.now(UTC))
         if decision.status != self._status:
-            told = tuple(events.derive_events(self._status, decision.status))
+            new_events = tuple(events.derive_events(self._status, decision.status))
             self._status = decision.status
             self._state.save(self.resource)
-            self._watcher(Update(decision.status, told))
+            self._watcher(Update(decision.status, new_events))
         for action in decision.actions:
             self._act(action)
         run = self._status.current_run
@@ -158,13 +158,13 @@ class LocalRunner:
 
     def _wait(self, decision: Decision) -> None:
         """Until the next look is due, or at once when `stop` is called meanwhile."""
-        wanted = LOOK_SECONDS if decision.requeue_after is None else decision.requeue_after
+        wanted = POLL_SECONDS if decision.requeue_after is None else decision.requeue_after
         if self._status.current_run is not None:
-            wanted = min(wanted, LOOK_SECONDS)
+            wanted = min(wanted, POLL_SECONDS)
         end = time.monotonic() + wanted
         closing = self._closing
         while (left := end - time.monotonic()) > 0 and self._closing == closing:
-            time.sleep(min(left, LOOK_SECONDS))
+            time.sleep(min(left, POLL_SECONDS))
 
 
 @functools.cache

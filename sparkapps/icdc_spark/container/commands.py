@@ -129,7 +129,7 @@ def _local(file: str) -> str:
 def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
     """The JVM of an executor."""
     memory = _required(environment, "SPARK_EXECUTOR_MEMORY")
-    told = [
+    options = [
         word
         for option, variable in _EXECUTOR_ARGUMENTS.items()
         for word in (option, _required(environment, variable))
@@ -145,7 +145,7 @@ def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
             "-cp",
             _class_path(environment),
             EXECUTOR,
-            *told,
+            *options,
         ),
         environment,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from icdc_spark.container.commands import EXECUTOR
 
 PROC = Path("/proc")
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 def executors(proc: Path = PROC) -> list[int]:
@@ -35,5 +35,5 @@ def main(proc: Path = PROC) -> int:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGPWR)
     while set(asked) & set(executors(proc)):
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return 0

@@ -65,7 +65,7 @@ def parent(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproces
         process.kill()
     # A kept node that the test did not come to stop.
     left = node_files.running(tmp_path / "node")
-    if left is not None and left.kept:
+    if left is not None and left.stays:
         os.kill(left.pid, signal.SIGTERM)
 
 
