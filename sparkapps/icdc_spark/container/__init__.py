@@ -1,4 +1,4 @@
-"""How the image starts: what Spark on Kubernetes says to a container, turned into a command.
+"""Starts the image: turns the arguments and variables of Spark on Kubernetes into a command.
 
 The contract is that of Spark's own image: the first argument is `driver` or `executor`, the rest
 stands in arguments and variables. Written for the start of a container, so it imports neither

@@ -1,4 +1,4 @@
-"""Entry of the image: becomes the driver or the executor that the arguments ask for."""
+"""Entry of the image: becomes the driver or the executor that the arguments name."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from icdc_spark.container import commands
 
 
 def main() -> int:
-    """Replaces this process; returns, with an exit code, only where that cannot be."""
+    """Replace this process; return an exit code where that is not possible."""
     try:
         command = commands.command(sys.argv[1:], os.environ)
         os.execvpe(command.arguments[0], command.arguments, command.environment)

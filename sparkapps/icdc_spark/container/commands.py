@@ -1,4 +1,4 @@
-"""The command line and environment of a container of Spark on Kubernetes. Pure: starts nothing.
+"""Builds the command line and environment of a container of Spark on Kubernetes. Starts nothing.
 
 The driver is our Python itself, which starts the JVM as pyspark does anywhere: were it started by
 spark-submit, the JVM would get SIGTERM in its place, and a run would end in the middle of a batch.
@@ -21,7 +21,7 @@ _JAVA_OPTION = "SPARK_JAVA_OPT_"
 _ARCHIVE = "classes.jsa"
 _JARS = "jars.jar"
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Of the JVM that does nothing but print the command line of the driver's."""
+"""Options of the JVM that only prints the command line of the driver's JVM."""
 
 _EXECUTOR_ARGUMENTS = {
     "--driver-url": "SPARK_DRIVER_URL",
@@ -32,7 +32,7 @@ _EXECUTOR_ARGUMENTS = {
     "--resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
     "--podName": "SPARK_EXECUTOR_POD_NAME",
 }
-"""What an executor is told, and in which variable Spark put it."""
+"""The options of an executor, each with the variable in which Spark put its value."""
 
 
 class MisuseError(Exception):
@@ -41,16 +41,23 @@ class MisuseError(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """What the container becomes."""
+    """The program that the container becomes."""
 
     arguments: tuple[str, ...]
+    """The program and its arguments."""
     environment: Mapping[str, str]
+    """Its whole environment."""
 
 
 def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
-    """What these arguments ask for; any other program than Spark's roles is started as it is.
+    """Return the command that the arguments ask for.
 
-    MisuseError where Spark's contract is not kept.
+    `driver` and `executor` are Spark's roles; any other program is started as it is. MisuseError
+    where a value is missing that Spark sets in its pods.
+
+    Example: `driver --properties-file /opt/spark/conf/spark.properties local:///app/main.py run`
+    becomes `python /app/main.py run` with PYSPARK_SUBMIT_ARGS=`--properties-file … --deploy-mode
+    client … pyspark-shell`, from which pyspark starts the JVM.
     """
     if not arguments:
         raise MisuseError("nothing to do: the first argument is driver, executor or a program")
@@ -65,7 +72,7 @@ def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
 
 
 def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
-    """Python with the application; the options of spark-submit reach the JVM that it starts."""
+    """Return Python with the application; options of spark-submit reach the JVM that it starts."""
     options, application = _split(arguments)
     if not application:
         raise MisuseError("driver: no application file is named")
@@ -75,15 +82,15 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
             f"driver: this image runs applications in Python, not the class {main_class}"
         )
     file, *rest = application
-    # The properties say `cluster`: that was for whoever made this pod. What comes later wins.
+    # The properties say `cluster`, which was for whoever created this pod. The last option wins.
     submit = [
         *(word for name, values in options.items() for value in values for word in (name, value)),
         "--deploy-mode",
         "client",
         "--conf",
-        f"spark.driver.bindAddress={_required(environment, 'SPARK_DRIVER_BIND_ADDRESS')}",
+        f"spark.driver.bindAddress={_read_variable(environment, 'SPARK_DRIVER_BIND_ADDRESS')}",
         "--conf",
-        f"spark.driver.defaultExtraClassPath={_required(environment, 'SPARK_HOME')}/{_JARS}",
+        f"spark.driver.defaultExtraClassPath={_read_variable(environment, 'SPARK_HOME')}/{_JARS}",
     ]
     return Command(
         (sys.executable, _local(file), *rest),
@@ -103,7 +110,7 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
 
 
 def _split(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-    """The options of spark-submit by name, then the application file and its own arguments."""
+    """Return the options of spark-submit by name, and the application file with its arguments."""
     options: dict[str, list[str]] = {}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -117,7 +124,7 @@ def _split(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _local(file: str) -> str:
-    """The path of a file in the image."""
+    """Return the path of a file in the image; MisuseError for one that is elsewhere."""
     scheme, separator, path = file.partition("://")
     if not separator:
         return file
@@ -127,14 +134,14 @@ def _local(file: str) -> str:
 
 
 def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
-    """The JVM of an executor."""
-    memory = _required(environment, "SPARK_EXECUTOR_MEMORY")
+    """Return the JVM of an executor."""
+    memory = _read_variable(environment, "SPARK_EXECUTOR_MEMORY")
     options = [
         word
         for option, variable in _EXECUTOR_ARGUMENTS.items()
-        for word in (option, _required(environment, variable))
+        for word in (option, _read_variable(environment, variable))
     ]
-    java = Path(_required(environment, "JAVA_HOME"), "bin", "java")
+    java = Path(_read_variable(environment, "JAVA_HOME"), "bin", "java")
     return Command(
         (
             str(java),
@@ -152,7 +159,7 @@ def _executor(_: Sequence[str], environment: Mapping[str, str]) -> Command:
 
 
 def _java_options(environment: Mapping[str, str]) -> list[str]:
-    """Spark numbers the options; one may hold spaces, and the order counts."""
+    """Return the options of the JVM in the order of their numbers; one may hold spaces."""
     numbered = {
         int(name.removeprefix(_JAVA_OPTION)): value
         for name, value in environment.items()
@@ -162,14 +169,15 @@ def _java_options(environment: Mapping[str, str]) -> list[str]:
 
 
 def _class_data(environment: Mapping[str, str]) -> list[str]:
-    """Options for the archive; what does not fit to it is nothing that a user must know."""
-    home = _required(environment, "SPARK_HOME")
+    """Return the options for the archive of classes."""
+    # Without the log: a JVM that the archive does not fit says so on standard output otherwise.
+    home = _read_variable(environment, "SPARK_HOME")
     return [f"-XX:SharedArchiveFile={home}/{_ARCHIVE}", "-Xlog:cds*=off"]
 
 
 def _class_path(environment: Mapping[str, str]) -> str:
-    """A user's jars, then Spark's. No part is empty: that would be the working directory."""
-    home = _required(environment, "SPARK_HOME")
+    """Return the class path: a user's jars, then Spark's."""
+    home = _read_variable(environment, "SPARK_HOME")
     parts = [
         environment.get("SPARK_CLASSPATH", ""),
         f"{home}/{_JARS}",
@@ -179,11 +187,12 @@ def _class_path(environment: Mapping[str, str]) -> str:
         environment.get("SPARK_EXTRA_CLASSPATH", ""),
         environment.get("SPARK_DIST_CLASSPATH", ""),
     ]
+    # An empty part would stand for the working directory.
     return ":".join(filter(None, parts))
 
 
-def _required(environment: Mapping[str, str], name: str) -> str:
-    """The variable's value; MisuseError where it is missing or empty."""
+def _read_variable(environment: Mapping[str, str], name: str) -> str:
+    """Return the value of a variable; MisuseError where it is missing or empty."""
     value = environment.get(name)
     if not value:
         raise MisuseError(f"the variable {name} is not set, which Spark sets in its pods")

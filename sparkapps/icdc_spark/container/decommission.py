@@ -1,4 +1,4 @@
-"""Tells the executor of this container to hand over its blocks, and waits until it is gone.
+"""Asks the executor of this container to hand over its blocks, and waits until it has ended.
 
 Runs as the container's preStop hook, so it may take as long as the pod's grace period, and no
 longer: Kubernetes ends it with the container.
@@ -14,25 +14,31 @@ from icdc_spark.container.commands import EXECUTOR
 
 PROC = Path("/proc")
 POLL_SECONDS = 0.2
+"""Between two lists of the processes; a list costs a read of each command line."""
 
 
 def executors(proc: Path = PROC) -> list[int]:
-    """Process ids of running executors; one that ended and was not waited for is none."""
-    return [int(each.name) for each in proc.iterdir() if each.name.isdecimal() and _is(each)]
+    """Return the ids of running executors; one that ended and was not waited for is none."""
+    return [
+        int(process.name)
+        for process in proc.iterdir()
+        if process.name.isdecimal() and _is_executor(process)
+    ]
 
 
-def _is(process: Path) -> bool:
+def _is_executor(process: Path) -> bool:
     try:
         return EXECUTOR.encode() in (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
-        return False  # it ended while it was looked at
+        return False  # it has ended since it was listed
 
 
 def main(proc: Path = PROC) -> int:
-    """Sends Spark's signal for it, and returns when no executor is left."""
+    """Send Spark's signal for decommissioning; return when no executor is left."""
     asked = executors(proc)
     for process in asked:
         with suppress(ProcessLookupError):
+            # Spark migrates shuffle and cached blocks on SIGPWR, then exits by itself.
             os.kill(process, signal.SIGPWR)
     while set(asked) & set(executors(proc)):
         time.sleep(POLL_SECONDS)

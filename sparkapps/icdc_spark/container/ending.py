@@ -12,18 +12,18 @@ from pyspark import SparkContext
 LOG = logging.getLogger(__name__)
 
 JVM_SECONDS = 20.0
-"""How long the JVM is waited for: its ordinary end takes less than one second."""
+"""Seconds for which the JVM is waited for: its ordinary end takes less than one."""
 
 
 def wait_for_jvm() -> None:
-    """Waits for the JVM that pyspark started, if it did; never fails."""
+    """Wait for the JVM that pyspark started, if it did; never raises."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
         wait_for(process, JVM_SECONDS)
 
 
 def wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """Lets a process end that ends with its standard input; gives up after so many seconds."""
+    """Let a process end that ends with its standard input; give up after so many seconds."""
     try:
         if process.stdin is not None:
             process.stdin.close()

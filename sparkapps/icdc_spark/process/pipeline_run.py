@@ -176,7 +176,7 @@ class PipelineRun:
         """Report a call that takes too long, and let others have its place and its thread."""
         error = self._call_watch.too_slow(table)
         LOG.warning("%s", error)
-        self._reporter.table(table).failed(error)
+        self._reporter.table(table).fail(error)
         if not self.request.continuous:
             # The run may end before the call does, and its failure must be known by then.
             self._failures.append(error)

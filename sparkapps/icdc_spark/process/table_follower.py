@@ -82,7 +82,7 @@ def log_unforeseen(words: str, error: Exception) -> None:
 def report_failure(context: TableContext, error: IcdcError) -> None:
     """Write into log and report why the table does not advance."""
     LOG.warning("%s: %s: %s", context.table.name, type(error).__name__, error)
-    context.reporter.failed(error)
+    context.reporter.fail(error)
 
 
 class TableFollower:

@@ -1,1 +1,1 @@
-"""Tells how far a run is: in the annotation of its pod, its termination message, or a file."""
+"""Reports the progress of a run: in the annotation of a pod, its termination message, a file."""

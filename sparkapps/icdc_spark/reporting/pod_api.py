@@ -1,6 +1,6 @@
-"""The only module of the application that speaks to the Kubernetes API: one patch of one pod.
+"""Speaks to the Kubernetes API, as the only module of the application: one patch of one pod.
 
-The border for errors of the client library: they become text, since none of them ends a run.
+Errors of the client library become text here, since none of them ends a run. Must not know reports.
 Imported in pods alone.
 """
 
@@ -16,13 +16,14 @@ from urllib3.exceptions import HTTPError
 from icdc_api.report_text import ANNOTATION_REPORT
 
 MAX_SHOWN_TEXT = 300
-"""Characters of an answer that go into a log line."""
+"""Characters of an answer that are put into a log line."""
 
+# One annotation is set and nothing else of the pod: a merge patch needs no resource version.
 _MERGE_PATCH = "application/merge-patch+json"
 
 
 def own_account() -> Configuration:
-    """How the pod's service account reaches the API server; raises ConfigException or OSError."""
+    """Return the access of the pod's service account; raises ConfigException or OSError."""
     configuration = Configuration()
     load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     return configuration
@@ -40,7 +41,7 @@ class OwnPod:
         self._api: CoreV1Api | None = None
 
     def annotate(self, text: str, seconds: float) -> str | None:
-        """Writes the report's annotation within `seconds`; None when it did, else why not."""
+        """Write the report's annotation within `seconds`; return why that failed, None if not."""
         patch = {"metadata": {"annotations": {ANNOTATION_REPORT: text}}}
         try:
             answer: Any = self._client().patch_namespaced_pod(
@@ -49,18 +50,18 @@ class OwnPod:
                 patch,
                 _content_type=_MERGE_PATCH,
                 _request_timeout=seconds,
-                _preload_content=False,  # the pod in the answer is not looked at
+                _preload_content=False,  # the pod in the answer is not read
             )
             answer.drain_conn()
             answer.release_conn()
         except ApiException as error:
-            return _shown(f"{error.status} {error.reason or ''} {_message(error.body)}")
+            return _shorten(f"{error.status} {error.reason or ''} {_message(error.body)}")
         except (ConfigException, HTTPError, OSError) as error:
-            return _shown(f"{type(error).__name__}: {error}")
+            return _shorten(f"{type(error).__name__}: {error}")
         return None
 
     def _client(self) -> CoreV1Api:
-        """Made at first use, so that a file that is not there yet is tried again."""
+        """Return the client, made at first use: a token that is not there yet is tried again."""
         if self._api is None:
             configuration = self._configure()
             # Whoever calls tries again; hidden retries would multiply the seconds.
@@ -70,7 +71,7 @@ class OwnPod:
 
 
 def _message(body: object) -> str:
-    """The sentence in an answer of the API server; empty where it is none of its answers."""
+    """Return the message in an answer of the API server; empty if a proxy answered."""
     try:
         document = json.loads(body) if isinstance(body, str) else None
     except ValueError:
@@ -79,5 +80,6 @@ def _message(body: object) -> str:
     return message if isinstance(message, str) else ""
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return `text` on one line, cut to MAX_SHOWN_TEXT."""
     return " ".join(text.split())[:MAX_SHOWN_TEXT]

@@ -1,10 +1,17 @@
-"""Tells the cluster how the run does, through the driver's own pod.
+"""Reports the progress of a run through the driver's own pod.
 
-While it works: an annotation with the newest report. When it ends: the annotation once more, and
-the termination message, which needs no API server. Nobody waits for the API server but a thread
-of its own, and the run's last breath, for a while; that it cannot be reached fails no run: the
+While it is running: an annotation with the newest report. When it ends: the annotation once more,
+and the termination message, which needs no API server. A thread of its own waits for the API
+server, and the end of the run, for a while. An API server that cannot be reached fails no run: the
 truth about progress is the state document. Knows what a pod gives its processes; the client
 library is in `pod_api`.
+
+Example, reports at second 0, 1, 2 and (a table has stalled) 2.2, the last one at 30:
+
+    0     sent at once
+    1, 2  replaced by the one of 2.2
+    2.2   sent at once: half a second has passed since the last patch
+    30    sent at once, and again every second until it has arrived, for at most 20 s
 """
 
 import functools
@@ -24,33 +31,33 @@ LOG = logging.getLogger(__name__)
 NAME_VARIABLE = "POD_NAME"
 NAMESPACE_VARIABLE = "POD_NAMESPACE"
 MESSAGE_VARIABLE = "TERMINATION_MESSAGE_PATH"
-"""Where the container's `terminationMessagePath` is, when not at MESSAGE_PATH."""
+"""The variable with the container's `terminationMessagePath`, where it is not MESSAGE_PATH."""
 
 MESSAGE_PATH = "/dev/termination-log"
 TOKEN_PATH = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 Annotate = Callable[[str, float], str | None]
-"""Writes the annotation within some seconds; None when it did, else why not."""
+"""Writes the annotation within some seconds; returns why that failed, None if not."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """How often the API server is spoken to; all in seconds."""
+    """The times between requests to the API server; all in seconds."""
 
     interval: float = 5.0
-    """Between two patches."""
+    """The least time between two patches."""
     urgent_interval: float = 0.5
-    """The same when a table has turned: many tables turn together."""
+    """The same when the state of a table has changed: those of many tables change together."""
     retry: float = 1.0
-    """Between two tries of the last report."""
+    """The time between two attempts for the last report."""
     last: float = 20.0
-    """How long the last report is tried. The pod has 120 s from SIGTERM, batch included."""
+    """The time for which the last report is tried. The pod has 120 s from SIGTERM for all."""
     request: float = 5.0
-    """How long one patch may take."""
+    """The time that one patch may take."""
 
 
 class PodSink:
-    """Where reports go in a pod. Only the newest counts: what is not sent in time is replaced."""
+    """Sends reports to a pod. Only the newest counts: one that is not sent in time is replaced."""
 
     def __init__(
         self,
@@ -74,14 +81,15 @@ class PodSink:
             threading.Thread(target=self._work, args=arguments, name="pod", daemon=True).start()
 
     def offer(self, report: RunReport, *, urgent: bool) -> None:
-        """Takes the newest report; returns at once."""
+        """Take the newest report; return at once."""
         with self._changed:
             self._newest = report
             self._urgent = self._urgent or urgent
             self._changed.notify_all()
 
     def deliver(self, report: RunReport) -> None:
-        """Takes the last report and returns when it arrived, or when that took too long."""
+        """Take the last report; return when it has arrived, or when that took too long."""
+        # First, because it needs no API server, and the pod may be killed while that is waited for.
         self._write_message(report)
         if self._annotate is None:
             return
@@ -89,7 +97,11 @@ class PodSink:
             self._newest = self._last = report
             self._changed.notify_all()
             if not self._changed.wait_for(lambda: self._delivered is report, self._intervals.last):
-                LOG.warning("the last report is not in the pod's annotation: %s", self._complaint)
+                LOG.warning(
+                    "the last report is not in the pod's annotation: %s; the operator reads the "
+                    "termination message instead",
+                    self._complaint,
+                )
 
     def _write_message(self, report: RunReport) -> None:
         try:
@@ -106,7 +118,7 @@ class PodSink:
             self._note(report, problem)
 
     def _due(self) -> RunReport:
-        """The newest report, once it is time to send it."""
+        """Wait for the newest report and the time to send it; return the report."""
         with self._changed:
             while self._newest is None or (wait := self._wait(self._newest)) > 0:
                 self._changed.wait(None if self._newest is None else wait)
@@ -114,7 +126,7 @@ class PodSink:
             return report
 
     def _wait(self, report: RunReport) -> float:
-        """Seconds until `report` may be sent."""
+        """Return the seconds until `report` may be sent."""
         if self._free_since is None:
             return 0.0
         intervals = self._intervals
@@ -130,6 +142,7 @@ class PodSink:
             if problem is None:
                 self._delivered = report
             elif self._newest is None:
+                # Still the newest, so it is sent again. Otherwise a newer one replaces it.
                 self._newest = report
             # Said once, not at every try: without the right to patch it would fill the log.
             if problem is not None and problem != self._complaint:
@@ -142,18 +155,21 @@ class PodSink:
 
 @functools.cache
 def own_sink() -> PodSink | None:
-    """The one sink of this process, since two would overtake each other; None outside a pod."""
+    """Return the one sink of this process; None outside a pod. Two would overtake each other."""
     return sink_for(os.environ)
 
 
 def sink_for(environment: Mapping[str, str], token: Path = TOKEN_PATH) -> PodSink | None:
-    """A sink for the pod that this environment is of; None where it is of none."""
+    """Return a sink for the pod that `environment` belongs to; None if it belongs to none."""
     name, namespace = (environment.get(key) for key in (NAME_VARIABLE, NAMESPACE_VARIABLE))
     if not name or not namespace:
         return None
     message_path = Path(environment.get(MESSAGE_VARIABLE) or MESSAGE_PATH)
     if not token.is_file():
-        LOG.warning("the pod has no token: its annotation will not show how the run does")
+        LOG.warning(
+            "the pod has no token of its service account, so its annotation shows no progress; the "
+            "operator reads the termination message when the run has ended"
+        )
         return PodSink(None, message_path)
     # Here and not above: a run on a plain host neither has this library nor waits for its import.
     from icdc_spark.reporting.pod_api import OwnPod

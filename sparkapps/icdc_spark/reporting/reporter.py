@@ -1,4 +1,4 @@
-"""Tells whoever started the run how far it got: one report file, replaced whole.
+"""Reports the progress of a run to whoever started it: one report file, replaced whole.
 
 The report is a copy for people and for the operator's status; recovery never reads it. So it is
 written at most twice a second however many batches pass, and at every change of a table's state.
@@ -18,25 +18,26 @@ from icdc_api.status import TableReason, TableState, TableStatus
 from icdc_spark.reporting import pod_report
 
 MIN_INTERVAL_SECONDS = 0.5
+"""The least time between two reports in which no state of a table changes."""
 
 
 def utc_now() -> datetime:
-    """The present moment, in UTC."""
+    """Return the present moment, in UTC."""
     return datetime.now(tz=UTC)
 
 
 class ReportSink(Protocol):
-    """Somebody who is told how the run does beside the file. Raises nothing."""
+    """A second receiver of reports, beside the file. Raises nothing."""
 
     def offer(self, report: RunReport, *, urgent: bool) -> None:
-        """Takes a report to pass on and returns at once; `urgent` when a table has turned."""
+        """Take a report and return at once; `urgent` when the state of a table has changed."""
 
     def deliver(self, report: RunReport) -> None:
-        """Takes the last report and returns when it was passed on, or could not be."""
+        """Take the last report; return when it has been passed on, or could not be."""
 
 
 def sink_of(request: RunRequest) -> ReportSink | None:
-    """Who else is told of the reports of this run."""
+    """Return the second receiver of the reports of this run; None where there is none."""
     # A host that is itself a pod, such as a notebook's, does not stand for the run.
     return None if request.end_with_stdin else pod_report.own_sink()
 
@@ -63,17 +64,20 @@ class Reporter:
         self._pass_on(urgent=True)
 
     def table(self, name: str) -> "TableReporter":
-        """The part of the report that one table writes."""
+        """Return the part of the report that one table writes."""
         return TableReporter(self, name)
 
     def status(self, name: str) -> TableStatus:
-        """What the report says of a table at present."""
+        """Return the entry of a table as it is now."""
         with self._lock:
             return self._tables[name]
 
     def update(self, name: str, changes: dict[str, Any]) -> None:
-        """Changes fields of one table's entry. The last report stays the last: nobody waits for
-        a table whose catalog does not answer."""
+        """Change fields of one table's entry, and write the report if it is time.
+
+        After the last report nothing is changed: a table whose catalog does not answer may still be
+        running then, and nobody waits for it.
+        """
         with self._lock:
             if self._report.finished:
                 return
@@ -82,14 +86,14 @@ class Reporter:
             self._tables[name] = after
             now = utc_now()
             age = (now - self._report.updated_at).total_seconds()
-            turned = (before.state, before.reason) != (after.state, after.reason)
+            changed = (before.state, before.reason) != (after.state, after.reason)
             self._unwritten = self._unwritten or after != before
-            if turned or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
+            if changed or (self._unwritten and age >= MIN_INTERVAL_SECONDS):
                 self._write(updated_at=now)
-                self._pass_on(urgent=turned)
+                self._pass_on(urgent=changed)
 
     def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
-        """Writes the last report of the run; a sink may take a while over it."""
+        """Write the last report of the run; a sink may need some seconds for it."""
         with self._lock:
             self._write(
                 updated_at=utc_now(),
@@ -98,11 +102,12 @@ class Reporter:
                 result=result,
             )
             last = self._report
+        # Outside the lock: the threads of tables must not wait for the sink.
         if self._sink is not None:
             self._sink.deliver(last)
 
     def flush(self) -> None:
-        """Writes what is known now, whatever the interval."""
+        """Write the report now, whatever the interval."""
         with self._lock:
             self._write(updated_at=utc_now())
             self._pass_on(urgent=False)
@@ -119,7 +124,7 @@ class Reporter:
 
 
 class TableReporter:
-    """What one table says of itself."""
+    """Writes the entry of one table."""
 
     def __init__(self, reporter: Reporter, name: str) -> None:
         self._reporter = reporter
@@ -127,19 +132,19 @@ class TableReporter:
 
     @property
     def status(self) -> TableStatus:
-        """What was said last."""
+        """Return the entry as it was written last."""
         return self._reporter.status(self._name)
 
     def set(self, **changes: Any) -> None:
-        """Changes fields of the table's entry, by their Python names."""
+        """Change fields of the table's entry, by their Python names."""
         self._reporter.update(self._name, changes)
 
     def working(self, state: TableState) -> None:
-        """The table advances; an earlier complaint is over."""
+        """Report that the table advances; an earlier failure is over."""
         self.set(state=state, reason=None, message=None)
 
-    def failed(self, error: IcdcError) -> None:
-        """The table does not advance: stalled if a person must act, else merely waiting."""
+    def fail(self, error: IcdcError) -> None:
+        """Report that the table does not advance: stalled if a person must act, else waiting."""
         reason = TableReason(type(error).__name__)
         if isinstance(error, TableError | Bug):
             self.set(state=TableState.STALLED, reason=reason, message=error.message)

@@ -58,7 +58,7 @@ def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
 
 
 def test_a_table_error_stalls_the_table_with_its_reason(reporter: Reporter, path: Path) -> None:
-    reporter.table("a.b").failed(AliasTaken("taken"))
+    reporter.table("a.b").fail(AliasTaken("taken"))
     found = table(path)
     assert (found.state, found.reason) == (TableState.STALLED, TableReason.ALIAS_TAKEN)
     assert found.message == "taken"
@@ -68,7 +68,7 @@ def test_a_passing_error_keeps_the_state_and_names_its_reason(
     reporter: Reporter, path: Path
 ) -> None:
     reporter.table("a.b").working(TableState.STREAMING)
-    reporter.table("a.b").failed(TargetUnavailable("down"))
+    reporter.table("a.b").fail(TargetUnavailable("down"))
     found = table(path)
     assert (found.state, found.reason) == (TableState.STREAMING, TableReason.TARGET_UNAVAILABLE)
 
@@ -117,7 +117,7 @@ def test_a_sink_learns_that_a_table_has_turned(path: Path) -> None:
     sink = Sink()
     reporter = reporter_with(sink, path)
     reporter.table("a.b").working(TableState.EXPORTING)
-    reporter.table("a.b").failed(TargetUnavailable("down"))
+    reporter.table("a.b").fail(TargetUnavailable("down"))
     assert [urgent for _, urgent in sink.offered] == [True, True, True]
 
 

@@ -150,7 +150,7 @@ class DeadLetterWriter:
         # The letter itself, from an earlier attempt or a request whose answer was lost.
         other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
         raised = []
-        for document_id, stored in self._stored(list(other)).items():
+        for document_id, stored in self._read_stored(list(other)).items():
             conflict = other[document_id]
             if stored is not None and stored.ordinal == self._target.ordinal:
                 continue
@@ -166,7 +166,7 @@ class DeadLetterWriter:
         by_id = {hit.document_id: hit for hit in conflicts}
         return [
             _Resend(by_id[document_id].operation, _above(by_id[document_id], stored))
-            for document_id, stored in self._stored(list(by_id)).items()
+            for document_id, stored in self._read_stored(list(by_id)).items()
             if stored is not None and stored.ordinal <= self._target.ordinal
         ]
 
@@ -178,7 +178,7 @@ class DeadLetterWriter:
             return stored.ordinal > self._target.ordinal
         return conflict.current >= base_version(self._target.ordinal + 1) - 1
 
-    def _stored(self, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
+    def _read_stored(self, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
         with self._lock:
             return dead_letters.read_stored(self._client(), self._target.alias, ids)
 

@@ -136,7 +136,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     """
     if refuses_writes(status, kind):
         if kind == "index_closed_exception":
-            return _closed(connection, reason)
+            return _index_closed_error(connection, reason)
         return TargetReadOnly(
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
@@ -158,7 +158,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
 
 
-def _closed(connection: Connection, reason: str) -> TargetReadOnly:
+def _index_closed_error(connection: Connection, reason: str) -> TargetReadOnly:
     named = _CLOSED_INDEX.search(reason)
     index, path = (f"Index {named[1]!r}", named[1]) if named else ("An index", "<index>")
     return TargetReadOnly(
