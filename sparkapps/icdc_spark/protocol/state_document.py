@@ -18,11 +18,11 @@ from icdc_spark.protocol.state_parts import (
     SAMPLE_CHARACTERS,
     VERSIONS_PER_ORDINAL,
     Applied,
-    DuplicateKeys,
     Intent,
     IntentKind,
     IntentPhase,
     Owner,
+    RecordedDuplicates,
     Shards,
     SourceTable,
     Totals,
@@ -39,11 +39,11 @@ __all__ = [
     "FIXUP_OFFSET",
     "VERSIONS_PER_ORDINAL",
     "Applied",
-    "DuplicateKeys",
     "Intent",
     "IntentKind",
     "IntentPhase",
     "Owner",
+    "RecordedDuplicates",
     "Shards",
     "SourceTable",
     "StateDocument",
@@ -183,7 +183,7 @@ class StateDocument(StoredFields):
         """Mark the table as having duplicate keys; a count of 0 takes the mark away."""
         cut = [sample[:SAMPLE_CHARACTERS] for sample in samples[:MAX_SAMPLES]]
         return self._with(
-            now, duplicates=DuplicateKeys(count=count, samples=cut) if count else None
+            now, duplicates=RecordedDuplicates(count=count, samples=cut) if count else None
         )
 
     def with_resync(self, nonce: int, request: int | None, *, now: str) -> Self:

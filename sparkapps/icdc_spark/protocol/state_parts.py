@@ -160,7 +160,7 @@ class Intent(Part):
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
 
 
-class DuplicateKeys(Part):
+class RecordedDuplicates(Part):
     """Keys that occur more than once in the table."""
 
     count: Count

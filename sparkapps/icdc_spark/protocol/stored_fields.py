@@ -14,11 +14,11 @@ from icdc_api.errors import Bug, StateCorrupt
 from icdc_spark.protocol.state_parts import (
     Applied,
     Count,
-    DuplicateKeys,
     Instant,
     Intent,
     Owner,
     Part,
+    RecordedDuplicates,
     Shards,
     SourceTable,
     Text,
@@ -62,7 +62,7 @@ class StoredFields(Part):
     """The nonce of the re-export that was honoured last."""
     resync_id: Count | None = None
     """The id of the request for it; None in documents of older versions."""
-    duplicates: DuplicateKeys | None = None
+    duplicates: RecordedDuplicates | None = None
     """Keys that several rows have; None where there are none."""
     totals: Totals = Totals()
     """Counts since the table was first exported."""
