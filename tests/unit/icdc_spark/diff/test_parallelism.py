@@ -8,7 +8,7 @@ pytestmark = pytest.mark.unit
 
 
 def dynamic(most: str = "", cores: str = "1") -> dict[str, str]:
-    """The properties of an application with dynamic allocation."""
+    """Return the properties of an application with dynamic allocation."""
     given = {"spark.dynamicAllocation.maxExecutors": most} if most else {}
     return {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": cores, **given}
 

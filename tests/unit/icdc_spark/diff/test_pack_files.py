@@ -1,4 +1,4 @@
-"""How the files of an export are cut into chunks."""
+"""Files of an export are cut into chunks by bytes and by rows."""
 
 import pytest
 
@@ -24,9 +24,14 @@ def test_files_are_cut_into_runs_that_pass_a_target_only_alone(
 ) -> None:
     files = [
         PlannedFile(
-            location=f"f{at}", sequence=1, position=at, records=1, bytes=size, deletes=frozenset()
+            location=f"f{number}",
+            sequence=1,
+            position=number,
+            records=1,
+            bytes=size,
+            deletes=frozenset(),
         )
-        for at, size in enumerate(sizes)
+        for number, size in enumerate(sizes)
     ]
     runs = pack_files(files, target_bytes, target_rows)
     assert [[file.bytes for file in run] for run in runs] == expected

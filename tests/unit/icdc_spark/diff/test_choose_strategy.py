@@ -1,4 +1,4 @@
-"""Which strategy a plan gets, by its counts and by what can be asked of its rows."""
+"""The strategy of a plan follows from its counts, and from what its rows say of themselves."""
 
 import pytest
 
@@ -12,7 +12,7 @@ SMALL, LARGE = ONE_READ_BYTES, ONE_READ_BYTES + 1
 
 
 def group(size: int, records: int = 1) -> FileGroup:
-    """A file of so many bytes, none for 0."""
+    """Return a group of one file of this size, or of none for 0 bytes."""
     return FileGroup(tasks=None, files=1 if size else 0, records=records, bytes=size)
 
 
@@ -22,11 +22,11 @@ def plan(
     removed: int = 0,
     before: int = 0,
     after: int = 0,
-    gone: int = 0,
+    deleted: int = 0,
     since: int | None = None,
     records: int = 1,
 ) -> ChangePlan:
-    """Groups of so many bytes, each of files with so many records."""
+    """Return a plan whose groups have these bytes, and files of `records` rows."""
     return ChangePlan(
         from_id=1,
         to_id=2,
@@ -34,7 +34,7 @@ def plan(
         removed=group(removed, records),
         shared_before=group(before, records),
         shared_after=group(after, records),
-        deleted_keys=group(gone, records),
+        deleted_keys=group(deleted, records),
         lineage_since=since,
     )
 
@@ -44,8 +44,8 @@ def plan(
     [
         (plan(added=LARGE), Strategy.APPEND),
         (plan(added=LARGE, since=7), Strategy.APPEND),
-        (plan(added=LARGE, gone=1), Strategy.STREAM),
-        (plan(gone=1), Strategy.ONE_READ),
+        (plan(added=LARGE, deleted=1), Strategy.STREAM),
+        (plan(deleted=1), Strategy.ONE_READ),
         (plan(added=SMALL, removed=1), Strategy.ONE_READ),
         (plan(added=LARGE, removed=1), Strategy.TWO_READS),
         (plan(added=LARGE, after=1), Strategy.STREAM),
