@@ -46,7 +46,7 @@ from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins
 from icdc_spark.replication.batches import check_plan
 from icdc_spark.replication.context import TableContext, build_applied, instant
-from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateKeys
+from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 
 LOG = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class WriteResult:
 
     result: BatchResult
     """Counts by what became of the operations."""
-    duplicates: DuplicateKeys
+    duplicates: DuplicateSummary
     """Keys of the batch that have several rows in the snapshot."""
 
 

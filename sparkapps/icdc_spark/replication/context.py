@@ -168,7 +168,7 @@ class TableContext:
 
     def target(self, intent: Intent, version: int) -> BulkTarget:
         """Return where and how the executors write a batch whose documents have `version`."""
-        bulk, letters = self.opensearch.bulk, self.opensearch.dead_letters
+        bulk, dead_letters = self.opensearch.bulk, self.opensearch.dead_letters
         return BulkTarget(
             connection=self.connection,
             pipeline=self.request.owner,
@@ -182,8 +182,8 @@ class TableContext:
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,
             max_in_flight=bulk.max_in_flight,
-            dead_letter_policy=letters.policy,
-            max_dead_letters=letters.max_rows,
+            dead_letter_policy=dead_letters.policy,
+            max_dead_letters=dead_letters.max_rows,
         )
 
     def is_superseded(self) -> bool:

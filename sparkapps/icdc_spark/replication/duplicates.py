@@ -36,7 +36,7 @@ ROWS = "rows"
 
 
 @dataclass(frozen=True)
-class DuplicateKeys:
+class DuplicateSummary:
     """The duplicate keys of a snapshot, or of the keys that a batch changed."""
 
     count: int
@@ -47,7 +47,7 @@ class DuplicateKeys:
     """Number of rows of these keys beyond the first of each."""
 
 
-NO_DUPLICATES = DuplicateKeys(count=0, samples=[])
+NO_DUPLICATES = DuplicateSummary(count=0, samples=[])
 
 
 def select_duplicate_ids(
@@ -77,7 +77,7 @@ def settle(
     spec: DocumentSpec,
     intent: Intent,
     among: DataFrame | None = None,
-) -> DuplicateKeys:
+) -> DuplicateSummary:
     """Write the documents of duplicate keys again, above whatever the batch wrote for them."""
     # Stored: it is read three times, and each time it would read the whole snapshot.
     duplicates = reader.persist(select_duplicate_ids(reader, spec, among))
@@ -90,10 +90,10 @@ def settle(
         version = base_version(intent.ordinal) + FIXUP_OFFSET
         lines = look_up_ids(reader, duplicates.select(ID), spec, version=version)
         context.write(lines.frame, intent, version)
-    return DuplicateKeys(count=count, samples=samples, surplus=rows - count)
+    return DuplicateSummary(count=count, samples=samples, surplus=rows - count)
 
 
-def mark(context: TableContext, stored: Stored, duplicates: DuplicateKeys) -> Stored:
+def mark(context: TableContext, stored: Stored, duplicates: DuplicateSummary) -> Stored:
     """Record duplicate keys, if there are any.
 
     From then on every batch of the table reads the snapshot for the keys that it changes.
@@ -111,6 +111,6 @@ def unmark(context: TableContext, stored: Stored) -> Stored:
     return _record(context, stored, NO_DUPLICATES)
 
 
-def _record(context: TableContext, stored: Stored, duplicates: DuplicateKeys) -> Stored:
+def _record(context: TableContext, stored: Stored, duplicates: DuplicateSummary) -> Stored:
     document = stored.document.with_duplicates(duplicates.count, duplicates.samples, now=instant())
     return context.store.replace(stored, document)

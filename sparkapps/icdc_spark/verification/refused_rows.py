@@ -45,7 +45,7 @@ def list_refused(context: TableContext) -> Entry:
 
     Documents are in the answer only if the request asks for them: they hold values of rows.
     """
-    letters = dead_letters.newest(
+    newest = dead_letters.newest(
         context.client,
         context.ownership,
         ids=context.request.ids,
@@ -53,9 +53,9 @@ def list_refused(context: TableContext) -> Entry:
         documents=bool(context.request.documents),
     )
     count = dead_letters.count(context.client, context.alias)
-    entry: Entry = {"count": count, "letters": letters}
-    if context.request.ids is None and count > len(letters):
-        entry["message"] = f"{count - len(letters)} more are not shown"
+    entry: Entry = {"count": count, "letters": newest}
+    if context.request.ids is None and count > len(newest):
+        entry["message"] = f"{count - len(newest)} more are not shown"
     return entry
 
 
