@@ -71,7 +71,7 @@ def test_a_table_is_added_and_a_pause_made_while_an_application_runs(
     status = site.until(is_suspended, "the pipeline is suspended")
     assert status["lastRun"]["name"] == run
     assert status["lastRun"]["state"] == "Succeeded", "the application ends in order"
-    assert gitops.agreed(site.now()) == Verdict.CURRENT
+    assert gitops.check_agreement(site.now()) == Verdict.CURRENT
     assert " Suspended " in site.kubectl("get", "icdc", site.name)
     orders.delete("id <= 20")
     orders.append(rows(1001, 1020, state=lambda n: "after"))

@@ -72,7 +72,7 @@ def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> No
     # Rows are shuffled on the disk of the node: seen there while it runs, gone after.
     site.until(lambda status: status.get("phase") == "Exporting", "the first export is told of")
     assert re.search(r" Exporting +[0-2]/3 ", site.kubectl("get", "icdc", site.name))
-    assert gitops.agreed(site.now()) == Verdict.IN_PROGRESS
+    assert gitops.check_agreement(site.now()) == Verdict.IN_PROGRESS
     wait.until(
         lambda: on_disk(site.scratch, "blockmgr-"),
         "Spark uses the local volume",
@@ -80,7 +80,7 @@ def test_three_tables_are_exported_and_followed(shop: Callable[..., Shop]) -> No
     )
     site.kubectl("wait", "--for=condition=Ready", f"icdc/{site.name}", f"--timeout={RUN_SECONDS}s")
     assert "3/3" in site.kubectl("get", "icdc", site.name)
-    assert gitops.agreed(site.now()) == Verdict.CURRENT
+    assert gitops.check_agreement(site.now()) == Verdict.CURRENT
     assert_equal(site, tables)
 
     change(tables)

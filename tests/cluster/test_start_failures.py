@@ -103,7 +103,7 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
             )
 
         site.until(told, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
-        assert gitops.agreed(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
+        assert gitops.check_agreement(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # Five of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})
     for name, site in sites.items():

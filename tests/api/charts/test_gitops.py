@@ -11,7 +11,14 @@ from icdc_api.status import PipelineStatus, TableReason, TableStatus
 from icdc_operator.core.decide import decide
 from icdc_testing.charts import gitops
 from icdc_testing.charts.helm import Object
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    make_stalled,
+    run_record,
+)
 from icdc_testing.kube.kstatus import Verdict
 
 pytestmark = pytest.mark.api
@@ -30,7 +37,7 @@ def resource(status: dict[str, Any], generation: int = 1) -> Object:
 def after(table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any) -> Object:
     """What the operator makes of a pipeline with this table and these fields of its status."""
     known = PipelineStatus(observed_generation=1, tables=() if table is None else (table,), **more)
-    return resource(decide(observed(spec or make_spec(), known), NOW).status.to_resource())
+    return resource(decide(make_observed(spec or make_spec(), known), NOW).status.to_resource())
 
 
 GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
@@ -59,7 +66,7 @@ PIPELINES = {
         after(caught_up(), last_run=BAD, consecutive_failures=8, next_attempt_time=NOW),
         Verdict.FAILED,
     ),
-    "a table stalled": (after(stalled(TableReason.GAP)), Verdict.FAILED),
+    "a table stalled": (after(make_stalled(TableReason.GAP)), Verdict.FAILED),
     "suspended": (
         {**after(caught_up(), make_spec(suspend=True)), "spec": {"suspend": True}},
         Verdict.CURRENT,
@@ -68,21 +75,27 @@ PIPELINES = {
 
 
 @pytest.fixture(scope="module")
-def answers() -> dict[str, gitops.Told]:
-    found = gitops.told([each for each, _ in PIPELINES.values()])
+def answers() -> dict[str, gitops.ToolHealth]:
+    found = gitops.ask_tools([each for each, _ in PIPELINES.values()])
     return dict(zip(PIPELINES, found, strict=True))
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_flux_and_argo_cd_agree_with_kstatus(name: str, answers: dict[str, gitops.Told]) -> None:
+def test_flux_and_argo_cd_agree_with_kstatus(
+    name: str, answers: dict[str, gitops.ToolHealth]
+) -> None:
     about, verdict = PIPELINES[name]
-    assert gitops.agreed(about, answers[name]) == verdict
+    assert gitops.check_agreement(about, answers[name]) == verdict
     assert (answers[name].argo == "Suspended") == (name == "suspended")
 
 
 @pytest.mark.parametrize("name", ["tried again", "outlasted", "a table stalled"])
-def test_argo_cd_shows_what_the_pipeline_says(name: str, answers: dict[str, gitops.Told]) -> None:
+def test_argo_cd_shows_what_the_pipeline_says(
+    name: str, answers: dict[str, gitops.ToolHealth]
+) -> None:
     about, verdict = PIPELINES[name]
     shown = "Stalled" if verdict == Verdict.FAILED else "Reconciling"
-    messages = {each["type"]: each["message"] for each in about["status"]["conditions"]}
+    messages = {
+        condition["type"]: condition["message"] for condition in about["status"]["conditions"]
+    }
     assert answers[name].message == messages[shown]

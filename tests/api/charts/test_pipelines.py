@@ -17,8 +17,8 @@ TABLES = [{"name": "shop.orders"}]
 LEAST = {"sink": SINK, "tables": TABLES}
 
 
-def rendered(helm: Helm, values: dict[str, Any]) -> list[Object]:
-    return helm.rendered(PIPELINES, values, "lake", "shops")
+def render(helm: Helm, values: dict[str, Any]) -> list[Object]:
+    return helm.render(PIPELINES, values, "lake", "shops")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_pipeline_is_laid_over_the_defaults(
         "defaults": {"tables": TABLES, **defaults, "sink": sink},
         "pipelines": {"shop": special},
     }
-    (made,) = rendered(helm, values)
+    (made,) = render(helm, values)
     wanted = {"retry": {"maxAttempts": 3, "maxSeconds": 60}} if spec is None else spec
     assert made["spec"] == {"tables": TABLES, "sink": SINK, **wanted}
 
@@ -71,7 +71,7 @@ def test_a_pipeline_is_laid_over_the_defaults(
 def test_one_pipeline_does_not_change_what_another_one_gets(helm: Helm) -> None:
     special = {"a": {"spark": {"conf": {"only.a": "1"}}}, "b": {}}
     values = {"defaults": {**LEAST, "spark": {"conf": {"both": "1"}}}, "pipelines": special}
-    first, second = rendered(helm, values)
+    first, second = render(helm, values)
     assert first["spec"]["spark"]["conf"] == {"both": "1", "only.a": "1"}
     assert second["spec"]["spark"]["conf"] == {"both": "1"}
 
@@ -80,8 +80,8 @@ def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
     own = {"namespace": "other", "labels": {"team": "data"}, "annotations": {"a": "b"}}
     specs = {"defaults": LEAST, "pipelines": {"shop": {}}}
     assert {*own, *specs} == set(files.values(PIPELINES))
-    (plain,) = rendered(helm, specs)
-    (made,) = rendered(helm, {**own, **specs})
+    (plain,) = render(helm, specs)
+    (made,) = render(helm, {**own, **specs})
     assert (made["apiVersion"], made["kind"]) == (naming.API_VERSION, naming.KIND)
     assert plain["metadata"]["namespace"] == "shops"
     assert made["metadata"]["namespace"] == "other"
@@ -92,15 +92,15 @@ def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
 
 def test_names_that_are_something_else_in_yaml_are_names(helm: Helm) -> None:
     names = ["no", "null", "on", "true", "y"]
-    made = rendered(helm, {"defaults": LEAST, "pipelines": {name: {} for name in names}})
+    made = render(helm, {"defaults": LEAST, "pipelines": {name: {} for name in names}})
     assert [each["metadata"]["name"] for each in made] == names
 
 
 def test_no_pipelines_make_nothing(helm: Helm) -> None:
-    assert rendered(helm, {}) == []
+    assert render(helm, {}) == []
 
 
 def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:
     samples = {path.stem: sample(path.stem)["spec"] for path in SAMPLES.glob("*.yaml")}
-    made = rendered(helm, {"pipelines": samples})
+    made = render(helm, {"pipelines": samples})
     assert {each["metadata"]["name"]: each["spec"] for each in made} == samples

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_testing.charts.files import BOTH, OPERATOR, PIPELINES
-from icdc_testing.charts.helm import Helm, nested
+from icdc_testing.charts.helm import Helm, nest_values
 
 pytestmark = pytest.mark.api
 
@@ -48,7 +48,7 @@ def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
 def test_the_operators_chart_names_what_is_wrong(
     values: dict[str, Any], message: str, helm: Helm
 ) -> None:
-    ran = helm.run("template", "x", str(OPERATOR), values=nested(values))
+    ran = helm.run("template", "x", str(OPERATOR), values=nest_values(values))
     assert ran.code != 0
     assert message in ran.err
 

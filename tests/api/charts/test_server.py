@@ -83,8 +83,8 @@ def test_the_server_takes_every_object_of_the_chart(
             lambda kind=kind: site.kube.kubectl.run("get", kind, "-A").code == 0,  # type: ignore[misc]
             f"{kind} are served",
         )
-    values = helm.nested({**EVERYTHING, **more})
-    site.dry_run(site.helm.rendered(OPERATOR, values, RELEASE, two[0]))
+    values = helm.nest_values({**EVERYTHING, **more})
+    site.dry_run(site.helm.render(OPERATOR, values, RELEASE, two[0]))
 
 
 def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str, str]) -> None:
@@ -92,7 +92,7 @@ def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str,
     label = "pod-security.kubernetes.io/enforce=restricted"
     site.kube.kubectl.ok("label", "namespace", namespace, label)
     with site.release(namespace):
-        objects = site.helm.rendered(OPERATOR, {}, RELEASE, namespace)
+        objects = site.helm.render(OPERATOR, {}, RELEASE, namespace)
         (deployment,) = (each for each in objects if each["kind"] == "Deployment")
         template = deployment["spec"]["template"]
         pod = {
@@ -179,10 +179,10 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
     namespace = two[0]
     values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
     with site.release(namespace, **values):
-        objects = site.helm.rendered(OPERATOR, helm.nested(values), RELEASE, namespace)
+        objects = site.helm.render(OPERATOR, helm.nest_values(values), RELEASE, namespace)
         specs = {each["kind"]: each.get("spec", {}) for each in objects}
         container, _ = specs["Deployment"]["template"]["spec"]["containers"]
-        flags = [each for each in container["args"] if "-port=" not in each]
+        flags = [argument for argument in container["args"] if "-port=" not in argument]
         account = site.kube.kubeconfig_for(namespace, RELEASE)
         wait.until(lambda: site.serves(namespace), "the kind is served")
         with operator_process.running(account, tmp_path, "operator", flags) as operator:
@@ -193,7 +193,9 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
             # What `helm test` runs, with another address.
             (test,) = specs["Pod"]["containers"]
             _, *script, _ = test["command"]
-            (port,) = [each.split()[-1] for each in operator.messages if "health on port" in each]
+            (port,) = [
+                message.split()[-1] for message in operator.messages if "health on port" in message
+            ]
             asked = [sys.executable, *script, f"http://127.0.0.1:{port}/readyz"]
             answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
             assert answer.strip() == "ok"
@@ -205,8 +207,8 @@ def versions(site: Site, namespace: str) -> dict[str, str]:
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
     listed = site.kube.kubectl.object("get", kinds, "-n", namespace, "-l", release)
     found = {
-        f"{each['kind']} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
-        for each in listed["items"]
+        f"{item['kind']} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
+        for item in listed["items"]
     }
     assert len(found) >= 10
     return found

@@ -12,7 +12,7 @@ from icdc_operator.cluster import options
 from icdc_operator.cluster.heads.reader import process
 from icdc_testing.charts import files, helm
 from icdc_testing.charts.files import OPERATOR
-from icdc_testing.charts.helm import Helm, Object, nested
+from icdc_testing.charts.helm import Helm, Object, nest_values
 
 pytestmark = pytest.mark.api
 
@@ -39,14 +39,14 @@ def render(helm: Helm) -> Render:
     """Renders the chart; each set of values once. Without the definition, which takes long."""
     known: dict[str, list[Object]] = {}
 
-    def rendered(flat: Mapping[str, Any]) -> list[Object]:
+    def render(flat: Mapping[str, Any]) -> list[Object]:
         key = repr(sorted(flat.items()))
         if key not in known:
-            values = nested({"crds.install": False, **flat})
-            known[key] = helm.rendered(OPERATOR, values, RELEASE, NAMESPACE)
+            values = nest_values({"crds.install": False, **flat})
+            known[key] = helm.render(OPERATOR, values, RELEASE, NAMESPACE)
         return known[key]
 
-    return rendered
+    return render
 
 
 def shortened(change: str) -> str:
@@ -58,7 +58,7 @@ def shortened(change: str) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
 def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> None:
     beside = case.get("beside", {})
-    found = helm.changes(render(beside), render({**beside, **case["values"]}))
+    found = helm.list_changes(render(beside), render({**beside, **case["values"]}))
     assert sorted(shortened(each) for each in found) == sorted(case["changes"])
 
 
@@ -69,7 +69,7 @@ def test_every_value_is_in_the_table() -> None:
 
 def containers(objects: list[Object]) -> dict[str, Any]:
     (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
-    return {each["name"]: each for each in pod["containers"]}
+    return {container["name"]: container for container in pod["containers"]}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
@@ -80,7 +80,7 @@ def test_the_process_takes_what_the_chart_starts_it_with(
     container = found["operator"]
     given = options.parse(container["args"], {})
     assert process.arguments(found["heads"]["args"]).socket == given.heads_socket
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"metrics": given.metrics_port, "health": given.health_port}
 
 
@@ -88,9 +88,9 @@ def test_the_container_that_speaks_to_catalogs_has_no_token(render: Render) -> N
     objects = render({})
     (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
     assert pod["automountServiceAccountToken"] is False
-    tokens = {each["name"] for each in pod["volumes"] if "serviceAccountToken" in str(each)}
+    tokens = {volume["name"] for volume in pod["volumes"] if "serviceAccountToken" in str(volume)}
     found = containers(objects)
-    mounts = {name: {each["name"] for each in c["volumeMounts"]} for name, c in found.items()}
+    mounts = {name: {mount["name"] for mount in c["volumeMounts"]} for name, c in found.items()}
     assert not mounts["heads"] & tokens
     (token,) = (m for m in found["operator"]["volumeMounts"] if m["name"] in tokens)
     # Where the libraries look for it.

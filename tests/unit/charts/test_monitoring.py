@@ -59,7 +59,7 @@ def test_a_dashboard_has_panels_side_by_side_that_do_not_overlap(path: Path) -> 
 def test_every_alert_says_what_it_means_and_how_bad_it_is() -> None:
     alerts = ALERTS.read_text(encoding="utf-8").split("- alert: ")[1:]
     assert len(alerts) >= 5
-    for each in alerts:
-        assert "severity: " in each
-        assert "summary: " in each
-        assert "description: " in each
+    for alert in alerts:
+        assert "severity: " in alert
+        assert "summary: " in alert
+        assert "description: " in alert

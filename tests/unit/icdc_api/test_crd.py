@@ -101,8 +101,8 @@ def test_names_are_those_of_the_contract() -> None:
 
 def test_columns_are_those_of_the_contract() -> None:
     columns = crd.document()["spec"]["versions"][0]["additionalPrinterColumns"]
-    shown = [each["name"] for each in columns if "priority" not in each]
-    wide = [each["name"] for each in columns if "priority" in each]
+    shown = [column["name"] for column in columns if "priority" not in column]
+    wide = [column["name"] for column in columns if "priority" in column]
     assert shown == ["Ready", "Phase", "Tables", "Behind", "Lag", "Run", "Age"]
     assert wide == ["Exported", "Failures", "Message"]
 

@@ -225,9 +225,9 @@ NAMES = sorted(
     }
 )
 ALLOWING, REFUSING = (
-    re.findall(r"matches\('([^']+)'\)", each.rule)[0]
-    for each in RULES
-    if each.path == "spec.spark.conf"
+    re.findall(r"matches\('([^']+)'\)", rule.rule)[0]
+    for rule in RULES
+    if rule.path == "spec.spark.conf"
 )
 
 

@@ -11,7 +11,7 @@ from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.core.observed import Decision, Queued
-from icdc_testing.deciding.pipelines import NOW, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec, run_record
 
 HOST = "https://search:9200"
 
@@ -84,7 +84,7 @@ class Site:
             epoch = 1000 + known.turns
             record = run_record(kind=known.kind, epoch=epoch, state=RunState.PLANNED)
             after = PipelineStatus(current_run=record)
-        seen = replace(observed(spec, before), namespace=key.namespace, name=key.name)
+        seen = replace(make_observed(spec, before), namespace=key.namespace, name=key.name)
         queued = self.admission.admit(key, seen, Decision(after), self.now)
         if queued is not None:
             known.since = known.since or self.now

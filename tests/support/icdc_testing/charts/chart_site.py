@@ -15,7 +15,7 @@ from icdc_testing.kube.rights import Right
 from icdc_testing.waiting import wait
 
 RELEASE = "iceberg-cdc-operator"
-"""Named as the chart, so that its objects have that name and no other."""
+"""Named like the chart, so that the names of its objects do not repeat it."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,23 @@ class Site:
     """The server, and Helm for it."""
 
     kube: KubeApi
+    """The API server."""
     helm: Helm
+    """Helm with its kubeconfig."""
 
     def dry_run(self, objects: list[Object]) -> None:
-        """Has the server check them, unknown fields too, and keep nothing."""
+        """Assert that the server accepts the objects, without unknown fields; nothing is stored."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         how = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
         self.kube.kubectl.ok(*how, stdin=text)
 
     @contextmanager
     def release(self, namespace: str, **flat: Any) -> Iterator[None]:
-        """The operator's chart as a release; with the definition only where `flat` asks for it.
+        """Install the operator's chart; with the CRD only where `flat` asks for it.
 
-        It then must not be kept: the next release, in another namespace, would not get it.
+        The CRD must then not stay: the next release, in another namespace, could not adopt it.
         """
-        values = helm.nested({"crds.install": False, **flat})
+        values = helm.nest_values({"crds.install": False, **flat})
         self.helm.ok("install", RELEASE, str(OPERATOR), "-n", namespace, values=values)
         try:
             yield
@@ -48,22 +50,22 @@ class Site:
                 wait.until(lambda: self.kube.kubectl.run(*here).code != 0, "the kind is gone")
 
     def serves(self, namespace: str) -> bool:
-        """Whether the server knows pipelines."""
+        """Return whether the server has the CRD."""
         return self.kube.kubectl.run("get", naming.CRD_NAME, "-n", namespace).code == 0
 
     def rights(self, account: str, namespace: str) -> set[Right]:
-        """What the user may do there, by the server's own answer."""
+        """Return the permissions of `account` in `namespace`, by a review of the server."""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
             "spec": {"namespace": namespace},
         }
-        told = self.kube.kubectl.object(
+        answer = self.kube.kubectl.object(
             "create", "--validate=false", "-f", "-", f"--as={account}", stdin=json.dumps(review)
         )
         return {
             (group, resource, verb)
-            for rule in told["status"]["resourceRules"]
+            for rule in answer["status"]["resourceRules"]
             for group in rule["apiGroups"]
             for resource in rule["resources"]
             for verb in rule["verbs"]

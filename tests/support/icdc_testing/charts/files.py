@@ -1,4 +1,4 @@
-"""The charts as files: where they are, and what their values.yaml holds. Runs no Helm."""
+"""The charts as files: their paths, and their values.yaml. Runs no Helm."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,20 +12,20 @@ PIPELINES = CHARTS / "iceberg-cdc-pipelines"
 BOTH = (OPERATOR, PIPELINES)
 
 WHOLE = frozenset({"resources", "heads.resources", "podSecurityContext", "securityContext"})
-"""Values with parts that are one value all the same: their form is that of Kubernetes."""
+"""Values that count as one although they have parts: their form is that of Kubernetes."""
 
 Values = dict[str, Any]
 
 
 def values(chart: Path) -> Values:
-    """What values.yaml says."""
-    found: Values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
-    return found
+    """Return the values in values.yaml."""
+    values: Values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
+    return values
 
 
-def leaves(found: Values, above: str = "") -> Iterator[str]:
-    """The paths of the values that are not groups of others."""
-    for name, value in found.items():
+def leaves(group: Values, above: str = "") -> Iterator[str]:
+    """Yield the paths of the values that are no groups of others, such as `image.tag`."""
+    for name, value in group.items():
         path = f"{above}{name}"
         if isinstance(value, dict) and value and path not in WHOLE and not path.endswith("labels"):
             yield from leaves(value, f"{path}.")

@@ -1,6 +1,6 @@
-"""What Flux and Argo CD make of pipelines by docs/gitops.md, in the engines that they use.
+"""Health of pipelines in Flux and Argo CD, by the rules in docs/gitops.md and their own engines.
 
-Both must agree with kstatus, by which Flux, Helm and kpt go where they are told nothing.
+Both must agree with kstatus, which Flux, Helm and kpt use where they have no rule.
 """
 
 import json
@@ -29,35 +29,38 @@ _ARGO = {
 }
 
 
-class Told(NamedTuple):
-    """What the tools say of one object."""
+class ToolHealth(NamedTuple):
+    """The health of one object in both tools."""
 
     argo: str
+    """Health status of Argo CD."""
     message: str
+    """Message that Argo CD shows."""
     flux: str
+    """Status of the health check of Flux."""
 
 
-def told(objects: list[Resource]) -> list[Told]:
-    """What the tools say of each of them."""
+def ask_tools(objects: list[Resource]) -> list[ToolHealth]:
+    """Return the health of each object."""
     (rule,) = yaml.safe_load(_block("yaml flux"))["spec"]["healthCheckExprs"]
     assert (rule["apiVersion"], rule["kind"]) == (naming.API_VERSION, naming.KIND)
     question = {"lua": _block("lua argocd"), "objects": objects}
-    asked = json.dumps({**question, "cel": {name: rule[name] for name in _FLUX.values()}})
+    text = json.dumps({**question, "cel": {name: rule[name] for name in _FLUX.values()}})
     done = subprocess.run(
         [binaries.program(_ENGINES)],
-        input=asked,
+        input=text,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [Told(**each) for each in json.loads(done.stdout)]
+    return [ToolHealth(**answer) for answer in json.loads(done.stdout)]
 
 
-def agreed(resource: Resource, said: Told | None = None) -> Verdict:
-    """The verdict of kstatus, with which the tools agree; `said` where they were asked before."""
+def check_agreement(resource: Resource, said: ToolHealth | None = None) -> Verdict:
+    """Return the verdict of kstatus and assert that the tools agree; `said`: their known answer."""
     verdict = kstatus.verdict(resource)
-    said = said or told([resource])[0]
+    said = said or ask_tools([resource])[0]
     assert said.flux == _FLUX[verdict], resource
     suspended = verdict == Verdict.CURRENT and resource["spec"].get("suspend", False)
     assert said.argo == ("Suspended" if suspended else _ARGO[verdict]), resource
@@ -65,8 +68,8 @@ def agreed(resource: Resource, said: Told | None = None) -> Verdict:
 
 
 def _block(language: str) -> str:
-    """The text of the one block of this kind in the page."""
+    """Return the text of the only block of this language in the page."""
     text = _PAGE.read_text(encoding="utf-8")
-    (found,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    assert isinstance(found, str)
-    return found
+    (block,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    assert isinstance(block, str)
+    return block

@@ -1,4 +1,4 @@
-"""Runs Helm, and tells what differs between two renderings of a chart. Knows no chart's values."""
+"""Run Helm, and list the differences between two renderings of a chart. Knows no values."""
 
 import json
 import os
@@ -19,23 +19,25 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Helm:
-    """Helm without anything of the person who runs the tests."""
+    """Helm without the settings of the person who runs the tests."""
 
     program: Path
+    """The executable."""
     home: Path
-    """Where it keeps caches and settings."""
+    """Directory for its caches and settings."""
     kubeconfig: Path | None = None
+    """The cluster; None for none."""
     seconds: float = _COMMAND_SECONDS
-    """How long a command may take."""
+    """Time-out of a command."""
 
     def on(self, kubeconfig: Path) -> Self:
-        """The same for a cluster."""
+        """Return the same Helm for a cluster."""
         return replace(self, kubeconfig=kubeconfig)
 
     def run(self, *arguments: str, values: Mapping[str, Any] | None = None) -> Ran:
-        """Runs to the end, whichever it is; `values` as a file of values."""
+        """Run to the end and return exit code and output; `values` are passed as a file."""
         homes = {f"HELM_{name}_HOME": str(self.home / name) for name in ("CACHE", "CONFIG", "DATA")}
-        # A file that is not there, so that nobody's cluster is reached by mistake.
+        # A file that does not exist, so that no cluster of the person is reached by mistake.
         kubeconfig = self.kubeconfig or self.home / "none"
         given = [] if values is None else ["--values", "-"]
         done = subprocess.run(
@@ -51,21 +53,21 @@ class Helm:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
-        """What it printed; AssertionError with its complaint where it failed."""
+        """Run and return the output; AssertionError with stderr where it failed."""
         ran = self.run(*arguments, values=values)
         assert ran.code == 0, f"helm {' '.join(arguments)}: {ran.err}"
         return ran.out
 
-    def rendered(
+    def render(
         self, chart: Path, values: Mapping[str, Any], release: str, namespace: str
     ) -> list[Object]:
-        """The objects that the chart makes of the values."""
+        """Return the objects that the chart renders from `values`."""
         text = self.ok("template", release, str(chart), "--namespace", namespace, values=values)
-        return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+        return [item for item in yaml.load_all(text, Loader=yaml.CSafeLoader) if item]
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Values from paths with dots."""
+def nest_values(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values from paths: {"a.b": 1} becomes {"a": {"b": 1}}."""
     result: dict[str, Any] = {}
     for path, value in flat.items():
         *above, last = path.split(".")
@@ -76,30 +78,30 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def changes(before: list[Object], after: list[Object]) -> set[str]:
-    """What is in one of them only: whole objects, else single fields.
+def list_changes(before: list[Object], after: list[Object]) -> set[str]:
+    """Return what is in one of both only: whole objects, else single fields.
 
     `+ Kind namespace/name`, `- Kind namespace/name`, `Kind namespace/name path += value` (or `-=`),
     and `Kind namespace/name path: old -> new`.
     """
-    old, new = ({_name(each): each for each in objects} for objects in (before, after))
-    gone = {f"- {name}" for name in old.keys() - new.keys()}
-    made = {f"+ {name}" for name in new.keys() - old.keys()}
+    old, new = ({_name(item): item for item in objects} for objects in (before, after))
+    removed = {f"- {name}" for name in old.keys() - new.keys()}
+    added = {f"+ {name}" for name in new.keys() - old.keys()}
     changed = {
         f"{name} {field}"
         for name in old.keys() & new.keys()
-        for field in _changed(_fields(old[name]), _fields(new[name]))
+        for field in _list_field_changes(_fields(old[name]), _fields(new[name]))
     }
-    return gone | made | changed
+    return removed | added | changed
 
 
-def _name(each: Object) -> str:
-    metadata = each["metadata"]
+def _name(item: Object) -> str:
+    metadata = item["metadata"]
     where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
-    return f"{each['kind']} {where}{metadata['name']}"
+    return f"{item['kind']} {where}{metadata['name']}"
 
 
-def _changed(old: dict[str, list[str]], new: dict[str, list[str]]) -> Iterator[str]:
+def _list_field_changes(old: dict[str, list[str]], new: dict[str, list[str]]) -> Iterator[str]:
     for path in sorted(old.keys() | new.keys()):
         left, right = old.get(path, []), new.get(path, [])
         if len(left) == len(right) == 1 and left != right:
@@ -110,8 +112,8 @@ def _changed(old: dict[str, list[str]], new: dict[str, list[str]]) -> Iterator[s
 
 
 def _fields(root: Any) -> dict[str, list[str]]:
-    """The values at each path. Parts of a list go by their name; plain values in it share one."""
-    found: dict[str, list[str]] = {}
+    """Return the values at each path; items of a list by their name, plain ones share a path."""
+    fields: dict[str, list[str]] = {}
 
     def walk(node: Any, path: str) -> None:
         if isinstance(node, dict) and node:
@@ -122,7 +124,7 @@ def _fields(root: Any) -> dict[str, list[str]]:
                 mark = value.get("name", number) if isinstance(value, dict) else None
                 walk(value, path if mark is None else f"{path}[{mark}]")
         else:
-            found.setdefault(path, []).append(node if isinstance(node, str) else json.dumps(node))
+            fields.setdefault(path, []).append(node if isinstance(node, str) else json.dumps(node))
 
     walk(root, "")
-    return found
+    return fields

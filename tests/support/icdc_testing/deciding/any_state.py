@@ -44,7 +44,7 @@ failures = st.sampled_from(FAILURES)
 _few = st.integers(0, 9)
 
 
-def _made(
+def _build(
     target: Callable[..., Made], /, **fields: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[Made]:
     """`st.builds` guesses further fields of a model, by aliases that it then does not take."""
@@ -53,7 +53,7 @@ def _made(
 
 def tables(name: str) -> st.SearchStrategy[TableStatus]:
     """A table in any state; its index may be another's."""
-    return _made(
+    return _build(
         TableStatus,
         name=st.just(name),
         index=st.sampled_from((name, "old")),
@@ -67,7 +67,7 @@ def tables(name: str) -> st.SearchStrategy[TableStatus]:
 
 
 _run_states = st.sampled_from(RunState)
-run_records = _made(
+run_records = _build(
     RunStatus,
     name=st.sampled_from(NAMES[:4]),
     kind=st.sampled_from(RunKind),
@@ -87,7 +87,7 @@ _some_tables = st.tuples(*(tables(name) for name in TABLES)).flatmap(
     lambda both: st.sampled_from([both, both[:1], both[::-1], ()])
 )
 
-statuses = _made(
+statuses = _build(
     PipelineStatus,
     observed_generation=st.none() | st.integers(1, 3),
     tables=_some_tables,
@@ -96,10 +96,10 @@ statuses = _made(
     recent_runs=st.lists(run_records, max_size=3).map(tuple),
     consecutive_failures=st.integers(0, 9),
     next_attempt_time=st.none() | moments,
-    observed_triggers=st.none() | _made(ObservedTriggers, restart_nonce=_few, resync_nonce=_few),
+    observed_triggers=st.none() | _build(ObservedTriggers, restart_nonce=_few, resync_nonce=_few),
 )
 
-reports = _made(
+reports = _build(
     RunReport,
     run_id=st.just("shop-e1-1.1000"),
     started_at=moments,

@@ -24,7 +24,7 @@ def asking(mode: str = "Verify", nonce: int = 1, tables: tuple[str, ...] = ()) -
 
 def verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
     """One table's entry in the answer of the application."""
-    found = {"count": len(missing), "samples": list(missing)}
+    differing = {"count": len(missing), "samples": list(missing)}
     return {
         "name": name,
         "index": name,
@@ -32,7 +32,7 @@ def verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
         "documents": 10,
         "rows": 10 + len(missing),
         "equal": not missing,
-        "missing": found,
+        "missing": differing,
         "extra": NONE,
         "different": NONE,
         "repaired": None,
@@ -120,13 +120,13 @@ class World:
 
     @property
     def verified(self) -> tuple[str, str, str]:
-        found = self.condition(ConditionType.VERIFIED)
-        return found.status.value, found.reason, found.message
+        verified = self.condition(ConditionType.VERIFIED)
+        return verified.status.value, verified.reason, verified.message
 
     def condition(self, kind: ConditionType) -> Condition:
-        found = self.status.condition(kind)
-        assert found is not None
-        return found
+        condition = self.status.condition(kind)
+        assert condition is not None
+        return condition
 
     def last(self) -> RunStatus:
         assert self.status.last_run is not None
@@ -141,7 +141,7 @@ class World:
         return [event.reason for event in self.told]
 
 
-def exported() -> World:
+def make_exported() -> World:
     """Two tables that a run has exported."""
     world = World(make_spec(ORDERS, ITEMS))
     assert world.start() == "e1-1"

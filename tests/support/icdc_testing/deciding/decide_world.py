@@ -1,6 +1,6 @@
-"""A world for `decide` alone: tables are counters, an index follows them, runs come and go.
+"""A model of the world for `decide`: tables are counters, an index follows them, runs end.
 
-Every look is checked for what must hold of each: see `World.step`.
+Every decision is checked for what must hold of all of them: see `World.step`.
 """
 
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class World:
 
         self.ask: Ask | None = None
         self.blind = False
-        """Whether runs may not be looked at."""
+        """True if runs cannot be read."""
         self.heads_known = True
 
     @property
@@ -56,12 +56,12 @@ class World:
 
     @property
     def remembers_last_epoch(self) -> bool:
-        """Whether the status has more of the newest run than the record that it is planned."""
+        """True if the status has more of the newest run than its Planned record."""
         run = self.status.current_run
-        known = {each.epoch for each in self.status.recent_runs}
+        epochs = {run.epoch for run in self.status.recent_runs}
         if run is not None and run.state != RunState.PLANNED:
-            known.add(run.epoch)
-        return bool(self.status.recent_runs) and self.created_epochs[-1] in known
+            epochs.add(run.epoch)
+        return bool(self.status.recent_runs) and self.created_epochs[-1] in epochs
 
     def observed(self, queued: Queued | None = None) -> Observed:
         return Observed(
@@ -165,16 +165,20 @@ def compares(run: str) -> bool:
 
 
 def check(observed: Observed, decision: Decision) -> None:
-    """What holds of every decision, whatever was observed."""
+    """Assert what holds of every decision, whatever was observed."""
     before, after = observed.status, decision.status
     assert after.observed_generation == observed.generation
-    assert sorted(each.type for each in after.conditions) == sorted(ConditionType)
-    assert {each.observed_generation for each in after.conditions} == {observed.generation}
+    assert sorted(condition.type for condition in after.conditions) == sorted(ConditionType)
+    assert {condition.observed_generation for condition in after.conditions} == {
+        observed.generation
+    }
     assert parse_status(after.to_resource()) == after, "what is written is what is read"
     creates = [each for each in decision.actions if isinstance(each, CreateRun)]
     live = [run for run in observed.runs if run.live]
     if creates:
-        assert [each.run for each in creates] == [before.current_run], "the record is durable first"
+        assert [create.run for create in creates] == [before.current_run], (
+            "the record is durable first"
+        )
         assert not live, "a run is created while another may write"
     for action in decision.actions:
         if isinstance(action, ForgetRun):
@@ -193,14 +197,13 @@ def _no_reason_is_lost(observed: Observed, decision: Decision) -> None:
     run, last = observed.status.current_run, decision.status.last_run
     if run is None or last is None or last.epoch != run.epoch or last == observed.status.last_run:
         return
-    one = (run.name, run.epoch)
-    seen = next((each for each in observed.runs if (each.name, each.epoch) == one), None)
+    seen = observed.find_run(run)
     report = None if seen is None else seen.report
-    told = run.failure or (None if report is None else report.outcome)
+    failure = run.failure or (None if report is None else report.outcome)
     unreported = run.state != RunState.STOPPING and (report is None or not report.finished)
-    if told is None and unreported:
-        told = None if seen is None else seen.failure
+    if failure is None and unreported:
+        failure = None if seen is None else seen.failure
         assert last.failure is not None, "a run without a last word has not ended well"
-    if told is not None:
-        assert last.failure == told
+    if failure is not None:
+        assert last.failure == failure
     assert (last.state == RunState.FAILED) == (last.failure is not None)

@@ -22,7 +22,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec
 
 
 class World:
@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, **spec: Any) -> None:
         made = make_spec(**{"deletionPolicy": "DeleteIndices", **spec})
-        self.seen = replace(observed(made), finalizer=False)
+        self.seen = replace(make_observed(made), finalizer=False)
         self.now = NOW
         self.done: list[Action] = []
         self.told: list[events.Event] = []

@@ -32,13 +32,13 @@ def caught_up(name: str = "shop.orders", **more: Any) -> TableStatus:
     return TableStatus(name=name, index=name, **(state | fields | more))
 
 
-def stalled(reason: TableReason) -> TableStatus:
+def make_stalled(reason: TableReason) -> TableStatus:
     return TableStatus(
         name="shop.orders", index="shop.orders", state=TableState.STALLED, reason=reason
     )
 
 
-def observed(spec: PipelineSpec | None, status: PipelineStatus | None = None) -> Observed:
+def make_observed(spec: PipelineSpec | None, status: PipelineStatus | None = None) -> Observed:
     return Observed(
         namespace="default",
         name="shop",
@@ -74,17 +74,17 @@ def report(*tables: TableStatus, finished: bool = False, **more: Any) -> RunRepo
     )
 
 
-def seen(phase: RunPhase, *, alive: bool | None = None, **more: Any) -> RunSeen:
+def make_seen(phase: RunPhase, *, alive: bool | None = None, **more: Any) -> RunSeen:
     writer_alive = not phase.ended if alive is None else alive
     return RunSeen("shop-e1-1", 1000, phase, writer_alive, **more)
 
 
 def at_work(spec: PipelineSpec, run: RunSeen, **record: Any) -> Observed:
     status = PipelineStatus(observed_generation=1, current_run=run_record(**record))
-    return replace(observed(spec, status), runs=(run,))
+    return replace(make_observed(spec, status), runs=(run,))
 
 
 def after_failure(spec: PipelineSpec, failure: Failure, *, failures: int = 0) -> Decision:
-    world = at_work(spec, seen(RunPhase.FAILED, report=report(finished=True, outcome=failure)))
+    world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=failure)))
     status = world.status.model_copy(update={"consecutive_failures": failures})
     return decide(replace(world, status=status), NOW)

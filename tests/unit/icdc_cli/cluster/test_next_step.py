@@ -12,7 +12,14 @@ from icdc_api.status import PipelineStatus, TableReason, TableState
 from icdc_cli.cluster.next_step import MAX_LINE, next_step
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    make_stalled,
+    run_record,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -27,14 +34,14 @@ def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any
     """The line for a status with these fields, as the operator would have written it."""
     known = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
-    conditions = core.build_conditions(value, observed(known), now=NOW)
+    conditions = core.build_conditions(value, make_observed(known), now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
     return next_step({"metadata": metadata}, value, known, now=NOW)
 
 
 RUN = run_record(state=RunState.RUNNING)
-GAP = stalled(TableReason.GAP).model_copy(update={"message": "expired"})
+GAP = make_stalled(TableReason.GAP).model_copy(update={"message": "expired"})
 AUTH = Failure.of(errors.Unauthorized("the Secret x"))
 COMPLETE = caught_up().model_copy(update={"state": TableState.COMPLETE})
 
@@ -103,7 +110,7 @@ def test_the_next_step_is_said(world: dict[str, Any], expected: str) -> None:
 
 
 def test_a_line_is_one_line_and_bounded() -> None:
-    long = stalled(TableReason.GAP).model_copy(update={"message": "a\nb " * 500})
+    long = make_stalled(TableReason.GAP).model_copy(update={"message": "a\nb " * 500})
     told = line(tables=(long,), last_run=GOOD)
     assert "\n" not in told
     assert len(told) <= MAX_LINE
@@ -117,5 +124,5 @@ def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
 
 def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
     for reason in set(TableReason) - retry.PASSING_REASONS:
-        told = line(tables=(stalled(reason),), last_run=GOOD)
+        told = line(tables=(make_stalled(reason),), last_run=GOOD)
         assert "; action required: " in told, reason

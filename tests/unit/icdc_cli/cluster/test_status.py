@@ -16,7 +16,13 @@ from icdc_cli import main, tables
 from icdc_cli.cluster import status
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.observed import Observed, Queued
-from icdc_testing.deciding.pipelines import caught_up, make_spec, observed, run_record, stalled
+from icdc_testing.deciding.pipelines import (
+    caught_up,
+    make_observed,
+    make_spec,
+    make_stalled,
+    run_record,
+)
 from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
@@ -27,7 +33,7 @@ SPEC = make_spec("shop.orders", "shop.customers")
 
 def told(world: Observed | None = None, **fields: Any) -> Object:
     """The status that the operator would write."""
-    world = world or observed(SPEC)
+    world = world or make_observed(SPEC)
     value = PipelineStatus(observed_generation=1, **fields)
     value = value.model_copy(update={"conditions": core.build_conditions(value, world, now=NOW)})
     return core.summarize(value).to_resource()
@@ -39,7 +45,7 @@ def good() -> Object:
 
 
 def stalled_table() -> Object:
-    return told(tables=(stalled(TableReason.GAP), caught_up("shop.customers")))
+    return told(tables=(make_stalled(TableReason.GAP), caught_up("shop.customers")))
 
 
 def outlasted() -> Object:
@@ -67,12 +73,12 @@ def retried() -> Object:
 
 def queued() -> Object:
     place = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
-    return told(replace(observed(SPEC), queued=place), next_attempt_time=NOW)
+    return told(replace(make_observed(SPEC), queued=place), next_attempt_time=NOW)
 
 
 def paused() -> Object:
-    world = observed(make_spec("shop.orders", suspend=True))
-    return told(world, tables=(stalled(TableReason.GAP),))
+    world = make_observed(make_spec("shop.orders", suspend=True))
+    return told(world, tables=(make_stalled(TableReason.GAP),))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +29,7 @@ def value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
 
 def status(**more: object) -> PipelineStatus:
     known = PipelineStatus(observed_generation=1, tables=(caught_up(lag_seconds=0),))
-    fresh = decide(observed(make_spec(suspend=True), known), NOW).status
+    fresh = decide(make_observed(make_spec(suspend=True), known), NOW).status
     return fresh.model_copy(update=more)
 
 

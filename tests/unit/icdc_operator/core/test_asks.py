@@ -24,7 +24,7 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +42,7 @@ def world_of(last: RunStatus | None, *, ask: Ask | None = PLAN, **spec: Any) -> 
     """A pipeline at rest after that run, and somebody who asks."""
     fields: dict[str, Any] = {} if last is None else {"last_run": last, "recent_runs": (last,)}
     status = PipelineStatus(observed_generation=1, tables=(caught_up(),), **fields)
-    return replace(observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
+    return replace(make_observed(make_spec(**spec), status), ask=ask, heads={"shop.orders": "7"})
 
 
 def after(world: Observed, decision: Decision, **more: Any) -> Observed:
@@ -109,7 +109,7 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
         assert getattr(world.status, name) == getattr(before, name)
     again = decide(world, NOW + timedelta(minutes=7))
     assert again.status.current_run is None, "it is answered once"
-    kept = {each.name for each in again.actions if isinstance(each, ForgetRun)}
+    kept = {action.name for action in again.actions if isinstance(action, ForgetRun)}
     assert "shop-p2-1" not in kept, "its pod holds the answer"
 
 

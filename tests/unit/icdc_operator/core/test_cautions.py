@@ -9,7 +9,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.status import PipelineStatus
 from icdc_operator.core import events
 from icdc_operator.core.conditions import summary
-from icdc_testing.deciding.pipelines import NOW, make_spec, observed
+from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +31,7 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
     hosts: Any, credentials: Any, told_of: str | None
 ) -> None:
     sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
-    world = observed(make_spec(sink=sink))
+    world = make_observed(make_spec(sink=sink))
     conditions = summary.build_conditions(world.status, world, now=NOW)
     known = {"observed_generation": world.generation, "conditions": conditions}
     value = summary.summarize(world.status.model_copy(update=known))
@@ -45,9 +45,9 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
         else ""
     )
     (event,) = (
-        each
-        for each in events.derive_events(PipelineStatus(), value)
-        if each.reason == "SpecAccepted"
+        item
+        for item in events.derive_events(PipelineStatus(), value)
+        if item.reason == "SpecAccepted"
     )
     assert event.warning == (told_of is not None)
 

@@ -19,7 +19,7 @@ from icdc_testing.deciding.comparing import (
     World,
     asking,
     comparing,
-    exported,
+    make_exported,
     verdict,
 )
 from icdc_testing.deciding.pipelines import make_spec
@@ -33,7 +33,7 @@ PASSING = {"name": ORDERS, "reason": "TargetUnavailable", "message": "down"}
 @pytest.fixture
 def world() -> World:
     """Two tables that a run has exported."""
-    return exported()
+    return make_exported()
 
 
 @pytest.mark.parametrize("mode", ["Verify", "Repair"])

@@ -17,18 +17,18 @@ from icdc_testing.deciding.pipelines import (
     after_failure,
     at_work,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
+    make_stalled,
     report,
-    seen,
-    stalled,
 )
 
 pytestmark = pytest.mark.unit
 
 
 def test_a_run_is_recorded_by_one_decision_and_created_by_the_next() -> None:
-    world = observed(make_spec())
+    world = make_observed(make_spec())
     first = decide(world, NOW)
     run = first.status.current_run
     assert run is not None
@@ -44,7 +44,7 @@ def test_a_run_is_recorded_by_one_decision_and_created_by_the_next() -> None:
 
 
 def test_a_run_that_was_created_before_a_crash_is_not_created_again() -> None:
-    run = seen(RunPhase.PENDING)
+    run = make_seen(RunPhase.PENDING)
     decision = decide(at_work(make_spec(), run, state=RunState.PLANNED), NOW)
     assert decision.actions == ()
     assert decision.status.current_run is not None
@@ -53,7 +53,7 @@ def test_a_run_that_was_created_before_a_crash_is_not_created_again() -> None:
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_no_run_is_created_while_a_stray_one_may_write(alive: bool) -> None:
-    world = at_work(make_spec(), seen(RunPhase.PENDING), state=RunState.PLANNED)
+    world = at_work(make_spec(), make_seen(RunPhase.PENDING), state=RunState.PLANNED)
     stray = RunSeen("shop-e0-9", 900, RunPhase.FAILED, writer_alive=alive)
     decision = decide(replace(world, runs=(stray,)), NOW)
     if alive:
@@ -65,20 +65,20 @@ def test_no_run_is_created_while_a_stray_one_may_write(alive: bool) -> None:
 def test_a_lost_status_uses_neither_a_name_nor_an_epoch_twice() -> None:
     future = int(NOW.timestamp() * 1000) + 5
     old = RunSeen("shop-c41-2", future, RunPhase.SUCCEEDED, writer_alive=False)
-    run = decide(replace(observed(make_spec()), runs=(old,)), NOW).status.current_run
+    run = decide(replace(make_observed(make_spec()), runs=(old,)), NOW).status.current_run
     assert run is not None
     assert (run.name, run.epoch) == ("shop-e42-1", future + 1)
 
 
 def test_an_ended_run_whose_writer_is_alive_is_not_closed() -> None:
-    decision = decide(at_work(make_spec(), seen(RunPhase.FAILED, alive=True)), NOW)
+    decision = decide(at_work(make_spec(), make_seen(RunPhase.FAILED, alive=True)), NOW)
     assert decision.status.current_run is not None
     assert decision.status.last_run is None
 
 
 def test_a_stalled_table_is_no_failure_of_the_run() -> None:
-    ended = report(stalled(TableReason.ALIAS_TAKEN), finished=True)
-    decision = decide(at_work(make_spec(), seen(RunPhase.SUCCEEDED, report=ended)), NOW)
+    ended = report(make_stalled(TableReason.ALIAS_TAKEN), finished=True)
+    decision = decide(at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 0
     assert decision.status.last_run is not None
     assert decision.status.last_run.state == RunState.SUCCEEDED
@@ -87,8 +87,8 @@ def test_a_stalled_table_is_no_failure_of_the_run() -> None:
 
 
 def test_a_passing_fault_of_one_table_is_retried_like_that_of_a_run() -> None:
-    ended = report(stalled(TableReason.SOURCE_UNAVAILABLE), finished=True)
-    decision = decide(at_work(make_spec(), seen(RunPhase.SUCCEEDED, report=ended)), NOW)
+    ended = report(make_stalled(TableReason.SOURCE_UNAVAILABLE), finished=True)
+    decision = decide(at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=ended)), NOW)
     assert decision.status.consecutive_failures == 1
     assert not decision.settled
     assert not decision.status.holds(ConditionType.STALLED)
@@ -106,7 +106,7 @@ def test_a_passing_fault_of_one_table_is_retried_like_that_of_a_run() -> None:
 def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
     spec: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    live = seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
     world = replace(at_work(make_spec(**spec), live), **change)
     first = decide(world, NOW)
     again = decide(replace(world, status=first.status), NOW)
@@ -114,7 +114,7 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
         assert decision.actions == (StopRun("shop-e1-1", graceful=True),)
         assert decision.status.current_run is not None
         assert decision.status.current_run.state == RunState.STOPPING
-    gone = replace(world, status=again.status, runs=(seen(RunPhase.GONE),))
+    gone = replace(world, status=again.status, runs=(make_seen(RunPhase.GONE),))
     after = decide(gone, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is None
@@ -122,7 +122,7 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
 
 
 def test_a_requested_suspend_that_is_reached_is_ready() -> None:
-    decision = decide(observed(make_spec(suspend=True)), NOW)
+    decision = decide(make_observed(make_spec(suspend=True)), NOW)
     ready = decision.status.condition(ConditionType.READY)
     assert ready is not None
     assert (ready.status, ready.reason) == ("True", "Suspended")
@@ -133,7 +133,7 @@ def test_a_requested_suspend_that_is_reached_is_ready() -> None:
 def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() -> None:
     used_up = after_failure(make_spec(), Failure.of(errors.TargetUnavailable("down")), failures=7)
     assert used_up.settled
-    world = observed(make_spec(restartNonce=1), used_up.status)
+    world = make_observed(make_spec(restartNonce=1), used_up.status)
     decision = decide(replace(world, generation=2), NOW)
     assert decision.status.current_run is not None
     assert decision.status.consecutive_failures == 0
@@ -142,10 +142,10 @@ def test_a_higher_restart_nonce_starts_again_after_the_retries_were_used_up() ->
 
 
 def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
-    live = at_work(make_spec(), seen(RunPhase.RUNNING, report=report(caught_up())))
+    live = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(caught_up())))
     broken = replace(live, spec=None, problem="spec.tables: missing", generation=2)
     assert decide(broken, NOW).actions == ()
-    idle = replace(observed(None), problem="spec.tables: missing")
+    idle = replace(make_observed(None), problem="spec.tables: missing")
     decision = decide(idle, NOW)
     assert decision.status.current_run is None
     assert decision.status.observed_generation == 1
@@ -154,7 +154,7 @@ def test_a_wrong_spec_leaves_the_live_run_alone_and_starts_none() -> None:
 
 def test_export_only_ends_complete_and_stays_so() -> None:
     complete = caught_up().model_copy(update={"state": TableState.COMPLETE})
-    ended = seen(RunPhase.SUCCEEDED, report=report(complete, finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=report(complete, finished=True))
     decision = decide(at_work(make_spec(mode="ExportOnly"), ended), NOW)
     assert decision.status.phase == "Complete"
     assert decision.status.holds(ConditionType.READY)
@@ -174,7 +174,7 @@ def test_export_only_ends_complete_and_stays_so() -> None:
 def test_on_commit_runs_when_a_table_has_a_new_snapshot(
     heads: dict[str, str | None] | None, plans: bool, after: float
 ) -> None:
-    ended = seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
     world = at_work(make_spec(), ended)
     first = decide(replace(world, heads=heads), NOW)
     assert (first.status.current_run is not None) == plans
@@ -185,7 +185,7 @@ def test_on_commit_runs_when_a_table_has_a_new_snapshot(
 
 
 def test_a_continuous_pipeline_asks_for_a_long_running_application() -> None:
-    world = observed(make_spec(changelog={"trigger": "Continuous"}))
+    world = make_observed(make_spec(changelog={"trigger": "Continuous"}))
     planned = decide(world, NOW).status
     (create,) = decide(replace(world, status=planned), NOW).actions
     assert isinstance(create, CreateRun)
@@ -194,7 +194,7 @@ def test_a_continuous_pipeline_asks_for_a_long_running_application() -> None:
 
 @pytest.mark.parametrize("asked_after", [-30, 30])
 def test_a_user_who_asks_for_a_run_gets_one_planned_later(asked_after: int) -> None:
-    ended = seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
     asked = NOW - timedelta(seconds=20) + timedelta(seconds=asked_after)
     decision = decide(replace(at_work(make_spec(), ended), asked_at=asked), NOW)
     assert (decision.status.current_run is not None) == (asked_after > 0)

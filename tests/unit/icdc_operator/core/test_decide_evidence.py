@@ -11,7 +11,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
-from icdc_testing.deciding.pipelines import NOW, at_work, caught_up, make_spec, report, seen
+from icdc_testing.deciding.pipelines import NOW, at_work, caught_up, make_seen, make_spec, report
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ SILENT = errors.NodeLost("pod/x: its node does not answer")
 
 def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
     """The decision about a run that was planned so many seconds ago and is held up."""
-    run = seen(
+    run = make_seen(
         RunPhase.RUNNING if reports else RunPhase.PENDING,
         failure=Failure.of(error),
         report=report(caught_up()) if reports else None,
@@ -83,7 +83,7 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
 
 def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
     asked = decided(IMAGE, waited=121.0).status
-    gone = at_work(make_spec(), seen(RunPhase.GONE))
+    gone = at_work(make_spec(), make_seen(RunPhase.GONE))
     ended = decide(replace(gone, status=asked), NOW).status
 
     assert ended.last_run is not None

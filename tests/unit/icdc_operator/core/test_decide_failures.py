@@ -19,11 +19,11 @@ from icdc_testing.deciding.pipelines import (
     after_failure,
     at_work,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
     report,
     run_record,
-    seen,
 )
 
 pytestmark = pytest.mark.unit
@@ -135,13 +135,15 @@ def test_what_an_earlier_version_gave_up_goes_on_after_an_upgrade() -> None:
     status = PipelineStatus(
         observed_generation=1, last_run=failed, recent_runs=(failed,), consecutive_failures=8
     )
-    decision = decide(observed(make_spec(), status), NOW)
+    decision = decide(make_observed(make_spec(), status), NOW)
     assert decision.status.current_run is not None
     assert decision.status.holds(ConditionType.STALLED)
 
 
 def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second() -> None:
-    world = at_work(make_spec(), seen(RunPhase.FAILED, report=report(finished=True, outcome=DOWN)))
+    world = at_work(
+        make_spec(), make_seen(RunPhase.FAILED, report=report(finished=True, outcome=DOWN))
+    )
     status = world.status.model_copy(update={"consecutive_failures": 20})
     seconds = Counter[int]()
     for number in range(1000):
@@ -163,7 +165,7 @@ def test_a_run_that_a_finished_one_of_a_wrong_clock_fenced_is_followed_by_one_th
     decision = after_failure(make_spec(), FENCED)
     assert not decision.status.holds(ConditionType.STALLED)
     assert decision.status.next_attempt_time is not None
-    again = decide(observed(make_spec(), decision.status), decision.status.next_attempt_time)
+    again = decide(make_observed(make_spec(), decision.status), decision.status.next_attempt_time)
     assert again.status.current_run is not None
     assert again.status.current_run.epoch == YEAR_2099 + 1
 
@@ -172,7 +174,7 @@ def test_an_epoch_that_nothing_can_exceed_ends_no_operator() -> None:
     last = Failure.of(errors.Fenced("owned.", epoch=MAX_COUNT, run_id="x"))
     status = after_failure(make_spec(), last).status
     assert status.next_attempt_time is not None
-    again = decide(observed(make_spec(), status), status.next_attempt_time)
+    again = decide(make_observed(make_spec(), status), status.next_attempt_time)
     assert again.status.current_run is not None
     assert again.status.current_run.epoch == MAX_COUNT
 
@@ -191,7 +193,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
     minutes_ago: list[float], stalled: bool
 ) -> None:
     spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
-    world = at_work(spec, seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
+    world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
     recent = tuple(fenced(each) for each in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
     decision = decide(replace(world, status=status), NOW)
@@ -217,12 +219,12 @@ def test_a_fenced_run_that_an_earlier_version_gave_up_goes_on_after_an_upgrade()
     status = PipelineStatus(
         observed_generation=1, last_run=failed, recent_runs=(failed,), consecutive_failures=1
     )
-    assert decide(observed(make_spec(), status), NOW).status.current_run is not None
+    assert decide(make_observed(make_spec(), status), NOW).status.current_run is not None
 
 
 def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:
     lost = run_record(state=RunState.FAILED, failure=Failure.of(errors.NodeLost("lost")))
-    world = at_work(make_spec(), seen(RunPhase.GONE))
+    world = at_work(make_spec(), make_seen(RunPhase.GONE))
     for before, at_once in [(0, True), (1, True), (2, True), (3, False)]:
         status = world.status.model_copy(update={"recent_runs": (lost,) * before})
         decision = decide(replace(world, status=status), NOW)
@@ -232,10 +234,10 @@ def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:
 
 def test_a_run_that_never_reports_is_killed_and_counted() -> None:
     spec = make_spec(timeouts={"startSeconds": 10})
-    world = at_work(spec, seen(RunPhase.PENDING), state=RunState.SUBMITTED)
+    world = at_work(spec, make_seen(RunPhase.PENDING), state=RunState.SUBMITTED)
     killing = decide(world, NOW)
     assert killing.actions == (StopRun("shop-e1-1", graceful=False),)
-    gone = replace(world, status=killing.status, runs=(seen(RunPhase.GONE),))
+    gone = replace(world, status=killing.status, runs=(make_seen(RunPhase.GONE),))
     after = decide(gone, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is not None
@@ -245,11 +247,11 @@ def test_a_run_that_never_reports_is_killed_and_counted() -> None:
 
 def test_a_run_that_used_up_its_time_ends_gently_and_another_goes_on() -> None:
     spec = make_spec(timeouts={"runSeconds": 15})
-    live = seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
     world = at_work(spec, live)
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun("shop-e1-1", graceful=True),)
-    ended = seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
+    ended = make_seen(RunPhase.SUCCEEDED, report=report(caught_up(), finished=True))
     after = decide(replace(world, status=stopping.status, runs=(ended,)), NOW).status
     assert after.consecutive_failures == 0
     assert after.current_run is not None
@@ -261,7 +263,7 @@ def test_history_is_bounded_and_what_is_not_kept_is_forgotten() -> None:
         for n in range(20, 10, -1)
     )
     old = tuple(RunSeen(each.name, 900, RunPhase.SUCCEEDED, False) for each in log)
-    world = at_work(make_spec(), seen(RunPhase.SUCCEEDED, report=report(finished=True)))
+    world = at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=report(finished=True)))
     status = world.status.model_copy(update={"recent_runs": log})
     decision = decide(replace(world, status=status, runs=world.runs + old), NOW)
     assert len(decision.status.recent_runs) == 10

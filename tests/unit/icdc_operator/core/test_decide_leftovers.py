@@ -12,11 +12,11 @@ from icdc_testing.deciding.pipelines import (
     NOW,
     at_work,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
     report,
     run_record,
-    seen,
 )
 
 pytestmark = pytest.mark.unit
@@ -35,7 +35,7 @@ def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
     known: int, told: int, shown: str
 ) -> None:
     run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=told)))
-    world = at_work(make_spec(), seen(RunPhase.RUNNING, report=run))
+    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=known))
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     decision = decide(replace(world, status=status), NOW)
@@ -47,7 +47,7 @@ def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> Non
         RunSeen("shop-e1-1", 1, RunPhase.FAILED, writer_alive=False),
         RunSeen("shop-e1-1", 2, RunPhase.RUNNING, writer_alive=True),
     )
-    decision = decide(replace(observed(make_spec()), runs=runs), NOW)
+    decision = decide(replace(make_observed(make_spec()), runs=runs), NOW)
     assert decision.actions == (StopRun("shop-e1-1", graceful=False),)
 
 
@@ -58,7 +58,7 @@ def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
     told: bool | None, shown: tuple[bool, str | None]
 ) -> None:
     run = report(caught_up(snapshot_pinned=told, applied_at=NOW))
-    world = at_work(make_spec(), seen(RunPhase.RUNNING, report=run))
+    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = caught_up(snapshot_pinned=False, pin_message="it may only be read")
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     (table,) = decide(replace(world, status=status), NOW).status.tables

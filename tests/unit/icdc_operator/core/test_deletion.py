@@ -22,7 +22,7 @@ from icdc_operator.core.observed import (
     StopRun,
 )
 from icdc_testing.deciding.deletion import World
-from icdc_testing.deciding.pipelines import NOW, make_spec, observed
+from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec
 
 pytestmark = pytest.mark.unit
 
@@ -69,7 +69,7 @@ def test_only_the_policy_brings_a_finalizer() -> None:
     world.edit(deletion_policy=DeletionPolicy.RETAIN)
     assert [each for each in world.step().actions if isinstance(each, RemoveFinalizer)]
     # Where there are no finalizers, as on one host, nothing of the kind is ever asked for.
-    local = replace(observed(make_spec(deletionPolicy="DeleteIndices")), finalizer=None)
+    local = replace(make_observed(make_spec(deletionPolicy="DeleteIndices")), finalizer=None)
     assert decide(local, NOW).actions == ()
 
 

@@ -16,11 +16,11 @@ from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.deciding.pipelines import (
     NOW,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
+    make_stalled,
     run_record,
-    seen,
-    stalled,
 )
 
 pytestmark = pytest.mark.unit
@@ -37,7 +37,7 @@ def idle(*tables: TableStatus, heads: Heads = None, finished: datetime = NOW) ->
     )
     status = PipelineStatus(observed_generation=1, last_run=run, recent_runs=(run,), tables=tables)
     spec = make_spec(*(table.name for table in tables))
-    return replace(observed(spec, status), heads=heads, heads_watched=True)
+    return replace(make_observed(spec, status), heads=heads, heads_watched=True)
 
 
 def quiet_for(seconds: float, name: str = ORDERS) -> TableStatus:
@@ -146,13 +146,13 @@ def test_an_export_that_a_run_left_unfinished_goes_on_soon() -> None:
 def test_a_stalled_table_is_looked_at_when_something_new_is_there(
     reason: TableReason, head: str | None, old: bool, expected: float
 ) -> None:
-    world = idle(stalled(reason), heads={ORDERS: head})
+    world = idle(make_stalled(reason), heads={ORDERS: head})
     world = replace(world, old_heads={ORDERS} if old else frozenset())
     assert next_run(world) == expected
 
 
 def test_a_stalled_table_without_a_head_is_looked_at_after_retry_max_seconds() -> None:
-    assert next_run(idle(stalled(TableReason.TABLE_NOT_FOUND), heads={})) == 600.0
+    assert next_run(idle(make_stalled(TableReason.TABLE_NOT_FOUND), heads={})) == 600.0
 
 
 def test_an_adapter_that_cannot_look_at_all_has_a_run_after_each_interval() -> None:
@@ -186,7 +186,7 @@ def test_another_spec_does_not_wait_for_heads(spec: dict[str, object]) -> None:
 
 def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
     world = idle()
-    live = seen(RunPhase.RUNNING)
+    live = make_seen(RunPhase.RUNNING)
     running = world.status.model_copy(update={"current_run": run_record()})
     for other in (
         replace(world, spec=None),

@@ -23,12 +23,12 @@ from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.deciding.pipelines import (
     NOW,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
+    make_stalled,
     report,
     run_record,
-    seen,
-    stalled,
 )
 
 pytestmark = pytest.mark.unit
@@ -92,7 +92,7 @@ LATER = NOW + timedelta(seconds=10)
         ),
         (
             {},
-            {"tables": (stalled(TableReason.ALIAS_TAKEN),), "last_run": GOOD_RUN},
+            {"tables": (make_stalled(TableReason.ALIAS_TAKEN),), "last_run": GOOD_RUN},
             *("Failed", "Stalled", "TableStalled"),
         ),
         (
@@ -126,14 +126,14 @@ LATER = NOW + timedelta(seconds=10)
 def test_kstatus_phase_and_ready_agree(
     spec: dict[str, Any], fields: dict[str, Any], verdict: str, phase: str, ready: str
 ) -> None:
-    value = told(observed(make_spec(**spec)), **fields)
+    value = told(make_observed(make_spec(**spec)), **fields)
     condition = value.condition(ConditionType.READY)
     assert condition is not None
     assert (kstatus(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
 
 
 def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
-    world = replace(observed(None), problem="spec.tables: missing")
+    world = replace(make_observed(None), problem="spec.tables: missing")
     value = told(world)
     for kind in (ConditionType.READY, ConditionType.STALLED, ConditionType.SPEC_VALID):
         condition = value.condition(kind)
@@ -143,13 +143,13 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
 
 
 def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:
-    old = told(observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    old = told(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
     assert kstatus(1, old) == "Current"
-    world = replace(observed(make_spec(), old), generation=2)
+    world = replace(make_observed(make_spec(), old), generation=2)
     assert kstatus(2, old) == "InProgress"
     planned = told(world, current_run=run_record(generation=2, state=RunState.PLANNED))
     assert kstatus(2, planned) == "InProgress"
-    live = seen(RunPhase.RUNNING, report=report(caught_up()))
+    live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
     at_work = replace(world, runs=(live,))
     in_effect = told(at_work, current_run=run_record(generation=2))
     assert kstatus(2, in_effect) == "Current"
@@ -158,9 +158,9 @@ def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> N
 
 
 def test_transition_times_change_only_when_a_status_flips() -> None:
-    first = told(observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    first = told(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
     behind = (caught_up(snapshots_behind=3),)
-    world = observed(make_spec(), first)
+    world = make_observed(make_spec(), first)
     value = first.model_copy(update={"tables": behind})
     second = summary.build_conditions(value, world, now=LATER)
     moments = {condition.type: condition.last_transition_time for condition in second}
@@ -171,10 +171,10 @@ def test_transition_times_change_only_when_a_status_flips() -> None:
 def test_messages_name_tables_and_stay_bounded() -> None:
     names = [f"shop.table{number}" for number in range(40)]
     tables = tuple(
-        stalled(TableReason.GAP).model_copy(update={"name": name, "message": "x" * 900})
+        make_stalled(TableReason.GAP).model_copy(update={"name": name, "message": "x" * 900})
         for name in names
     )
-    value = told(observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
+    value = told(make_observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
     condition = value.condition(ConditionType.STALLED)
     assert condition is not None
     assert condition.message.startswith("shop.table0: Gap: ")
@@ -199,7 +199,7 @@ def test_messages_name_tables_and_stay_bounded() -> None:
 def test_a_condition_says_what_a_person_needs(
     kind: ConditionType, fields: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    value = told(observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN)
+    value = told(make_observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN)
     condition = value.condition(kind)
     assert condition is not None
     assert (condition.status.value, condition.message) == expected
@@ -209,7 +209,7 @@ def test_a_condition_says_what_a_person_needs(
     ("policy", "expected"), [("Never", "False"), ("Auto", "Unknown"), ("Always", "Unknown")]
 )
 def test_nothing_is_claimed_about_pins_that_no_run_reported(policy: str, expected: str) -> None:
-    value = told(observed(make_spec(changelog={"pinSnapshots": policy})))
+    value = told(make_observed(make_spec(changelog={"pinSnapshots": policy})))
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert condition.status.value == expected
@@ -241,7 +241,7 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
 ) -> None:
     names = [f"shop.t{number}" for number in range(len(tables))]
     known = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
-    value = told(observed(make_spec(*names)), tables=tuple(known), last_run=GOOD_RUN)
+    value = told(make_observed(make_spec(*names)), tables=tuple(known), last_run=GOOD_RUN)
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert (condition.status.value, condition.reason, condition.message) == expected
@@ -251,18 +251,18 @@ def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_
     tables = (caught_up("shop.a"), caught_up("shop.b"))
 
     def message(known: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
-        world = replace(observed(make_spec("shop.a", "shop.b", **spec), known), heads=heads)
+        world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), known), heads=heads)
         condition = told(world, tables=tables, last_run=GOOD_RUN).condition(ConditionType.CAUGHT_UP)
         assert condition is not None
         assert condition.status.value == "True"
         return condition.message
 
-    before = told(observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN)
+    before = told(make_observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN)
     assert message(before, None) == ""
     partly = message(before, {"shop.a": "7"})
     assert partly.startswith("as of the last run: the operator cannot read the catalog")
     assert partly.endswith(": shop.b")
-    blind = replace(observed(make_spec("shop.a", "shop.b"), before), heads={})
+    blind = replace(make_observed(make_spec("shop.a", "shop.b"), before), heads={})
     blinded = told(blind, tables=tables, last_run=GOOD_RUN)
     # While a run is at work nobody looks, and nothing is taken back.
     assert message(blinded, None).endswith(": shop.a; shop.b")

@@ -14,7 +14,7 @@ from icdc_testing.deciding.comparing import (
     World,
     asking,
     comparing,
-    exported,
+    make_exported,
     verdict,
 )
 
@@ -26,7 +26,7 @@ OUT_OF_MEMORY = Failure.of(errors.OutOfMemory("heap"))
 @pytest.fixture
 def world() -> World:
     """Two tables that a run has exported."""
-    return exported()
+    return make_exported()
 
 
 def test_a_comparison_touches_neither_ready_nor_reconciling(world: World) -> None:

@@ -113,7 +113,7 @@ def test_an_application_holds_nothing_that_a_catalog_or_index_is_opened_with(cas
     said = list(leaves(application_of(case)))
     spec = yaml.safe_load((HERE / "pipelines" / f"{case}.yaml").read_text())["spec"]
     catalogs = [spec["catalog"], *(table.get("catalog", {}) for table in spec["tables"])]
-    values = [value for each in catalogs for value in each.get("properties", {}).values()]
+    values = [value for catalog in catalogs for value in catalog.get("properties", {}).values()]
     for value in [*values, *spec["sink"]["opensearch"]["hosts"]]:
         assert [text for text in said if value in text] == []
 
@@ -123,7 +123,11 @@ def test_pods_fit_the_restricted_profile(case: str, role: str) -> None:
     pod = template_of(case, role)["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    main = next(each for each in pod["containers"] if each["name"] == f"spark-kubernetes-{role}")
+    main = next(
+        container
+        for container in pod["containers"]
+        if container["name"] == f"spark-kubernetes-{role}"
+    )
     assert main["securityContext"]["allowPrivilegeEscalation"] is False
     assert main["securityContext"]["capabilities"]["drop"] == ["ALL"]
     kinds = {kind for volume in pod["volumes"] for kind in volume if kind != "name"}

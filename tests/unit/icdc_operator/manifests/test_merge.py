@@ -156,7 +156,9 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     main, found = _named(ours, role), _named(result, role)
     for field in ("env", "volumeMounts"):
         assert [each for each in main.get(field, []) if each not in found[field]] == []
-    assert [each for each in ours["spec"]["volumes"] if each not in result["spec"]["volumes"]] == []
+    assert [
+        volume for volume in ours["spec"]["volumes"] if volume not in result["spec"]["volumes"]
+    ] == []
     if role == "driver":
         assert result["spec"]["automountServiceAccountToken"] is True
 
@@ -198,9 +200,9 @@ def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) ->
 
 def _named(template: dict[str, Any], role: str) -> dict[str, Any]:
     found: dict[str, Any] = next(
-        each
-        for each in template["spec"]["containers"]
-        if each["name"] == f"spark-kubernetes-{role}"
+        container
+        for container in template["spec"]["containers"]
+        if container["name"] == f"spark-kubernetes-{role}"
     )
     return found
 

@@ -15,7 +15,7 @@ def ref(name: str) -> dict[str, Any]:
 
 
 def catalog(*secrets: str) -> dict[str, Any]:
-    return {"properties": {"type": "rest"}, "propertiesFrom": [ref(each) for each in secrets]}
+    return {"properties": {"type": "rest"}, "propertiesFrom": [ref(secret) for secret in secrets]}
 
 
 def sink(**more: Any) -> dict[str, Any]:

@@ -82,7 +82,9 @@ def test_a_template_with_every_field_that_kubernetes_has_is_read() -> None:
 @given(template=values(shapes.ROOT))
 def test_whatever_kubernetes_can_read_is_read(template: dict[str, Any]) -> None:
     problems = shapes.find_problems(template, ("t",))
-    assert [each for each in problems if "missing; the field is required" not in each] == []
+    assert [
+        problem for problem in problems if "missing; the field is required" not in problem
+    ] == []
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)

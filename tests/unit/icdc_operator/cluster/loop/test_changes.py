@@ -8,7 +8,7 @@ from icdc_api.conditions import ConditionType
 from icdc_api.status import Duplicates, ExportProgress, PipelineStatus, TableReason, TableState
 from icdc_operator.cluster.loop.changes import is_progress_only
 from icdc_operator.core.decide import decide
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_spec, observed, run_record
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def status() -> PipelineStatus:
     known = PipelineStatus(observed_generation=1, tables=(caught_up(),), last_run=run_record())
-    return decide(observed(make_spec(), known), NOW).status
+    return decide(make_observed(make_spec(), known), NOW).status
 
 
 def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:

@@ -10,7 +10,7 @@ from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.runs.adapter import Observation
 from icdc_operator.core.events import Event
-from icdc_testing.deciding.pipelines import make_spec, observed
+from icdc_testing.deciding.pipelines import make_observed, make_spec
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +40,7 @@ class EventStore:
 
 def observation(version: str = "7") -> Observation:
     metadata = {"namespace": "default", "name": "shop", "uid": "u", "resourceVersion": version}
-    return Observation({"metadata": metadata}, observed(make_spec()))
+    return Observation({"metadata": metadata}, make_observed(make_spec()))
 
 
 def counted(metrics: Metrics, result: str) -> float:

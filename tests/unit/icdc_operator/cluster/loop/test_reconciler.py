@@ -13,7 +13,14 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
 from icdc_testing.adapter.cluster_fakes import SHOP, MemoryCluster
-from icdc_testing.deciding.pipelines import at_work, caught_up, make_spec, observed, report, seen
+from icdc_testing.deciding.pipelines import (
+    at_work,
+    caught_up,
+    make_observed,
+    make_seen,
+    make_spec,
+    report,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -21,14 +28,14 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def fresh() -> MemoryCluster:
     """A pipeline that nobody has looked at yet."""
-    return MemoryCluster(observed(make_spec()))
+    return MemoryCluster(make_observed(make_spec()))
 
 
 @pytest.fixture
 def working() -> MemoryCluster:
     """A pipeline whose run reports, and whose status says so."""
     cluster = MemoryCluster(
-        at_work(make_spec(), seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
+        at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
     )
     asyncio.run(cluster.reconciler().reconcile(SHOP))
     cluster.taken_steps()
@@ -154,8 +161,8 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
 
 
 def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None:
-    stray = seen(RunPhase.RUNNING)
-    cluster = MemoryCluster(replace(observed(make_spec()), runs=(stray,)))
+    stray = make_seen(RunPhase.RUNNING)
+    cluster = MemoryCluster(replace(make_observed(make_spec()), runs=(stray,)))
     asyncio.run(cluster.reconciler().reconcile(SHOP))
     stop = StopRun(stray.name, graceful=False)
     assert [step.detail for step in cluster.taken_steps("act")] == [stop]
@@ -251,7 +258,7 @@ def test_a_look_that_failed_is_not_remembered(fresh: MemoryCluster) -> None:
 
 def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_with() -> None:
     def story(crash_at: int) -> tuple[list[str], int]:
-        cluster = MemoryCluster(observed(make_spec()))
+        cluster = MemoryCluster(make_observed(make_spec()))
         asked: list[str] = []
 
         def crash(what: str) -> None:

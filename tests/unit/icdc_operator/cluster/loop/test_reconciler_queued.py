@@ -19,10 +19,10 @@ from icdc_testing.deciding.pipelines import (
     NOW,
     at_work,
     caught_up,
+    make_observed,
+    make_seen,
     make_spec,
-    observed,
     run_record,
-    seen,
 )
 
 pytestmark = pytest.mark.unit
@@ -43,12 +43,12 @@ class Line:
 
     def take(self, key: PipelineKey) -> None:
         """A look finds a run of that pipeline."""
-        world = replace(at_work(make_spec(), seen(RunPhase.RUNNING)), name=key.name)
+        world = replace(at_work(make_spec(), make_seen(RunPhase.RUNNING)), name=key.name)
         self.admission.admit(key, world, decide(world, NOW), NOW)
 
     def want(self, key: PipelineKey) -> str | None:
         """A look finds that a run is due: its place."""
-        world = replace(observed(make_spec()), name=key.name)
+        world = replace(make_observed(make_spec()), name=key.name)
         queued = self.admission.admit(key, world, decide(world, self.cluster.now), NOW)
         return None if queued is None else queued.text
 
@@ -68,7 +68,7 @@ class Line:
 
 @pytest.fixture
 def line() -> Line:
-    return Line(MemoryCluster(observed(make_spec())))
+    return Line(MemoryCluster(make_observed(make_spec())))
 
 
 def place(position: int, waiting: int) -> str:
@@ -113,7 +113,7 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     status = PipelineStatus(
         observed_generation=1, tables=(caught_up(),), last_run=good, recent_runs=(good,)
     )
-    world = replace(observed(make_spec(), status), heads={"shop.orders": "7"})
+    world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
     line = Line(MemoryCluster(world))
     line.look()
     before = line.told(ConditionType.READY), line.status.phase
@@ -163,7 +163,7 @@ def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
 def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) -> None:
     line.admission.forget(FIRST)
     assert line.cluster.observed is not None
-    stray = replace(seen(RunPhase.GONE, alive=True), epoch=1)
+    stray = replace(make_seen(RunPhase.GONE, alive=True), epoch=1)
     line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
     line.look()
     assert line.admission.active == 1
@@ -171,7 +171,7 @@ def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) 
 
 
 def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
-    line = Line(MemoryCluster(observed(make_spec())))
+    line = Line(MemoryCluster(make_observed(make_spec())))
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.look()
