@@ -14,7 +14,7 @@ from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.runs import pods
+from icdc_operator.cluster.runs import pod_failures
 from icdc_operator.manifests.roles import Role
 
 TAIL_LINES = 1000
@@ -111,7 +111,7 @@ def _waits_for(pod: Resource) -> str | None:
     """
     if (pod.get("status") or {}).get("phase") != "Pending":
         return None
-    failure = pods.why_not_running(pod, datetime.now(UTC))
+    failure = pod_failures.why_not_running(pod, datetime.now(UTC))
     name = pod["metadata"]["name"]
     return failure.message if failure else f"the driver {name} has not started yet"
 

@@ -1,6 +1,11 @@
-"""The operator on a cluster: the one package that speaks to a Kubernetes API server.
+"""The operator on a cluster: the package that talks to a Kubernetes API server.
 
-It reads pipelines and their runs, has `icdc_operator.core` say what comes next, and carries that
-out. What a run's objects look like is `icdc_operator.manifests`' business. `process` puts the
-parts together: `kube` (the API server), `runs` (objects), `heads` (catalogs), `loop` (the work).
+It reads pipelines and their runs, asks `icdc_operator.core` what comes next, and carries that out.
+`icdc_operator.manifests` builds the objects of a run. Floors, each importing only those below:
+
+    main, process, options    the process and its flags
+    loop                      watch, queue, reconcile
+    runs                      objects of a cluster to observations, actions to requests
+    heads                     current snapshots of tables, read from their catalogs
+    kube                      the API server: requests, errors, kinds
 """

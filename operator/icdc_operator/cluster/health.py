@@ -1,7 +1,12 @@
-"""`/healthz`, `/readyz` and `/metrics` over HTTP, and the watchdog that answers the first.
+"""Serve `/healthz`, `/readyz` and `/metrics` over HTTP; the first is answered by a watchdog.
 
 Healthy means that this process does its work: a constant 200 has hidden dead operators for hours.
-It does not mean that the API server answers, or that pipelines do well: a restart mends neither.
+It does not mean that the API server answers, or that pipelines do well: a restart heals neither.
+
+    a pipeline waits 400 s, the last reconcile ended 350 s ago    503: workers hang
+    a pipeline waits 400 s, the last reconcile ended 2 s ago      200: there is much to do
+    the watch has missed a version for 200 s                      503: the watch is dead
+    the API server does not answer                                200: the queue backs off
 """
 
 import contextlib
@@ -13,54 +18,54 @@ from aiohttp import web
 from icdc_operator.cluster.metrics import Metrics
 
 WAIT_SECONDS = 300.0
-"""For how long a pipeline may wait for a worker while no look at any ends; more than twice what
-a look may take."""
+"""How long a pipeline may wait for a worker while no reconcile ends; more than twice the time-out
+of a reconcile."""
 
 MISSED_SECONDS = 180.0
-"""For how long a watch may owe an event that a list has shown."""
+"""How long the watch may miss a version that a list has shown."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Work(Protocol):
-    """What the watchdog looks at. Times in seconds."""
+    """The state of the process that the watchdog judges. Times in seconds."""
 
     @property
     def oldest_seconds(self) -> float:
-        """For how long the pipeline that waits longest has waited for a worker."""
+        """Return how long the pipeline that waits longest has waited for a worker."""
         ...
 
     @property
     def finished_seconds(self) -> float:
-        """How long ago a look at a pipeline ended."""
+        """Return how long ago the last reconcile ended."""
         ...
 
     @property
     def missed_seconds(self) -> float:
-        """For how long the watch has owed an event."""
+        """Return how long the watch has missed a version."""
         ...
 
     @property
     def ready(self) -> str | None:
-        """Why the process cannot do its part yet, or None."""
+        """Return why the process is not ready yet, or None."""
         ...
 
 
 def sickness(work: Work) -> str | None:
-    """Why only a restart can help, or None."""
+    """Return why only a restart can help, or None."""
     oldest, finished = work.oldest_seconds, work.finished_seconds
     if oldest > WAIT_SECONDS and finished > WAIT_SECONDS:
         return (
             f"a pipeline has waited for a worker for {oldest:.0f} s, "
-            f"and no look has ended for {finished:.0f} s"
+            f"and no reconcile has ended for {finished:.0f} s"
         )
     if work.missed_seconds > MISSED_SECONDS:
-        return f"the watch has not told of a change for {work.missed_seconds:.0f} s"
+        return f"the watch has not reported a change for {work.missed_seconds:.0f} s"
     return None
 
 
 def health_app(work: Work) -> web.Application:
-    """Answers the kubelet: 200 with `ok`, or 503 with the reason."""
+    """Return the probes of the kubelet: 200 with `ok`, or 503 with the reason."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _answer(sickness(work))
@@ -75,7 +80,7 @@ def health_app(work: Work) -> web.Application:
 
 
 def metrics_app(metrics: Metrics) -> web.Application:
-    """Answers Prometheus."""
+    """Return the page that Prometheus scrapes."""
 
     async def scrape(_: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": METRICS_TYPE})
@@ -89,7 +94,7 @@ def metrics_app(metrics: Metrics) -> web.Application:
 async def serve(
     app: web.Application, *, host: str, port: int, bound: Callable[[int], None]
 ) -> AsyncIterator[None]:
-    """Serves `app` in the block; port 0 is a free one, `bound` is told which it became."""
+    """Serve `app` in the block. Port 0 takes a free one; `bound` is called with the real port."""
     # No access log: probes and scrapes come every few seconds.
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()

@@ -1,10 +1,15 @@
-"""Which of several operators works: the one that holds a Lease.
+"""Elect one of several operators by a Lease of Kubernetes.
 
-Not `kubernetes.aio.leaderelection`: its requests have no time-out, so that a leader whose request
-hangs goes on leading past its lease; it reads the wall clock, ends by errors other than those of
-HTTP, and does not give the lease back. Here time is the monotonic clock of this process alone: a
-candidate waits until it has seen a lease unchanged for its whole duration, a leader stops itself
-well before that. Safety does not hang on it: runs are fenced by epochs, statuses by versions.
+Not `kubernetes.aio.leaderelection`: its requests have no time-out, so a leader whose request hangs
+goes on leading past its lease; it reads the wall clock, ends by errors other than those of HTTP,
+and does not release the lease. Here time is the monotonic clock of this process alone.
+
+    0 s    A renews                      B sees the lease in version 7
+    4 s    A loses the network
+    10 s   A has not renewed for 10 s: it ends itself (LeadershipLostError)
+    15 s   B has seen version 7 unchanged for 15 s: it takes the lease
+
+Correctness does not depend on it: runs are fenced by epochs, statuses by resourceVersions.
 """
 
 import asyncio
@@ -25,35 +30,35 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds; the defaults are those of Kubernetes' own controllers."""
+    """Times in seconds; the defaults are those of Kubernetes' own controllers."""
 
     lease: float = 15.0
-    """For how long a lease that nobody renews still holds."""
+    """Duration of a lease after its last renewal."""
     renew: float = 10.0
-    """After so long without a renewal the leader gives up; below `lease`."""
+    """Without a renewal for so long the leader ends itself; below `lease`, to end first."""
     retry: float = 2.0
-    """Between two tries, of a leader to renew and of a candidate to acquire."""
+    """Between two tries of a leader to renew, or of a candidate to acquire."""
 
 
 class LeadershipLostError(IcdcError):
-    """Another operator may lead from now on: this process must end at once."""
+    """Another operator may lead from now on; this process must end at once."""
 
     retryable = True
 
 
 class LeaseApi(Protocol):
-    """The part of `ClusterApi` that a Lease needs. Raises the errors of `cluster.errors`."""
+    """The part of `ClusterApi` that a Lease needs. Raises the errors of `kube.errors`."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        """The object; None when there is none."""
+        """Return the object, or None if it does not exist."""
         ...
 
     async def create(self, resource: Resource) -> Resource:
-        """Makes it; Conflict when there is one."""
+        """Create the object; Conflict if it exists."""
         ...
 
     async def replace(self, resource: Resource) -> Resource:
-        """Writes it; Conflict when it is not as it was read any more."""
+        """Write the object; Conflict if it was written since it was read."""
         ...
 
 
@@ -82,7 +87,7 @@ class Leader:
         self._leads = False
 
     async def acquire(self) -> None:
-        """Returns once this candidate leads. Errors of the API are waited out."""
+        """Return once this candidate leads. Errors of the API are logged and tried again."""
         while True:
             try:
                 async with asyncio.timeout(self._timing.renew):
@@ -94,7 +99,7 @@ class Leader:
             await self._sleep(self._timing.retry)
 
     async def hold(self) -> None:
-        """Renews the lease until it is cancelled; raises LeadershipLostError."""
+        """Renew the lease until cancelled; raises LeadershipLostError."""
         renewed = self._clock()
         while True:
             await self._sleep(self._timing.retry)
@@ -106,7 +111,8 @@ class Leader:
                 async with asyncio.timeout(left):
                     if not await self._try():
                         raise LeadershipLostError("another operator holds the lease")
-                # The lease runs from when it was asked for, not from when the answer came.
+                # Counted from the request, not from the answer: others may have seen the write
+                # any time in between.
                 renewed = asked
             except LeadershipLostError:
                 raise
@@ -114,7 +120,7 @@ class Leader:
                 _log.warning("the lease cannot be renewed: %s", error or "no answer")
 
     async def release(self) -> None:
-        """Gives the lease back, so that the next operator need not wait for its end."""
+        """Release the lease, so that the next operator need not wait for its end."""
         if not self._leads:
             return
         self._leads = False
@@ -122,6 +128,7 @@ class Leader:
             async with asyncio.timeout(self._timing.retry):
                 lease = await self._read()
                 if lease is not None and _holder(lease) == self._identity:
+                    # As client-go releases one: an empty holder, and the shortest duration.
                     free = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
                     lease["spec"] |= free
                     await self._api.replace(lease)
@@ -129,7 +136,7 @@ class Leader:
             _log.warning("the lease was not given back: %s", error or "no answer")
 
     async def _try(self) -> bool:
-        """One try to acquire or renew; whether this candidate leads."""
+        """Try once to acquire or renew; return whether this candidate leads."""
         lease = await self._read()
         if lease is not None and not self._may_take(lease):
             self._leads = False
@@ -140,7 +147,7 @@ class Leader:
             else:
                 await self._api.replace(self._lease(lease))
         except Conflict:
-            # Somebody was faster, or our own write had arrived although its answer had not.
+            # Another candidate was faster, or our own write arrived and its answer was lost.
             self._leads = _holder(await self._read()) == self._identity
         else:
             self._leads = True
@@ -150,7 +157,10 @@ class Leader:
         return await self._api.get(kinds.LEASE, self._namespace, self._name)
 
     def _may_take(self, lease: Resource) -> bool:
-        """Whether the lease is ours, nobody's, or has not changed for as long as it holds."""
+        """Return whether the lease is ours, nobody's, or unchanged for its whole duration.
+
+        `renewTime` in it is not compared: clocks of other hosts may be wrong.
+        """
         holder = _holder(lease)
         version = str(lease["metadata"].get("resourceVersion"))
         if self._seen is None or self._seen[0] != version:
@@ -174,7 +184,7 @@ class Leader:
         return {
             "apiVersion": kinds.LEASE.api_version,
             "kind": kinds.LEASE.name,
-            # With the version that was read, so that only one of two who write at once succeeds.
+            # With the resourceVersion that was read: of two concurrent writes one gets a Conflict.
             "metadata": before.get("metadata")
             or {"name": self._name, "namespace": self._namespace},
             "spec": spec,
@@ -187,5 +197,5 @@ def _holder(lease: Resource | None) -> str:
 
 
 def _now() -> str:
-    """MicroTime, as the API wants it."""
+    """Return the time as MicroTime of the API."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,7 +1,10 @@
-"""The operator's log lines: JSON for machines, or text for a terminal, with what they are about.
+"""Format the operator's log: JSON for machines, or text for a terminal.
 
-`about` binds pipeline, run and table to every line that is logged below it, whoever logs it, so
-that no message has to repeat them. Holds no row content because no message does.
+`about` binds pipeline, run and table to every line that is logged within its block, by any module,
+so that no message has to repeat them. Log lines hold no row content because no message does.
+
+    with about(pipeline="team/shop"):
+        log.warning("no answer")    {…, "message": "no answer", "pipeline": "team/shop"}
 """
 
 import contextvars
@@ -24,7 +27,7 @@ _about: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-lo
 
 @contextmanager
 def about(**fields: str) -> Iterator[None]:
-    """Adds pipeline, run or table to the lines that are logged in this block."""
+    """Add pipeline, run or table to the lines that are logged in this block."""
     token = _about.set({**_about.get({}), **fields})
     try:
         yield
@@ -33,7 +36,7 @@ def about(**fields: str) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object in one line: time (RFC 3339), level, logger, message and what it is about."""
+    """One JSON object per line: time (RFC 3339), level, logger, message, pipeline, run, table."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
@@ -50,7 +53,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The same for people."""
+    """One line of text for people, with the same fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
@@ -62,16 +65,16 @@ class TextFormatter(logging.Formatter):
 
 
 def set_up(log_format: str, level: str, stream: TextIO | None = None) -> None:
-    """Sends every log line of the process to `stream` (standard error) in that format."""
+    """Send every log line of the process to `stream` (standard error) in that format."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    # They tell of each request and each cycle: noise below a warning, secrets at debug.
+    # They log each request and each cycle: noise below a warning, and secrets at debug.
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, str]:
-    """What the line is about: bound by `about`, or given by `extra`, which goes first."""
+    """Return pipeline, run and table of a line: bound by `about`, or from `extra`, which wins."""
     given = {name: str(record.__dict__[name]) for name in _FIELDS if name in record.__dict__}
     return {**_about.get({}), **given}

@@ -1,7 +1,8 @@
-"""The operator's metrics, once: names, labels and what sets each of them.
+"""Define the operator's metrics in one place: names, labels, and how each is set.
 
-One registry for each `Metrics`, so that two operators in one process (as in tests) do not meet.
-Labels of a pipeline are its namespace and name alone; they go with the pipeline. Decides nothing.
+One registry for each `Metrics`, so that two operators in one process (as in tests) do not share
+values. A pipeline's labels are its namespace and name alone, and are removed with the pipeline:
+nothing grows with tables, runs or snapshots. It must not decide anything.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ _OF_PIPELINE = ("namespace", "name")
 
 
 class Metrics:
-    """Everything that `/metrics` shows. Times in seconds, moments in seconds since 1970."""
+    """The metrics of `/metrics`. Durations in seconds, times in seconds since 1970."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -32,30 +33,39 @@ class Metrics:
         self._phases: dict[PipelineKey, Phase] = {}
 
     def _work(self) -> None:
-        self.reconciles = self._counter("icdc_reconciles", "Looks at a pipeline.", "result")
+        self.reconciles = self._counter(
+            "icdc_reconciles", "Reconciles of a pipeline, by result.", "result"
+        )
         self.reconcile_seconds = Histogram(
             "icdc_reconcile_seconds",
-            "How long one look at a pipeline takes.",
+            "Duration of one reconcile of a pipeline.",
             registry=self.registry,
             buckets=_RECONCILE_BUCKETS,
         )
-        self.status_writes = self._counter("icdc_status_writes", "Statuses that were written.")
+        self.status_writes = self._counter("icdc_status_writes", "Writes of a pipeline's status.")
         self.unexpected_errors = self._counter(
-            "icdc_unexpected_errors", "Errors in a worker that nobody foresaw: please report them."
+            "icdc_unexpected_errors",
+            "Unforeseen errors of the operator, see its log: please report them.",
         )
         self.events_posted = self._counter(
-            "icdc_events_posted", "Events that were posted, or could not be.", "result"
+            "icdc_events_posted", "Kubernetes Events that were posted or dropped.", "result"
         )
-        self.runs = self._counter("icdc_runs", "Runs that ended.", "kind", "result", "class")
+        self.runs = self._counter(
+            "icdc_runs",
+            "Runs that ended, by kind, result and class of the failure.",
+            "kind",
+            "result",
+            "class",
+        )
         self.run_start_seconds = Histogram(
             "icdc_run_start_latency_seconds",
-            "From the record of a run until it is seen running.",
+            "Time from the plan of a run until its driver is seen running.",
             registry=self.registry,
             buckets=_START_BUCKETS,
         )
         self.run_wait_seconds = Histogram(
             "icdc_run_wait_seconds",
-            "For how long a run that was due had to wait for others; 0 for most without limits.",
+            "Time that a due run waited for a limit of active runs; 0 without limits.",
             registry=self.registry,
             buckets=_WAIT_BUCKETS,
         )
@@ -65,60 +75,72 @@ class Metrics:
             "icdc_api_requests", "Requests to the Kubernetes API.", "verb", "kind", "code"
         )
         self.watch_restarts = self._counter(
-            "icdc_watch_restarts", "Watches that ended by an error and were started anew."
+            "icdc_watch_restarts", "Watches that ended with an error and were started again."
         )
-        self.watch_events = self._counter("icdc_watch_events", "Events of watches.", "kind")
+        self.watch_events = self._counter(
+            "icdc_watch_events", "Events of watches, by kind of object.", "kind"
+        )
         self.leader = self._gauge("icdc_leader", "1 while this process leads, else 0.")
 
     def _pipelines(self) -> None:
         self.lag = self._gauge(
-            "icdc_lag_seconds", "Greatest lag of a table of the pipeline.", *_OF_PIPELINE
+            "icdc_lag_seconds", "Largest lagSeconds of a table of the pipeline.", *_OF_PIPELINE
         )
         self.snapshots_behind = self._gauge(
-            "icdc_snapshots_behind", "Greatest snapshotsBehind of a table.", *_OF_PIPELINE
+            "icdc_snapshots_behind",
+            "Largest snapshotsBehind of a table of the pipeline.",
+            *_OF_PIPELINE,
         )
         self.last_success = self._gauge(
-            "icdc_last_success_timestamp_seconds", "When a run last ended well.", *_OF_PIPELINE
+            "icdc_last_success_timestamp_seconds", "Time of the last successful run.", *_OF_PIPELINE
         )
         self.failures = self._gauge(
-            "icdc_consecutive_failures", "Attempts that failed in a row.", *_OF_PIPELINE
+            "icdc_consecutive_failures", "Failed attempts in a row.", *_OF_PIPELINE
         )
         self.conditions = self._gauge(
             "icdc_pipeline_condition",
-            "1 while the condition is True, else 0.",
+            "1 if the condition of the pipeline is True, else 0.",
             *_OF_PIPELINE,
             "type",
         )
         self.pipelines = self._gauge("icdc_pipelines", "Pipelines by phase.", "phase")
         self.head_reads = self._counter(
-            "icdc_head_reads", "Looks at the newest snapshot of a table: read or unseen.", "result"
+            "icdc_head_reads",
+            "Polls of a table's current snapshot by the operator: read, or unseen (failed).",
+            "result",
         )
         self.unseen_tables = self._gauge(
             "icdc_tables_without_head",
-            "Tables at whose newest snapshot only a run can look.",
+            "Tables whose current snapshot the operator cannot read; runs poll them.",
             *_OF_PIPELINE,
         )
 
     def follow_queue(self, queue: WorkQueue) -> None:
-        """Shows how much work waits in `queue`."""
+        """Show depth, age and activity of `queue`."""
         self.follow("icdc_queue_depth", "Pipelines that wait for a worker.", lambda: queue.depth)
         self.follow(
             "icdc_queue_oldest_seconds",
-            "For how long the pipeline that waits longest waits for a worker.",
+            "Seconds that the pipeline that waits longest has waited for a worker.",
             lambda: queue.oldest_seconds,
         )
-        self.follow("icdc_queue_active", "Pipelines that are looked at now.", lambda: queue.active)
+        self.follow(
+            "icdc_queue_active", "Pipelines that are being reconciled.", lambda: queue.active
+        )
 
     def follow(self, name: str, documentation: str, value: Callable[[], float]) -> None:
-        """Shows what `value` gives at the time of each scrape."""
+        """Show a gauge whose value is `value()` at each scrape."""
         self._gauge(name, documentation).set_function(value)
 
     def saw_request(self, verb: str, kind: str, code: int | str) -> None:
-        """Counts one request to the API server; fits `ClusterApi`'s observer."""
+        """Count one request to the API server; an `Observer` of `kube.transport`."""
         self.api_requests.labels(verb, kind, str(code)).inc()
 
     def saw_change(self, before: PipelineStatus, after: PipelineStatus) -> None:
-        """Counts what happened between two durable statuses of one pipeline."""
+        """Count what happened between two written statuses of one pipeline.
+
+        From statuses, not from the code that acts: a run that ended while no operator was there is
+        counted once, by whichever operator writes its end.
+        """
         self.status_writes.inc()
         ended = after.last_run
         if ended is not None and _epoch(before.last_run) != ended.epoch:
@@ -133,14 +155,15 @@ class Metrics:
             self.run_start_seconds.observe(started)
 
     def show(self, key: PipelineKey, status: PipelineStatus) -> None:
-        """Shows where the pipeline stands."""
+        """Set the gauges of a pipeline from its status."""
         summary = status.summary
         lag = None if summary is None else summary.lag_seconds
         behind = None if summary is None else summary.snapshots_behind
         _set(self.lag, key, lag)
         _set(self.snapshots_behind, key, behind)
         succeeded = _last_success(status)
-        if succeeded is not None:  # else it is longer ago than the log of runs goes back
+        # None: it is longer ago than `recentRuns` reaches, so the last value is kept.
+        if succeeded is not None:
             _set(self.last_success, key, succeeded.timestamp())
         _set(self.failures, key, status.consecutive_failures)
         for kind in _SHOWN_CONDITIONS:
@@ -148,7 +171,7 @@ class Metrics:
         self._count_phase(key, status.phase)
 
     def forget(self, key: PipelineKey) -> None:
-        """Shows nothing more of a pipeline that is gone."""
+        """Remove the gauges of a deleted pipeline."""
         for gauge in (self.lag, self.snapshots_behind, self.last_success, self.failures):
             _set(gauge, key, None)
         for kind in _SHOWN_CONDITIONS:
@@ -156,11 +179,11 @@ class Metrics:
         self._count_phase(key, None)
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
-        """Shows at how many tables of a pipeline only a run can look; None removes it."""
+        """Set the number of tables whose head cannot be read; None removes the gauge."""
         _set(self.unseen_tables, key, tables)
 
     def text(self) -> bytes:
-        """Everything in the text format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
     def _count_phase(self, key: PipelineKey, phase: Phase | None) -> None:
@@ -168,9 +191,9 @@ class Metrics:
         if phase is not None:
             self._phases[key] = phase
         if before != phase:
-            for each, step in ((before, -1), (phase, 1)):
-                if each is not None:
-                    self.pipelines.labels(each.value).inc(step)
+            for changed, step in ((before, -1), (phase, 1)):
+                if changed is not None:
+                    self.pipelines.labels(changed.value).inc(step)
 
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
         return Counter(name, documentation, labels, registry=self.registry)
@@ -180,7 +203,7 @@ class Metrics:
 
 
 def _set(gauge: Gauge, key: PipelineKey, value: float | None) -> None:
-    """Shows `value` for the pipeline; None removes what was shown."""
+    """Set the gauge of one pipeline; None removes it."""
     if value is None:
         gauge.remove(*key)
     else:
@@ -192,7 +215,7 @@ def _epoch(run: RunStatus | None) -> int | None:
 
 
 def _start_seconds(before: PipelineStatus, after: PipelineStatus) -> float | None:
-    """How long the current run took to start, if it was seen started just now."""
+    """Return how long the current run took to start, if this change shows its start."""
     run, old = after.current_run, before.current_run
     if run is None or run.started_at is None or run.planned_at is None:
         return None

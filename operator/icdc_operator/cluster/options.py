@@ -1,6 +1,10 @@
-"""What the operator's process is started with: flags, each of them also an ICDC_ variable.
+"""Parse the flags of the operator, each of which is also an ICDC_ variable.
 
-A flag goes before its variable. Opens nothing, reads no file.
+A flag wins over its variable. Opens nothing, reads no file.
+
+    --workers 4                  ICDC_WORKERS=4
+    --namespace a --namespace b  ICDC_NAMESPACE=a,b
+    --no-leader-elect            ICDC_LEADER_ELECT=false
 """
 
 import argparse
@@ -26,34 +30,37 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True)
 class Options:
-    """How this process runs."""
+    """The settings of one operator process."""
 
     scope: Scope
+    """Namespaces whose pipelines it runs."""
     runs: InstallSettings
+    """Settings of the installation for runs, such as the default image."""
     metrics_port: int = 8080
     """0: a free one, which is logged."""
     health_port: int = 8081
     """0: a free one, which is logged."""
     workers: int = 8
-    """Pipelines that are looked at at the same time."""
+    """Pipelines that are reconciled at the same time."""
     limits: Limits = field(default_factory=Limits)
     """How many runs may be active at the same time."""
     leader_elect: bool = False
+    """Work only while holding a Lease, for more than one replica."""
     lease_name: str = "iceberg-cdc-operator"
     lease_namespace: str | None = None
-    """None: the pod's own, or that of the kubeconfig."""
+    """None: the namespace of the pod, else the first one of `scope`."""
     read_catalog_secrets: bool = False
-    """Whether the Secrets that catalogs name may be read, to look at table heads."""
+    """Whether the Secrets that catalogs name may be read, to poll table heads."""
     heads: HeadSettings = field(default_factory=HeadSettings)
-    """What the readers of catalogs may do, where this process starts them."""
+    """Access of the readers of catalogs that this process starts."""
     heads_socket: Path | None = None
-    """Where another container starts them; it has flags of its own."""
+    """Socket of another container that starts the readers; it has flags of its own."""
     log_format: str = "json"
     log_level: str = "info"
 
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
-    """The options of a command line; ends the process with code 2 where it is wrong."""
+    """Parse a command line; ends the process with code 2 if it is wrong."""
     parser = _parser(os.environ if environ is None else environ)
     given = parser.parse_args(argv)
     if given.all_namespaces and given.namespace:
@@ -110,7 +117,9 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     text = "whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
     add.repeated("trusted-namespace", "NS", text)
-    add.value("workers", "pipelines looked at at the same time", _positive, Options.workers)
+    add.value(
+        "workers", "pipelines that are reconciled at the same time", _positive, Options.workers
+    )
     _add_limits(add)
     add.switch("read-catalog-secrets", "read the Secrets of catalogs, to see new snapshots")
     _add_heads(add)
@@ -120,7 +129,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def _add_limits(add: "_Adder") -> None:
-    """The flags by which a status names the limit that a pipeline waits for."""
+    """Add the limits. Their names stand in the status of a pipeline that waits for one."""
     text = "runs that may be active at the same time, {}; 0: any number"
     add.value(slots.OPERATOR.removeprefix("--"), text.format("in all"), _limit, 0)
     add.value(slots.NAMESPACE.removeprefix("--"), text.format("in each namespace"), _limit, 0)
@@ -129,7 +138,7 @@ def _add_limits(add: "_Adder") -> None:
 
 
 def _add_heads(add: "_Adder") -> None:
-    """The flags that `icdc-heads` has too; see `heads.settings`."""
+    """Add the flags that `icdc-heads` has too; see `heads.settings`."""
     what = "a name, an address or a network that readers of catalogs may {} to; * stands for any"
     add.value("heads-socket", "where a process icdc-heads listens that reads them", Path, None)
     add.repeated(_flag(head_settings.ALLOW), "PATTERN", what.format("connect"))
@@ -143,7 +152,7 @@ def _flag(flag: str) -> str:
 
 
 class _Adder:
-    """Adds flags whose defaults are variables."""
+    """Adds flags whose defaults come from variables."""
 
     def __init__(self, parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
         self._parser = parser
@@ -155,7 +164,7 @@ class _Adder:
         self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)
 
     def repeated(self, name: str, metavar: str, text: str) -> None:
-        given = [each for each in self._environ.get(_variable(name), "").split(",") if each]
+        given = [value for value in self._environ.get(_variable(name), "").split(",") if value]
         self._parser.add_argument(
             f"--{name}", metavar=metavar, action=_Append, default=given, help=text
         )
@@ -170,7 +179,10 @@ class _Adder:
 
 
 class _Append(argparse.Action):
-    """As `append`, but the first flag replaces what came from the variable."""
+    """Like `append`, but the first flag replaces the values of the variable.
+
+    argparse's own `append` adds to the default, so a flag could not narrow a variable.
+    """
 
     def __call__(
         self,
@@ -179,8 +191,9 @@ class _Append(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        known = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [values] if known is self.default else [*known, values])
+        values_so_far = getattr(namespace, self.dest)
+        first = values_so_far is self.default
+        setattr(namespace, self.dest, [values] if first else [*values_so_far, values])
 
 
 def _variable(name: str) -> str:

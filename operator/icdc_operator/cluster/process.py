@@ -1,8 +1,11 @@
-"""The operator as one process: wires its parts, and starts and ends them in the right order.
+"""Run the operator as one process: create its parts, start and end them in the right order.
 
-Standby until it leads (where a Lease is asked for), then: watch, list, look. Asked to end, it
-takes nothing new, finishes the looks that were begun and gives the lease back, so that another one
-goes on within seconds. Ended in any other way it leaves nothing that the next one does not find.
+    start     probes and metrics answer; standby until this process leads (if leader election is on)
+    lead      watch, list and reconcile side by side; the first that ends ends all
+    SIGTERM   take no new keys; finish running reconciles (at most DRAIN_SECONDS); release the
+              lease, so that another operator goes on within seconds
+
+Ended in any other way it leaves nothing that the next one does not find in the cluster.
 """
 
 import asyncio
@@ -44,10 +47,10 @@ from icdc_operator.cluster.queue import WorkQueue
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 
 DRAIN_SECONDS = 20.0
-"""For looks that were begun when the process is asked to end; a pod has 30 s by default."""
+"""For reconciles that run when SIGTERM comes; a pod has 30 s by default."""
 
 EVERYWHERE = "0.0.0.0"
-"""The kubelet and Prometheus ask the pod's address."""
+"""All addresses, because the kubelet and Prometheus use the pod's."""
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -57,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 
 async def run(options: Options, environ: Mapping[str, str] | None = None) -> None:
-    """Runs until SIGTERM or SIGINT. Raises LeadershipLostError, and what its parts end with."""
+    """Run until SIGTERM or SIGINT. Raises LeadershipLostError, and the errors of its parts."""
     environ = os.environ if environ is None else environ
     stop = asyncio.Event()
     take_signals = functools.partial(_on_signals, stop.set)
@@ -73,7 +76,7 @@ async def run(options: Options, environ: Mapping[str, str] | None = None) -> Non
 
 
 class Operator:
-    """The parts of one operator, and what `/healthz` asks about them."""
+    """The parts of one operator, and their state for `/healthz`."""
 
     def __init__(
         self,
@@ -114,7 +117,7 @@ class Operator:
             self._reconciler.reconciled_versions,
             listed=self._admission.note_listed,
         )
-        informer = Informer(scope, lambda: login.connection_info(environ), self._tell)
+        informer = Informer(scope, lambda: login.connection_info(environ), self._take_event)
         age = self._watch_age
         self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
         self._leader = Leader(
@@ -143,14 +146,14 @@ class Operator:
 
     @property
     def ready(self) -> str | None:
-        """See `health.Work`; standing by for a lease is ready, or a roll-out would never end."""
+        """See `health.Work`. Standby is ready, or a rolling update would wait for ever."""
         if self._leads and not self._relist.done.is_set():
             return "the pipelines have not been listed yet"
         return None
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Answers probes and scrapes in the block."""
+        """Answer probes and scrapes in the block."""
         apps = (
             ("health", health.health_app(self), self._options.health_port),
             ("metrics", health.metrics_app(self._metrics), self._options.metrics_port),
@@ -164,7 +167,7 @@ class Operator:
             yield
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until `stop`; see `run` of this module."""
+        """Work until `stop` is set; see `run` of this module."""
         if not self._options.leader_elect:
             await self._lead(stop)
             return
@@ -177,7 +180,7 @@ class Operator:
             await self._leader.release()
 
     async def _lead(self, stop: asyncio.Event, *more: Coroutine[Any, Any, Any]) -> None:
-        """Looks at pipelines until `stop`; `more` runs until the last look has ended."""
+        """Reconcile pipelines until `stop`; `more` runs until the last reconcile has ended."""
         self._leads = True
         self._metrics.leader.set(1)
         try:
@@ -194,59 +197,61 @@ class Operator:
             self._workers.run(self._options.workers),
             self._watching.run(),
             self._relist.run(),
-            self._drained(stop),
+            self._drain(stop),
         )
 
-    async def _drained(self, stop: asyncio.Event) -> None:
-        """Returns once the process was asked to end and the looks that were begun have ended."""
+    async def _drain(self, stop: asyncio.Event) -> None:
+        """Return once `stop` is set and running reconciles have ended, or DRAIN_SECONDS later."""
         await stop.wait()
         self._queue.close()
-        _log.info("ending; %d looks are finished first", self._queue.active)
+        _log.info("ending; %d reconciles are finished first", self._queue.active)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._queue.wait_idle()
 
-    def _tell(self, told: WatchEvent) -> None:
-        self._metrics.watch_events.labels(told.kind).inc()
-        if told.kind == kinds.PIPELINE.plural:
-            self._watch_age.note_event(told.key, told.version, deleted=told.deleted)
-            if not told.deleted and self._reconciler.knows(told.key, told.version):
-                return  # our own write, most often
-        if told.kind == kinds.POD.plural:
-            self._adapter.note_driver_pod(told.object)
-        self._queue.add(told.key)
+    def _take_event(self, event: WatchEvent) -> None:
+        """Turn an event of a watch into a key of the queue."""
+        self._metrics.watch_events.labels(event.kind).inc()
+        if event.kind == kinds.PIPELINE.plural:
+            self._watch_age.note_event(event.key, event.version, deleted=event.deleted)
+            if not event.deleted and self._reconciler.knows(event.key, event.version):
+                # Most often our own write: without this each reconcile would cause another one.
+                return
+        if event.kind == kinds.POD.plural:
+            self._adapter.note_driver_pod(event.object)
+        self._queue.add(event.key)
 
     def _show(self) -> None:
         self._metrics.follow_queue(self._queue)
         self._metrics.follow(
             "icdc_runs_active",
-            "Pipelines with a run that is planned or at work.",
+            "Pipelines with a run that is planned or running.",
             lambda: self._admission.active,
         )
         self._metrics.follow(
             "icdc_runs_waiting",
-            "Pipelines whose run is due and waits, because runs are limited.",
+            "Pipelines whose run is due and waits for a limit of active runs.",
             lambda: self._admission.waiting,
         )
         self._metrics.follow(
             "icdc_watch_last_event_seconds",
-            "How long ago a watch told anything; large in a quiet cluster.",
+            "Seconds since the last event of a watch; large in a quiet cluster.",
             lambda: self._watch_age.last_event_seconds,
         )
         self._metrics.follow(
             "icdc_catalogs_overdue",
-            "Catalogs whose last answer was late, and that no other has followed.",
+            "Catalogs whose last answer was late.",
             lambda: self._head_reader.overdue,
         )
         self._metrics.follow(
             "icdc_watch_missed_seconds",
-            "For how long the watch has owed an event that a list has shown.",
+            "Seconds for which the watch has missed a change that a list has shown.",
             lambda: self._watch_age.missed_seconds,
         )
 
 
 def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
-    """Where this process runs: of the pod, else where its first pipelines are."""
+    """Return the namespace of this pod, else the first one that is watched."""
     named = environ.get("POD_NAMESPACE")
     if not named and NAMESPACE_FILE.is_file():
         named = NAMESPACE_FILE.read_text(encoding="utf-8").strip()
@@ -255,11 +260,11 @@ def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
 
 def _on_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, stop)
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
 
 
 def _give_signals_back() -> None:
     loop = asyncio.get_running_loop()
-    for each in _SIGNALS:
-        loop.remove_signal_handler(each)
+    for number in _SIGNALS:
+        loop.remove_signal_handler(number)

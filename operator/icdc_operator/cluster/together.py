@@ -1,4 +1,4 @@
-"""Works that run side by side and end together. Knows nothing of what they do."""
+"""Run coroutines side by side that end together. It must not know what they do."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,7 +6,7 @@ from typing import Any
 
 
 async def first_of(*works: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
-    """Runs all until one of them ends; the others are cancelled and waited for.
+    """Run all until one ends; cancel the others and wait for them.
 
     Raises what the one that ended raised.
     """

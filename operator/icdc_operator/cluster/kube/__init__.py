@@ -1,4 +1,4 @@
-"""The API server: one connection, its errors in our terms, and the kinds that are spoken of.
+"""The API server: one connection, its errors in our terms, and the kinds of objects in use.
 
-Knows Kubernetes and nothing of pipelines' meaning; everything else in `cluster` stands on it.
+The lowest floor of `cluster`. It knows Kubernetes, and must not know what a pipeline means.
 """

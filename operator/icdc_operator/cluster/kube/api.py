@@ -1,19 +1,23 @@
-"""The API server, as narrow as the operator and the command line need it: plain objects in and out.
+"""Read and write objects at the API server, as far as the operator and the command line need it.
 
-Knows paths, verbs and selectors; what the objects mean is not known here. Raises the errors of
-`cluster.errors` only. For one event loop.
+Plain JSON objects in and out. It knows paths, verbs and selectors, and must not know what an
+object means. Raises the errors of `kube.errors` only. For one event loop.
+
+    replace_status(pipeline as read at version 7, status)    version is 7: written, now 8
+                                                             version is 8: Conflict, nothing written
+    delete(uid=u1)                                           uid is u1: deletion requested
+                                                             another uid, or none: done
 """
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from kubernetes.aio.client import ApiClient
 
 from icdc_api import naming
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import errors, event_object, kinds
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import (
     JSON,
@@ -24,30 +28,27 @@ from icdc_operator.cluster.kube.transport import (
 )
 
 PAGE_SIZE = 500
-"""Objects of one answer to a list: bounds what both sides hold at once."""
+"""Objects in one page of a list: bounds the memory of both sides."""
 
 MAX_LISTS = 3
-"""Times that a list is begun anew because its pages expired."""
+"""Times that a list is started because its pages expired."""
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 PROBE = f"{naming.SHORT_NAME}-probe"
-"""Name of a ConfigMap that is never made."""
+"""Name of a ConfigMap that is never created: for dry runs."""
 
 TERMINATING = "because it is being terminated"
-"""What a namespace that is being deleted answers to whoever makes something in it."""
+"""The reason that a terminating namespace gives when it refuses a new object."""
 
 DRIVER_SELECTOR = "spark-role=driver"
 """Label that Spark gives to driver pods."""
 
-MAX_NOTE = 1000
-"""Bytes of an event's text; the API server takes 1024."""
-
 
 class ClusterApi:
-    """Requests to one API server. `client` has the address and the credentials."""
+    """Requests to one API server. `client` has its address and the credentials."""
 
     def __init__(
         self,
@@ -59,37 +60,40 @@ class ClusterApi:
         self._transport = Transport(client, observer, request_seconds)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._transport.close()
 
     async def get_pipeline(self, namespace: str, name: str) -> Resource | None:
-        """The pipeline as it is now; None when there is none of that name."""
+        """Return the pipeline as it is now; None if there is none of that name."""
         return await self.get(kinds.PIPELINE, namespace, name)
 
     async def list_pipelines(self, namespace: str | None, *, whole: bool = True) -> list[Resource]:
-        """The pipelines of a namespace, or of all by None.
+        """Return the pipelines of a namespace, or of all by None.
 
-        `whole` False: with nothing but their metadata, which is far less to send and to hold.
+        `whole` False: their metadata alone, which is far less to send and to hold.
         """
         accept = JSON if whole else METADATA_ONLY
         return await self.list_objects(kinds.PIPELINE, namespace, accept=accept)
 
     async def list_applications(self, namespace: str, pipeline: str) -> list[Resource]:
-        """The SparkApplications of a pipeline; none where the cluster does not know the kind."""
+        """Return the SparkApplications of a pipeline; none if spark-operator is not installed."""
         selector = _of_pipeline(pipeline)
         try:
             return await self.list_objects(kinds.APPLICATION, namespace, selector=selector)
         except errors.NotFound:
-            # Without spark-operator there is nothing to find; creating a run will say so.
+            # No CRD, no objects. Creating a run reports the missing spark-operator.
             return []
 
     async def list_driver_pods(self, namespace: str, pipeline: str) -> list[Resource]:
-        """The driver pods of a pipeline, whether their SparkApplications are there or not."""
+        """Return the driver pods of a pipeline, with or without their SparkApplications."""
         selector = f"{_of_pipeline(pipeline)},{DRIVER_SELECTOR}"
         return await self.list_objects(kinds.POD, namespace, selector=selector)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Resource | None:
-        """The object as it is now, read from the store itself; None when it is not there."""
+        """Return the object as it is now; None if it does not exist.
+
+        Without resourceVersion, so that the server reads etcd and not its cache.
+        """
         try:
             return await self._transport.ask("get", kind.plural, "GET", kind.path(namespace, name))
         except errors.NotFound:
@@ -103,24 +107,24 @@ class ClusterApi:
         selector: str = "",
         accept: str = JSON,
     ) -> list[Resource]:
-        """All objects whose labels the selector selects, in pages; NotFound for an unknown kind."""
+        """Return all objects that the label selector selects; NotFound for an unknown kind."""
         for _ in range(MAX_LISTS - 1):
             try:
-                return await self._listed(kind, namespace, selector, accept)
+                return await self._list_pages(kind, namespace, selector, accept)
             except errors.Gone:
-                continue  # the first pages are too old for the next one: take them all anew
-        return await self._listed(kind, namespace, selector, accept)
+                continue  # etcd compacted the version of the first pages: start again
+        return await self._list_pages(kind, namespace, selector, accept)
 
     async def create(self, resource: Resource) -> Resource:
-        """Creates the object; Conflict when one of its name exists."""
+        """Create the object and return it; Conflict if one of its name exists."""
         kind = kinds.of(resource)
         path = kind.path(resource["metadata"]["namespace"])
         return await self._transport.ask("create", kind.plural, "POST", path, body=resource)
 
     async def takes_objects(self, namespace: str) -> bool:
-        """Whether objects can be made in the namespace, which is not so once it is being deleted.
+        """Return whether objects can be created in the namespace: not while it is being deleted.
 
-        Asked by a dry run, which needs no right beyond those for runs.
+        By a dry run, because reading namespaces would take a permission in the whole cluster.
         """
         metadata = {"name": PROBE, "namespace": namespace}
         body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
@@ -131,7 +135,7 @@ class ClusterApi:
         except errors.Denied as error:
             return TERMINATING not in error.message
         except errors.ClusterError:
-            return True  # nothing that says so, and nothing that a look must fail by
+            return True  # no evidence, and no reason for a reconcile to fail
         return True
 
     async def server_hosts(self) -> list[str]:
@@ -145,7 +149,7 @@ class ClusterApi:
         return [host for host in hosts if host]
 
     async def replace(self, resource: Resource) -> Resource:
-        """Writes the whole object; Conflict when its resourceVersion is not the newest."""
+        """Write the whole object; Conflict if its resourceVersion is not the newest."""
         kind, metadata = kinds.of(resource), resource["metadata"]
         path = kind.path(metadata["namespace"], metadata["name"])
         return await self._transport.ask("update", kind.plural, "PUT", path, body=resource)
@@ -153,24 +157,24 @@ class ClusterApi:
     async def merge_patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]
     ) -> Resource:
-        """Merges `patch` into the object, whatever its version; NotFound when it is not there."""
+        """Merge `patch` into the object, whatever its version; NotFound if it does not exist."""
         path = kind.path(namespace, name)
         return await self._transport.ask(
             "patch", kind.plural, "PATCH", path, body=patch, content=MERGE_PATCH
         )
 
     async def replace_status(self, pipeline: Resource, status: Resource) -> Resource:
-        """Makes `status` that of the pipeline, as it was read; the pipeline as it is then.
+        """Write the status of a pipeline and return the pipeline as it is then.
 
-        Conflict when the pipeline was written since, and NotFound when it is gone.
+        Raises Conflict if it was written since it was read, NotFound if it was deleted.
         """
         change = {"op": "add", "path": "/status", "value": status}
         return await self._patch_as_read(pipeline, change, "status")
 
     async def replace_finalizers(self, pipeline: Resource, finalizers: Sequence[str]) -> None:
-        """Makes these the finalizers of the pipeline, as it was read; fine when it is gone.
+        """Write the finalizers of a pipeline; nothing to do if it was deleted.
 
-        Conflict when the pipeline was written since.
+        Raises Conflict if it was written since it was read.
         """
         change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
         with contextlib.suppress(errors.NotFound):
@@ -179,10 +183,10 @@ class ClusterApi:
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str, grace_seconds: int | None = None
     ) -> None:
-        """Deletes the object of that uid, what it owns in the background; fine when it is gone.
+        """Delete the object of that uid; what it owns follows in the background.
 
-        `grace_seconds` None: what the object says. 0: at once, without waiting for its processes.
-        Conflict when the server refuses although the object is there.
+        Nothing to do if it does not exist. `grace_seconds` None: as the object says. 0: at once,
+        without waiting for its processes. Conflict if the server refuses.
         """
         options: Resource = {
             "apiVersion": "v1",
@@ -201,44 +205,26 @@ class ClusterApi:
             present = await self.get(kind, namespace, name)
             if present is not None and present["metadata"]["uid"] == uid:
                 raise
-            # Gone, or an object of another uid has the name now.
+            # The precondition failed because another object has the name now: ours is deleted.
 
     async def create_event(
         self, pipeline: Resource, *, name: str, reason: str, message: str, warning: bool
     ) -> None:
-        """Posts one event about the pipeline; Conflict when one of that name exists."""
-        about = pipeline["metadata"]
-        await self.create(
-            {
-                "apiVersion": kinds.EVENT.api_version,
-                "kind": kinds.EVENT.name,
-                "metadata": {"name": name, "namespace": about["namespace"]},
-                "eventTime": datetime.now(UTC).isoformat(timespec="microseconds"),
-                "reportingController": f"{naming.GROUP}/{naming.MANAGED_BY}",
-                "reportingInstance": naming.MANAGED_BY,
-                "action": "Reconcile",
-                "reason": reason,
-                "note": _noted(message),
-                "type": "Warning" if warning else "Normal",
-                "regarding": {
-                    "apiVersion": naming.API_VERSION,
-                    "kind": naming.KIND,
-                    "namespace": about["namespace"],
-                    "name": about["name"],
-                    "uid": about["uid"],
-                },
-            }
+        """Post one Event about the pipeline; Conflict if one of that name exists."""
+        event = event_object.build_event(
+            pipeline, name=name, reason=reason, message=message, warning=warning
         )
+        await self.create(event)
 
     async def read_log(self, namespace: str, pod: str, tail: int, *, container: str = "") -> str:
-        """The last `tail` lines of a pod's log; NotFound when the pod is gone."""
+        """Return the last `tail` lines of a pod's log; NotFound if there is no such pod."""
         path = _log_path(namespace, pod, tail, container=container)
         return "".join([line async for line in self._transport.lines("get", "pods", path)])
 
     async def follow_log(
         self, namespace: str, pod: str, tail: int, *, container: str = ""
     ) -> AsyncIterator[str]:
-        """The last `tail` lines of a pod's log and all that follow, until its container ends."""
+        """Yield the last `tail` lines of a pod's log and all that follow, to its end."""
         path = _log_path(namespace, pod, tail, container=container, follow=True)
         async for line in self._transport.lines("get", "pods", path):
             yield line
@@ -249,13 +235,14 @@ class ClusterApi:
         metadata = pipeline["metadata"]
         path = kinds.PIPELINE.path(metadata["namespace"], metadata["name"], below)
         version = metadata["resourceVersion"]
-        # Of an object with another version the server refuses the whole patch.
+        # A JSON patch that "replaces" resourceVersion by the one that was read is how Kubernetes
+        # spells compare-and-set: for an object in another version it refuses the whole patch.
         same = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         return await self._transport.ask(
             "patch", kinds.PIPELINE.plural, "PATCH", path, body=[same, change], content=JSON_PATCH
         )
 
-    async def _listed(
+    async def _list_pages(
         self, kind: Kind, namespace: str | None, selector: str, accept: str
     ) -> list[Resource]:
         items: list[Resource] = []
@@ -265,9 +252,9 @@ class ClusterApi:
         while True:
             path = f"{kind.path(namespace)}?{urlencode(query)}"
             page = await self._transport.ask("list", kind.plural, "GET", path, accept=accept)
-            # The objects of a list of built-in kinds do not say of which kind they are.
-            known = {"apiVersion": kind.api_version, "kind": kind.name}
-            items += [{**each, **known} for each in page.get("items") or ()]
+            # Items in lists of built-in kinds come without apiVersion and kind.
+            kind_fields = {"apiVersion": kind.api_version, "kind": kind.name}
+            items += [{**item, **kind_fields} for item in page.get("items") or ()]
             token = page.get("metadata", {}).get("continue")
             if not token:
                 return items
@@ -285,8 +272,3 @@ def _log_path(namespace: str, pod: str, tail: int, *, container: str, follow: bo
     if follow:
         query["follow"] = "true"
     return f"{kinds.POD.path(namespace, pod, 'log')}?{urlencode(query)}"
-
-
-def _noted(message: str) -> str:
-    """`message` within the limit of the API server, which counts bytes."""
-    return message.encode()[:MAX_NOTE].decode(errors="ignore")

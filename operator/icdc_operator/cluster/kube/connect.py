@@ -1,6 +1,10 @@
-"""Where the API server is and who asks: from the pod the process runs in, or from a kubeconfig.
+"""Find the API server and the credentials: from this pod, or from a kubeconfig.
 
-Says nothing to the server yet. The environment is an argument, so that tests and callers choose.
+    KUBECONFIG is set                  that file
+    else KUBERNETES_SERVICE_HOST       the pod's ServiceAccount
+    else                               ~/.kube/config
+
+Sends no request. The environment is an argument, so that tests and callers choose it.
 """
 
 import os
@@ -31,9 +35,9 @@ async def open_api(
     context: str | None = None,
     request_seconds: float = REQUEST_SECONDS,
 ) -> AsyncIterator[ClusterApi]:
-    """The API server that KUBECONFIG names, else that of the pod, else that of ~/.kube/config.
+    """Open the API server for the block, as the module says.
 
-    BadSpec when none of them is there or can be read.
+    Raises BadSpec if no configuration exists or can be read.
     """
     settings = await configuration(env, context=context)
     more = {} if observer is None else {"observer": observer}
@@ -45,7 +49,7 @@ async def open_api(
 
 
 async def configuration(env: Mapping[str, str], *, context: str | None = None) -> Configuration:
-    """Address and credentials; `context` chooses one of a kubeconfig."""
+    """Return address and credentials; `context` selects one of a kubeconfig."""
     settings = Configuration()
     library: Any = config  # typed for a part only
     with errors.map_errors("the configuration of the cluster"):
@@ -61,25 +65,25 @@ async def configuration(env: Mapping[str, str], *, context: str | None = None) -
                 persist_config=False,
             )
         except (LookupError, TypeError, AttributeError) as error:
-            # The library takes the form of the file for granted.
+            # The library checks nothing of the file's structure.
             raise BadSpec(f"{path} is no kubeconfig: {type(error).__name__}: {error}") from error
     return settings
 
 
 def _kubeconfig(env: Mapping[str, str]) -> str:
-    """The path of the kubeconfig; several are separated as in PATH."""
+    """Return the path of the kubeconfig; several files are separated as in PATH."""
     path = env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
-    present = [Path(each) for each in path.split(os.pathsep) if Path(each).is_file()]
+    present = [Path(name) for name in path.split(os.pathsep) if Path(name).is_file()]
     if not present:
         raise BadSpec(
             f"no cluster is known: this is no pod, and there is no kubeconfig at {path}; set "
             f"{KUBECONFIG}"
         )
-    for each in present:
+    for file in present:
         try:
-            document = yaml.safe_load(each.read_bytes())
+            document = yaml.safe_load(file.read_bytes())
         except (OSError, yaml.YAMLError) as error:
-            raise BadSpec(f"{each} is no kubeconfig that can be read: {error}") from error
+            raise BadSpec(f"{file} is no kubeconfig that can be read: {error}") from error
         if not isinstance(document, dict):
-            raise BadSpec(f"{each} is no kubeconfig: it holds no mapping")
+            raise BadSpec(f"{file} is no kubeconfig: it holds no mapping")
     return path

@@ -1,17 +1,17 @@
-"""Errors of the API server in the project's tree: the border at which foreign ones end.
+"""Turn answers and exceptions of the API client into errors of the project.
 
-Knows statuses of HTTP and the exceptions of the client libraries; knows no kind of object. What an
-error means for a run is decided where the run is made.
+It knows HTTP statuses and the client libraries, and must not know a kind of object. The code that
+sends a request decides what an error means for a run.
 
     RunError
       ClusterError      the API server did not do what was asked
-        Conflict        somebody else was faster: look again
+        Conflict        somebody else was faster: read again
         NameTaken       the name belongs to an object that is not ours
         Gone            a list or watch goes on from too long ago: start it anew
         NotFound        no such object, or no such kind
-        Denied          who asks may not do that
-        Invalid         the server does not take the object as it is
-        Unavailable     no answer, or none that helps: may heal by itself
+        Denied          a permission is missing, or an admission rule refuses
+        Invalid         the server refuses the object as it is
+        Unavailable     no answer, or none of use: may pass by itself
 """
 
 # ruff: noqa: N818 - they are the words in which people and HTTP speak of these answers.
@@ -27,7 +27,7 @@ from kubernetes.aio.config import ConfigException
 from icdc_api.errors import BadSpec, FailureClass, RunError, WhoActs
 
 MAX_SHOWN = 600
-"""Characters of an answer that go into a message."""
+"""Most characters of an answer in a message."""
 
 
 class ClusterError(RunError):
@@ -37,7 +37,7 @@ class ClusterError(RunError):
 
 
 class Conflict(ClusterError):
-    """The object has changed since it was read, or exists already; looking again helps."""
+    """The object has changed since it was read, or exists already; reading again helps."""
 
     retryable = True
     who_acts = WhoActs.NOBODY
@@ -61,11 +61,11 @@ class NotFound(ClusterError):
 
 
 class Denied(ClusterError):
-    """The operator, or an admission rule for it, is not allowed to do that."""
+    """A permission is missing, or an admission rule refuses the request."""
 
 
 class Invalid(ClusterError):
-    """The API server does not take the object as it is."""
+    """The API server refuses the object as it is."""
 
 
 class Unavailable(ClusterError):
@@ -81,7 +81,7 @@ class Unavailable(ClusterError):
 
 
 _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?')
-"""As the authorizer of Kubernetes (RBAC) words a right that somebody does not have."""
+"""The message of Kubernetes' RBAC authorizer for a missing permission."""
 
 _BY_STATUS: Mapping[int, type[ClusterError]] = {
     400: Invalid,
@@ -103,10 +103,10 @@ _BY_STATUS: Mapping[int, type[ClusterError]] = {
 def of_answer(
     status: int, body: bytes | str, headers: Mapping[str, str], *, what: str
 ) -> ClusterError:
-    """The error that an answer outside of 200 to 299 stands for; `what` was asked."""
-    told, wait = _told(body)
+    """Return the error for an answer outside of 200 to 299; `what` names the request."""
+    message, wait = _parse_status(body)
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
-    text = f"{what}: {told or 'no reason given'} (status {status}){_missing_rule(told)}"
+    text = f"{what}: {message or 'no reason given'} (status {status}){_missing_rule(message)}"
     if kind is Unavailable:
         return Unavailable(text, _seconds(headers.get("Retry-After")) or wait)
     return kind(text)
@@ -114,7 +114,7 @@ def of_answer(
 
 @contextmanager
 def map_errors(what: str) -> Iterator[None]:
-    """Raises what the client libraries raise in the body as an error of this tree."""
+    """Raise errors of the client libraries in the body as ours; `what` names the request."""
     try:
         yield
     except TimeoutError as error:
@@ -124,36 +124,40 @@ def map_errors(what: str) -> Iterator[None]:
             error
         )
     except ConfigException as error:
-        raise BadSpec(f"{what}: {_clipped(str(error))}") from error
+        raise BadSpec(f"{what}: {_clip(str(error))}") from error
     except (aiohttp.ClientError, OSError) as error:
-        text = _clipped(str(error)) or type(error).__name__
+        text = _clip(str(error)) or type(error).__name__
         raise Unavailable(f"{what}: the API server cannot be reached: {text}") from error
     except ValueError as error:
-        # What stands between may answer with a page of its own.
+        # A proxy in between may answer with an HTML page.
         raise Unavailable(f"{what}: the answer is not that of an API server") from error
 
 
-def _told(body: bytes | str) -> tuple[str, float | None]:
-    """The message of a Status object, and for how many seconds it asks to wait."""
+def _parse_status(body: bytes | str) -> tuple[str, float | None]:
+    """Return the message of a Status object, and the seconds that it asks to wait."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body
     try:
         document = json.loads(text)
     except ValueError:
-        return _clipped(text), None
+        return _clip(text), None
     if not isinstance(document, dict):
-        return _clipped(text), None
+        return _clip(text), None
     details = document.get("details")
     wait = details.get("retryAfterSeconds") if isinstance(details, dict) else None
     message = document.get("message")
     return (
-        _clipped(message if isinstance(message, str) else ""),
+        _clip(message if isinstance(message, str) else ""),
         float(wait) if isinstance(wait, int) and wait > 0 else None,
     )
 
 
-def _missing_rule(told: str) -> str:
-    """The rule that a Role lacks, as it would stand there, where the server says which right."""
-    right = _RIGHT.search(told)
+def _missing_rule(message: str) -> str:
+    """Return the rule to add to a Role, if the message names the missing permission.
+
+    pods is forbidden: … cannot list resource "pods" in API group ""
+    ; the rule that is missing: {apiGroups: [""], resources: ["pods"], verbs: ["list"]}
+    """
+    right = _RIGHT.search(message)
     if right is None:
         return ""
     verb, resource, group = right.groups(default="")
@@ -162,10 +166,10 @@ def _missing_rule(told: str) -> str:
 
 
 def _seconds(header: str | None) -> float | None:
-    """A Retry-After in seconds; its form as a date is not used by API servers."""
+    """Return a Retry-After in seconds; API servers do not send it as a date."""
     return float(header) if header is not None and header.isdecimal() else None
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= MAX_SHOWN else f"{plain[: MAX_SHOWN - 1]}…"

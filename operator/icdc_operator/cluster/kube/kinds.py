@@ -1,4 +1,8 @@
-"""The kinds of objects that the operator works with: names and paths in the API. Pure text."""
+"""Name the kinds of objects that the operator uses, and build their paths in the API. Pure.
+
+PIPELINE.path("team", "shop", "status")
+/apis/icebergcdc.dev/v1alpha1/namespaces/team/icebergcdcpipelines/shop/status
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +22,17 @@ class Kind:
     """One kind of namespaced objects."""
 
     api_version: str
+    """Group and version, or only the version for the core group."""
     name: str
+    """Such as Pod."""
     plural: str
+    """The name in paths and permissions, such as pods."""
 
     def path(self, namespace: str | None, name: str | None = None, below: str = "") -> str:
-        """The path of an object, of one of its subresources, or of a list; a list may be that of
-        all namespaces, by None."""
+        """Return the path of an object, of its subresource `below`, or of a list without `name`.
+
+        `namespace` None: the list of all namespaces.
+        """
         root = "/apis" if "/" in self.api_version else "/api"
         parts = [root, self.api_version]
         if namespace is not None:
@@ -51,7 +60,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
 
 
 def of(resource: Resource) -> Kind:
-    """The kind of an object that we made."""
+    """Return the kind of an object that this package created."""
     key = (resource.get("apiVersion", ""), resource.get("kind", ""))
     kind = KINDS.get(key)
     if kind is None:

@@ -1,6 +1,6 @@
-"""Hands kopf the address and the credentials that the client of the API uses too.
+"""Give kopf the same address and credentials as `connect` gives the API client.
 
-kopf's own ways to find them import a second client library, which costs tens of megabytes.
+kopf's own login handlers import a second client library, which costs tens of megabytes.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,10 @@ from icdc_operator.cluster.kube import connect
 
 
 async def connection_info(env: Mapping[str, str]) -> kopf.ConnectionInfo:
-    """What kopf connects with, read anew: tokens of pods change within the hour. Raises BadSpec."""
+    """Read address and credentials for kopf. Raises BadSpec.
+
+    Read again for each login: the kubelet renews the token of a pod within the hour.
+    """
     settings = await connect.configuration(env)
     header = await settings.get_api_key_with_prefix("BearerToken", alias="authorization")
     scheme, _, token = (header or "").rpartition(" ")

@@ -1,7 +1,7 @@
-"""Requests to the API server: sent, limited in time, counted, and read as plain values.
+"""Send requests to the API server: limit their time, count them, and parse the answers.
 
-None is repeated here: whoever asks knows whether asking again is right. Every foreign error ends
-here as one of `cluster.errors`. Knows HTTP and the client library; knows no kind of object.
+No request is repeated here: the caller knows whether that is right. Every foreign error becomes one
+of `kube.errors`. It knows HTTP and the client library, and must not know a kind of object.
 """
 
 import json
@@ -15,21 +15,21 @@ from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.kinds import Resource
 
 REQUEST_SECONDS = 30.0
-"""For one request; API servers themselves give up after 60."""
+"""Time-out of one request; the API server itself gives up after 60 s."""
 
 JSON = "application/json"
 
 Observer = Callable[[str, str, int | str], None]
-"""Told of every request: its verb, the plural of the kind, and the status of the answer, or the
-name of the error where there was none."""
+"""Called for every request with its verb, the plural of the kind, and the status of the answer, or
+the class of the error if there was none."""
 
 
 def ignore_request(verb: str, plural: str, code: int | str) -> None:
-    """Counts nothing."""
+    """Count nothing."""
 
 
 class Transport:
-    """The way to one API server. `verb` and `plural` are for counting and for messages."""
+    """A connection to one API server. `verb` and `plural` are for counting and for messages."""
 
     def __init__(self, client: ApiClient, observer: Observer, seconds: float) -> None:
         self._client: Any = client  # the library is typed for a part only
@@ -37,7 +37,7 @@ class Transport:
         self._seconds = seconds
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.close()
 
     async def ask(
@@ -51,7 +51,7 @@ class Transport:
         content: str = JSON,
         accept: str = JSON,
     ) -> Resource:
-        """The object that answers."""
+        """Send one request and return the object of its answer."""
         what = _what(verb, plural, path)
         headers = {"Accept": accept, "Content-Type": content}
         with errors.map_errors(what):
@@ -66,7 +66,7 @@ class Transport:
             return value
 
     async def lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
-        """The lines that answer a GET, as they come; only the first may not be long in coming."""
+        """Yield the lines that answer a GET as they come. Only the connection has a time-out."""
         what = _what(verb, plural, path)
         limit = aiohttp.ClientTimeout(total=None, sock_connect=self._seconds)
         with errors.map_errors(what):
@@ -89,7 +89,7 @@ class Transport:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The answer as the client has it; its body is not read yet."""
+        """Return the client's answer; its body is not read yet."""
         request = await self._client.param_serialize(
             method,
             path,
@@ -107,11 +107,11 @@ class Transport:
 
 
 async def _check(answer: Any, what: str) -> None:
-    """Raises the error that the answer is."""
+    """Raise the error that the answer stands for, if it is not a success."""
     if not 200 <= answer.status <= 299:
         raise errors.of_answer(answer.status, await answer.read(), answer.headers, what=what)
 
 
 def _what(verb: str, plural: str, path: str) -> str:
-    """What was asked, for messages; without the query, which has tokens of pages."""
+    """Return the request for messages, without its query: that may hold page tokens."""
     return f"{verb} {plural} ({path.partition('?')[0]})"

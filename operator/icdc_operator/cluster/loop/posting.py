@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import events
 
 POST_SECONDS = 5.0

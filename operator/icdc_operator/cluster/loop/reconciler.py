@@ -29,7 +29,7 @@ from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide, events
 from icdc_operator.core.observed import Action, CreateRun, Decision
 

@@ -1,4 +1,9 @@
-"""Pipelines and their runs as objects of a cluster: what is seen of them, what is done to them.
+"""Pipelines and their runs as objects of a cluster: objects to observations, actions to requests.
 
-Turns objects into what `icdc_operator.core.decide` looks at, and its actions into calls.
+    API server  --objects-->  resource (spec, status)                 \
+                              seen (runs) <- pods, reports,            >  Observed  ->  core.decide
+                                             applications, evidence   /
+    API server  <-requests--  creation, adapter  <-----------------------  actions  <-  core.decide
+
+`adapter` puts both directions together; `memory` keeps hints that no object holds.
 """

@@ -1,14 +1,19 @@
-"""One pipeline on a cluster: read whole, its status written, the actions of `decide` carried out.
+"""Read one pipeline with its runs, write its status, and carry out the actions of `decide`.
 
-What the local runner's `LocalRuns` and state directory are to one host. Everything is read anew
-for each look; nothing that is remembered is needed. Decides nothing.
+The counterpart on one host is the local runner's `LocalRuns` with its state directory. Everything
+is read again for each reconcile; `Memory` only adds hints. It must not decide anything.
+
+    CreateRun    ConfigMap, then SparkApplication
+    StopRun      graceful: delete the driver pod, keep the SparkApplication as a record
+                 not graceful: delete ConfigMap, SparkApplication and pod, with 1 s of grace
+    ForgetRun    delete ConfigMap, then SparkApplication and its ended pods
 """
 
 import functools
 import importlib.metadata
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from icdc_api import naming
@@ -23,6 +28,7 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs import creation, pods, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.cluster.runs.seen import RunObjects
 from icdc_operator.core import comparisons, deletion, schedule
 from icdc_operator.core.observed import (
@@ -36,35 +42,19 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
+from icdc_operator.manifests.launch import InstallSettings, Launch
 
 KILL_SECONDS = 1
-"""Grace of a driver that shall end now. Not 0: then the pod would be gone from the API before its
-processes are from the node, and the next run would begin beside them."""
+"""Grace period of a driver that must end now. Not 0: the API server would then delete the pod
+before the kubelet has ended its processes, and the next run would begin beside them."""
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Observation:
-    """One look at a pipeline: what `decide` needs, and the objects behind it."""
-
-    pipeline: Resource
-    """As it was read or written last, with its uid and resourceVersion."""
-    observed: Observed
-    found: Sequence[RunObjects] = ()
-
-    @property
-    def owner(self) -> PipelineRef:
-        """The pipeline as the owner of runs."""
-        metadata = self.pipeline["metadata"]
-        return PipelineRef(metadata["namespace"], metadata["name"], metadata["uid"])
-
-
 class ClusterAdapter:
-    """The pipelines of one cluster. Raises the errors of `cluster.errors`. For one event loop.
+    """The pipelines of one cluster. Raises the errors of `kube.errors`. For one event loop.
 
-    Without `heads` only runs look at tables.
+    Without `heads` the operator reads no catalog: runs poll tables.
     """
 
     def __init__(
@@ -82,30 +72,31 @@ class ClusterAdapter:
         self._memory = Memory()
 
     def note_driver_pod(self, pod: Resource) -> None:
-        """Takes a driver pod that a watch tells of, for its last words; never needed."""
+        """Take in a driver pod from a watch, whose last report may be lost otherwise. A hint."""
         self._memory.note_pod(pod)
 
     async def observe(self, namespace: str, name: str) -> Observation | None:
-        """All that belongs to the pipeline, read now; None when there is no such pipeline."""
+        """Read the pipeline and all of its runs now; None if there is no such pipeline."""
         pipeline = await self._api.get_pipeline(namespace, name)
         if pipeline is None:
             self._memory.forget((namespace, name))
             if self._heads is not None:
                 self._heads.forget(PipelineKey(namespace, name))
             return None
-        # In this order: what a pod says is newer than what its SparkApplication says.
         unseen: Failure | None = None
-        found: Sequence[RunObjects] = ()
+        attempts: Sequence[RunObjects] = ()
         try:
+            # Pods last: they are the truth about writers, so they must be the newer answer. In the
+            # other order a run could start between the two and be missed.
             listed = await self._api.list_applications(namespace, name)
             driver_pods = await self._api.list_driver_pods(namespace, name)
         except errors.Denied as error:
-            LOG.warning("runs cannot be looked at: %s", error)
+            LOG.warning("the runs of this pipeline cannot be listed: %s", error)
             unseen = creation.refusal(error)
         else:
             for pod in driver_pods:
                 self._memory.note_pod(pod)
-            found = seen.group_by_attempt(name, listed, driver_pods)
+            attempts = seen.group_by_attempt(name, listed, driver_pods)
         status = resource.status_of(pipeline)
         spec, problem = resource.spec_of(pipeline, self._settings)
         metadata = pipeline["metadata"]
@@ -116,42 +107,42 @@ class ClusterAdapter:
             spec=spec,
             status=status,
             problem=problem,
-            runs=self._runs((namespace, name), status.current_run, found),
+            runs=self._runs((namespace, name), status.current_run, attempts),
             operator_version=_version(),
             denied=unseen or self._memory.denial((namespace, name), self._now()),
             blind=unseen is not None,
-            # Something keeps a deleted pipeline from being gone: nothing new starts meanwhile.
+            # A finalizer holds a deleted pipeline: no new run starts meanwhile.
             closing=bool(metadata.get("deletionTimestamp")),
             ask=resource.ask_of(pipeline),
             **resource.deletion_of(pipeline),
         )
         if deletion.is_active(observed) and not any(run.live for run in observed.runs):
-            # Of those that live, a namespace that is being deleted lets none go on.
+            # Asked only where no run lives: a live run already shows that the namespace works.
             ends = not await self._api.takes_objects(namespace)
             observed = replace(observed, namespace_ends=ends)
-        return Observation(pipeline, self._with_heads(observed), found)
+        return Observation(pipeline, self._with_heads(observed), attempts)
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
-        """Writes the status; Conflict when the pipeline is not as observed any more.
+        """Write the status and return the new observation.
 
-        NotFound when it is gone.
+        Raises Conflict if the pipeline was written since it was observed, NotFound if deleted.
         """
         written = await self._api.replace_status(observation.pipeline, status.to_resource())
         observed = replace(observation.observed, status=status)
         return replace(observation, pipeline=written, observed=observed)
 
     async def confirm(self, observation: Observation) -> None:
-        """Conflict when the pipeline is not as observed any more, or gone."""
+        """Raise Conflict if the pipeline was written or deleted since it was observed."""
         read = observation.pipeline["metadata"]
         present = await self._api.get_pipeline(read["namespace"], read["name"])
         if present is None or present["metadata"]["resourceVersion"] != read["resourceVersion"]:
             raise Conflict("the pipeline was written since it was read")
 
     async def act(self, observation: Observation, action: Action) -> None:
-        """Carries out one action; harmless when it was carried out before.
+        """Carry out one action; harmless if it was carried out before.
 
-        A run that cannot be created is not raised but seen at the next look: as one that Failed.
-        Denied is raised, and seen at the next look as well.
+        A run that cannot be created raises nothing: the next reconcile sees it as Failed. Denied is
+        raised, and the next reconcile sees it as well.
         """
         key = (observation.owner.namespace, observation.owner.name)
         try:
@@ -166,8 +157,8 @@ class ClusterAdapter:
             case CreateRun():
                 await self._create(observation, action)
             case StopRun(name, graceful):
-                for found in _named(observation, name):
-                    await self._stop(observation, found, graceful=graceful)
+                for attempt in _attempts_of(observation, name):
+                    await self._stop(observation, attempt, graceful=graceful)
             case ForgetRun(name):
                 await self._forget(observation, name)
             case AddFinalizer():
@@ -181,30 +172,30 @@ class ClusterAdapter:
                 )
 
     def _with_heads(self, observed: Observed) -> Observed:
-        """What is known of the table heads, where they decide what comes next; waits for none."""
+        """Add the table heads that are known, if they decide what comes next. Never waits."""
         if self._heads is None:
             return observed
         key = PipelineKey(observed.namespace, observed.name)
-        # A comparison takes in no snapshot: what was new before it still is.
+        # A comparison applies no snapshot: what was new before it still is.
         spec, last = observed.spec, comparisons.last_replication_run(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
             follows = spec is not None and schedule.may_wait_for_heads(spec)
             (self._heads.leave if follows else self._heads.forget)(key)
             return observed
-        known = self._heads.follow(key, spec, after=last.epoch)
-        return replace(observed, heads=known.heads, old_heads=known.old, heads_watched=True)
+        heads = self._heads.follow(key, spec, after=last.epoch)
+        return replace(observed, heads=heads.heads, old_heads=heads.old, heads_watched=True)
 
     def _runs(
-        self, key: tuple[str, str], current: RunStatus | None, found: Sequence[RunObjects]
+        self, key: tuple[str, str], current: RunStatus | None, attempts: Sequence[RunObjects]
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
         ended = self._memory.ended_pods(key, run_id)
-        runs = seen.build_runs(found, now=self._now(), ended_pods=ended)
+        runs = seen.build_runs(attempts, now=self._now(), ended_pods=ended)
         refusal = self._memory.refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:
             return runs
         if any((run.name, run.epoch) == (current.name, current.epoch) for run in runs):
-            return runs  # somebody else could create it
+            return runs  # another operator created it meanwhile
         phase = RunPhase.FAILED
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
 
@@ -229,18 +220,23 @@ class ClusterAdapter:
             key = (launch.owner.namespace, launch.owner.name)
             self._memory.refuse(key, run.epoch, creation.refusal(error))
 
-    async def _stop(self, observation: Observation, found: RunObjects, *, graceful: bool) -> None:
-        """Asks the driver to end by its pod, whose SparkApplication stays as a record; where there
-        is no pod to ask, or no time for it, the SparkApplication goes too, so that none comes."""
-        application = found.application
-        if application is not None and (not graceful or not found.writers):
-            # The ConfigMap first, as in `_forget`: without the SparkApplication nothing shows it.
+    async def _stop(self, observation: Observation, attempt: RunObjects, *, graceful: bool) -> None:
+        """End the drivers of an attempt by deleting their pods.
+
+        Graceful: the SparkApplication stays as a record. If there is no pod, or no time, it is
+        deleted too, so that spark-operator creates no other pod.
+        """
+        application = attempt.application
+        if application is not None and (not graceful or not attempt.writers):
+            # The ConfigMap first: it is found by the SparkApplication alone, so a crash in between
+            # must leave the latter.
             namespace = observation.owner.namespace
-            await creation.forget_config_map(self._api, namespace, found.name)
+            await creation.forget_config_map(self._api, namespace, attempt.name)
             await self._delete(kinds.APPLICATION, application)
-        for pod in found.writers:
+        for pod in attempt.writers:
             if pods.is_given_up(pod, self._now()):
-                # Nobody at its node answers. What may still live there is fenced by its epoch.
+                # Its node does not answer, so the kubelet never confirms the deletion. A driver
+                # that still lives there is fenced by its epoch.
                 await self._delete(kinds.POD, pod, grace_seconds=0, again=True)
             elif graceful:
                 await self._delete(kinds.POD, pod)
@@ -249,15 +245,15 @@ class ClusterAdapter:
                 await self._delete(kinds.POD, pod, grace_seconds=KILL_SECONDS, again=shorter)
 
     async def _forget(self, observation: Observation, name: str) -> None:
-        """The ConfigMap first: while the SparkApplication is there, this is asked for again."""
+        """Delete the objects of an ended run; the ConfigMap first, as in `_stop`."""
         namespace = observation.owner.namespace
         await creation.forget_config_map(self._api, namespace, name)
-        for found in _named(observation, name):
-            if found.writers:
-                continue
-            if found.application is not None:
-                await self._delete(kinds.APPLICATION, found.application)
-            for pod in found.pods:
+        for attempt in _attempts_of(observation, name):
+            if attempt.writers:
+                continue  # not ended after all: `decide` sees it in the next reconcile
+            if attempt.application is not None:
+                await self._delete(kinds.APPLICATION, attempt.application)
+            for pod in attempt.pods:
                 await self._delete(kinds.POD, pod)
 
     async def _delete(
@@ -268,7 +264,7 @@ class ClusterAdapter:
         grace_seconds: int | None = None,
         again: bool = False,
     ) -> None:
-        """Deletes the very object; `again`: even if it is asked to end already."""
+        """Delete the object by its uid; `again`: even if its deletion was requested already."""
         metadata = target["metadata"]
         if metadata.get("deletionTimestamp") and not again:
             return
@@ -281,8 +277,8 @@ class ClusterAdapter:
         )
 
 
-def _named(observation: Observation, name: str) -> list[RunObjects]:
-    return [found for found in observation.found if found.name == name]
+def _attempts_of(observation: Observation, name: str) -> list[RunObjects]:
+    return [attempt for attempt in observation.runs if attempt.name == name]
 
 
 @functools.cache

@@ -1,8 +1,16 @@
-"""What a SparkApplication says about its run, where no driver pod is left to say it. Pure.
+"""Judge a run by its SparkApplication, if it has no driver pod. Pure.
 
-spark-operator's word is weak: FAILED does not prove that the driver is dead, "driver pod not
-found" may have succeeded, and SUBMITTED may last for ever. So a pod goes before it (see `seen`),
-and here is only what can be known without one.
+The state of a SparkApplication is weak evidence: FAILED does not prove that the driver is dead, a
+run with "driver pod not found" may have succeeded, and SUBMITTED may last for ever. So a pod is
+stronger evidence (see `seen`), and this module is for runs without one.
+
+    state            without a driver pod
+    "", NEW          Pending; after 120 s: spark-operator does not watch this namespace
+    SUBMITTED        Pending; Gone after 60 s
+    PENDING_RERUN…   Pending: there will be another driver
+    SUSPENDED        Failed: somebody else suspended it
+    FAILED…          Failed with the line of spark-submit that says why; Gone if a driver existed
+    COMPLETED…       Gone: the next run does what it left undone
 """
 
 import re
@@ -16,20 +24,20 @@ from icdc_operator.cluster.runs import evidence
 from icdc_operator.core.observed import RunPhase
 
 UNNOTICED_SECONDS = 120.0
-"""After so long without any state, spark-operator does not look at the namespace."""
+"""Without any state for so long, spark-operator is taken not to watch the namespace."""
 
 PODLESS_SECONDS = 60.0
-"""How long a submitted run may be without a driver pod before it counts as gone. spark-operator
-itself waits for 10 s by default."""
+"""How long a submitted run may be without a driver pod before it is Gone. spark-operator itself
+waits for 10 s by default."""
 
 _RERUN = frozenset({"PENDING_RERUN", "INVALIDATING", "RESUMING"})
-"""States of a run that somebody edited or resumed: there will be another driver."""
+"""States of a SparkApplication that was edited or resumed: there will be another driver."""
 _MAY_SUBMIT = frozenset({"", "NEW", "SUBMITTED"}) | _RERUN
 """States from which a driver pod may still come."""
 
 _HAD_DRIVER = re.compile(r"driver (pod not found|pod already exist|container)")
-"""Errors of runs whose submission went well, once: spark-operator submits again what it submitted
-before it was restarted, and takes the driver that is there for a failure."""
+"""Errors of runs that were submitted once: a restarted spark-operator submits again what it had
+submitted before, and reports the driver that exists as a failure."""
 
 _PASSING = re.compile(
     r"time[d ]*out|refused|reset by peer|too many requests|handshake|unknown ?host|no such host"
@@ -48,41 +56,40 @@ _LINES = (
 
 
 def state(application: Resource) -> str:
-    """The state in spark-operator's words; empty until it has looked at the application."""
-    found = (application.get("status") or {}).get("applicationState") or {}
-    return str(found.get("state") or "")
+    """Return the state that spark-operator wrote; empty before it has."""
+    written = (application.get("status") or {}).get("applicationState") or {}
+    return str(written.get("state") or "")
 
 
 def will_rerun(application: Resource) -> bool:
-    """Whether spark-operator is about to make another driver, whatever became of the last."""
+    """Return whether spark-operator is about to create another driver."""
     return state(application) in _RERUN and not application["metadata"].get("deletionTimestamp")
 
 
 def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
-    """The phase of a run that has no driver pod, and what is known to be wrong with it."""
-    found = state(application)
+    """Return the phase of a run without a driver pod, and why it failed or is late."""
+    written = state(application)
     if application["metadata"].get("deletionTimestamp"):
         return RunPhase.GONE, None
-    if found in _MAY_SUBMIT:
-        return _before_pod(application, found, now)
-    if found in ("SUSPENDING", "SUSPENDED"):
+    if written in _MAY_SUBMIT:
+        return _before_pod(application, written, now)
+    if written in ("SUSPENDING", "SUSPENDED"):
         text = (
             f"{evidence.describe(application)} was suspended by somebody else; to stop a pipeline, "
             "set its spec.suspend"
         )
         return RunPhase.FAILED, evidence.failure(NodeLost(text), "ApplicationSuspended")
     message = _message(application)
-    if found in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
+    if written in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
         if not _HAD_DRIVER.search(message):
             return RunPhase.FAILED, submission_failure(message)
         return RunPhase.GONE, _exited(application, message)
-    # There was a driver, or spark-operator says that it ended well: it is gone, and what it left
-    # undone the next run does.
+    # There was a driver. The next run does what it left undone, whether or not it ended well.
     return RunPhase.GONE, None
 
 
 def submission_failure(message: str) -> Failure:
-    """The failure that the error text of a submission stands for."""
+    """Return the failure for the error text of a submission."""
     line = meaningful_line(message)
     text = evidence.join_foreign_text("spark-operator could not submit the run", line)
     if _QUOTA.search(message):
@@ -92,49 +99,54 @@ def submission_failure(message: str) -> Failure:
 
 
 def meaningful_line(message: str) -> str:
-    """The line of spark-submit's output that says what was wrong, among stacks and settings."""
+    """Return the line of spark-submit's output that says what is wrong, not a stack frame.
+
+    Exception in thread "main" …KubernetesClientException: …     by the third pattern
+    Caused by: … Message: pods "x" is forbidden: exceeded quota  by the first: this is returned
+        at io.fabric8.kubernetes.…                               never
+    """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     for pattern in _LINES:
-        found = [match.group(1) for line in lines if (match := pattern.search(line))]
-        if found:
-            # The last cause is the first that went wrong.
-            return found[-1]
+        matches = [match.group(1) for line in lines if (match := pattern.search(line))]
+        if matches:
+            # Java prints causes from the outside in: the last one is the root.
+            return matches[-1]
     plain = [line for line in lines if not line.startswith("at ")]
     return plain[-1] if plain else ""
 
 
 def _before_pod(
-    application: Resource, found: str, now: datetime
+    application: Resource, written: str, now: datetime
 ) -> tuple[RunPhase, Failure | None]:
     status = application.get("status") or {}
-    if found in ("", "NEW"):
+    if written in ("", "NEW"):
         since = evidence.moment(application["metadata"].get("creationTimestamp"))
         if since is None or now - since <= timedelta(seconds=UNNOTICED_SECONDS):
             return RunPhase.PENDING, None
         text = (
-            f"spark-operator does not look at {evidence.describe(application)}: either it does not "
+            f"spark-operator has not taken up {evidence.describe(application)}: either it does not "
             "run, or it does not watch this namespace (spark.jobNamespaces of its chart)"
         )
-        # It may only be restarting, so this ends with the time-out of the start.
+        # spark-operator may only be restarting, so the run fails no earlier than startSeconds.
         wrong = evidence.failure(Submission(text), "SparkOperatorNotWatching", retryable=True)
         return RunPhase.PENDING, wrong
     submitted = evidence.moment(status.get("lastSubmissionAttemptTime"))
     gone = submitted is not None and now - submitted > timedelta(seconds=PODLESS_SECONDS)
-    return (RunPhase.GONE if gone and found == "SUBMITTED" else RunPhase.PENDING), None
+    return (RunPhase.GONE if gone and written == "SUBMITTED" else RunPhase.PENDING), None
 
 
 def _exited(application: Resource, message: str) -> Failure | None:
-    """What spark-operator noted of a driver whose pod is gone since."""
+    """Return the failure that spark-operator recorded of a driver whose pod was deleted since."""
     if "OOMKilled" in message:
         text = (
             f"{evidence.describe(application)}: the driver was killed for memory; raise "
             "spec.spark.driver.memory"
         )
         return evidence.failure(OutOfMemory(text), "OOMKilled")
-    # A code alone does not say whether the run had done its work.
+    # An exit code alone does not say whether the run had done its work.
     return None
 
 
 def _message(application: Resource) -> str:
-    found = (application.get("status") or {}).get("applicationState") or {}
-    return str(found.get("errorMessage") or "")
+    written = (application.get("status") or {}).get("applicationState") or {}
+    return str(written.get("errorMessage") or "")

@@ -1,8 +1,12 @@
-"""Creates what a run is made of, once, however often it is asked to.
+"""Create the objects of a run once, however often it is requested.
 
-Names are fixed by the record in the status, so an object of that name which exists is either this
-very attempt's (somebody was here before: fine), an older attempt's (it goes first) or a stranger's
-(it stays, and the run fails with words for whoever must act).
+Names are fixed by the record in the status. So if an object of that name exists:
+
+    it belongs to      then
+    this attempt       it was created before: done
+    an older attempt   it is deleted first, and creation is tried again (Conflict)
+    a newer attempt    this operator is behind: Conflict
+    a stranger         it stays, and the run fails with NameTaken
 """
 
 from typing import Any
@@ -28,15 +32,16 @@ REFUSED = (
     errors.Invalid,
     errors.NotFound,
 )
-"""Errors after which asking once more for the same run is of no use. Any other may pass."""
+"""Errors after which the same request cannot succeed. Any other may pass."""
 
 
 async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
-    """Creates the run's ConfigMap, then its SparkApplication, unless they are there.
+    """Create the run's ConfigMap, then its SparkApplication, unless they exist.
 
     Raises one of REFUSED, after which nothing of the run is left; Conflict while an older attempt
     is in the way; Unavailable.
     """
+    # The ConfigMap first: a driver that starts before its request exists would fail.
     request = config_map.build_request(launch, pipeline)
     wanted = config_map.build_config_map(launch, request)
     spark = application.build_spark_application(launch)
@@ -49,7 +54,7 @@ async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
 
 
 async def forget_config_map(api: ClusterApi, namespace: str, run: RunStatus | str) -> None:
-    """Deletes the ConfigMap of a run, if it is there and ours."""
+    """Delete the ConfigMap of a run, if it exists and is ours."""
     name = run if isinstance(run, str) else run.name
     present = await api.get(kinds.CONFIG_MAP, namespace, name)
     if present is not None and _is_managed(present):
@@ -58,14 +63,14 @@ async def forget_config_map(api: ClusterApi, namespace: str, run: RunStatus | st
 
 
 def refusal(error: IcdcError) -> Failure:
-    """The failure of a run that was refused: what the retry policy and people go by."""
+    """Return the failure of a run whose objects were refused, for the retry policy and people."""
     match error:
         case errors.Denied() if "exceeded quota" in error.message:
             return evidence.failure(Unschedulable(error.message), "QuotaExceeded")
         case errors.Denied() if "denied the request" in error.message:
             return evidence.failure(error, "AdmissionDenied", retryable=False)
         case errors.Denied():
-            # Rights are given outside of the pipeline, so it goes on looking, slowly.
+            # Permissions are granted outside of the pipeline, so it is tried again, slowly.
             return Failure.of(error).model_copy(update={"failure_class": FailureClass.AUTH})
         case errors.NotFound():
             return evidence.failure(_without_kind(error), "SparkOperatorMissing", retryable=True)
@@ -77,7 +82,7 @@ def refusal(error: IcdcError) -> Failure:
 
 def _without_kind(error: errors.NotFound) -> errors.NotFound:
     return errors.NotFound(
-        "the cluster does not take SparkApplications: install spark-operator (v1beta2), with its "
+        "the cluster has no kind SparkApplication: install spark-operator (v1beta2), with its "
         f"CRDs ({error.message})"
     )
 
@@ -104,8 +109,8 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         return
     if _epoch(present) > launch.run.epoch:
         raise errors.Conflict(f"{evidence.describe(wanted)} is of a newer run than this one")
-    # What is left of an attempt that was dropped. Live ones do not come here: `decide` stops them
-    # before it creates another, and if one is made this moment, deleting it is what is due.
+    # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it
+    # creates another; one that starts this moment must end anyway.
     await api.delete(
         kinds.of(wanted), launch.owner.namespace, metadata["name"], uid=metadata["uid"]
     )
@@ -122,7 +127,7 @@ def _owners(resource: Resource) -> list[dict[str, Any]]:
 
 
 def _is_of_pipeline(resource: Resource, launch: Launch) -> bool:
-    """Whether a pipeline of that name owns it; one that was deleted may have had the same."""
+    """Return whether a pipeline of that name owns it, this one or a deleted one before it."""
     pipeline = launch.owner.name
     if launch.run.kind == RunKind.DELETION and not _owners(resource):
         labels = resource["metadata"].get("labels") or {}

@@ -1,4 +1,8 @@
-"""How a finding about a run becomes a failure: class, exact reason, bounded text. Pure."""
+"""Turn evidence about a run into a Failure: class, exact reason, bounded text. Pure.
+
+What others wrote (kubelet, spark-operator, a driver's log) is quoted on one line and cut; of a log
+only lines that no row can be in.
+"""
 
 import re
 from datetime import datetime
@@ -8,10 +12,10 @@ from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 
 MAX_FOREIGN_TEXT = 600
-"""Characters of somebody else's text that go into a message."""
+"""Most characters of somebody else's text in a message."""
 
 MAX_LINES = 4
-"""Lines of a log that go into a message."""
+"""Most lines of a log in a message."""
 
 MAX_LINE = 250
 """Characters of one such line: launchers and interpreters say what is wrong in fewer."""
@@ -47,22 +51,22 @@ _WORD = re.compile(r"[A-Z][A-Za-z0-9]{0,127}")
 
 
 def failure(error: IcdcError, reason: str, *, retryable: bool | None = None) -> Failure:
-    """The failure of that error; `reason` says more exactly which, where it is a word.
+    """Return the failure of `error` with a more exact `reason`, if that is a CamelCase word.
 
     `retryable` None: as the class of the error says.
     """
-    found = Failure.of(error)
+    base = Failure.of(error)
     more: dict[str, object] = {}
     if _WORD.fullmatch(reason):
         more["reason"] = reason
     if retryable is not None:
         more["retryable"] = retryable
-    return found.model_copy(update=more)
+    return base.model_copy(update=more)
 
 
-def join_foreign_text(text: str, told: str) -> str:
-    """`text`, and what somebody else told, on one line and not too much of it."""
-    plain = " ".join(told.split())
+def join_foreign_text(text: str, foreign: str) -> str:
+    """Return `text: foreign` on one line, with at most MAX_FOREIGN_TEXT of the foreign text."""
+    plain = " ".join(foreign.split())
     if not plain:
         return text
     if len(plain) > MAX_FOREIGN_TEXT:
@@ -94,13 +98,13 @@ def _quotable(line: str) -> str:
 
 
 def describe(resource: Resource) -> str:
-    """The object in words, as kubectl takes it."""
+    """Return `kind/name`, as kubectl takes it."""
     kind = str(resource.get("kind") or "Pod").lower()
     return f"{kind}/{resource['metadata']['name']}"
 
 
 def moment(text: object) -> datetime | None:
-    """The time in a field of the API; None for what is not there or is none."""
+    """Return the time in a field of the API; None if it is missing or is no time."""
     if not isinstance(text, str):
         return None
     try:

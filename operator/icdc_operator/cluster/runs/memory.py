@@ -1,8 +1,12 @@
-"""What the operator remembers of a run beyond what the cluster holds: hints, never needed.
+"""Remember of runs what no object of the cluster holds: hints that are never needed.
 
-A pod that ends takes its last words with it, and a run that could not be created leaves no object
-that says why; nor does any show what the operator may not do to it. The first two are kept until
-the run is in the status; an operator that starts anew does without. For one event loop.
+    an ended driver pod      its last report, if the pod is deleted before a reconcile reads it
+    a refused creation       why; a run that was not created has no object to say so
+    a denied action          which permission is missing, for DENIAL_SECONDS
+
+The first two are dropped once the run is in the status. A restarted operator works without them:
+a run whose pod is unknown counts as Gone, and the next run does what it left undone. For one event
+loop.
 """
 
 from datetime import datetime, timedelta
@@ -18,15 +22,14 @@ Key = tuple[str, str]
 """Namespace and name of a pipeline."""
 
 DENIAL_SECONDS = 300.0
-"""How long it is known what could not be done, unless it is tried again: longer than any wait
-between two tries."""
+"""How long a denial is remembered after the last try: longer than any wait between two tries."""
 
 _KEPT_ANNOTATIONS = (report_text.ANNOTATION_REPORT, ANNOTATION_RUN_ID, ANNOTATION_EPOCH)
 _KEPT_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
 
 
 class Memory:
-    """At most one ended pod, one refused run and one denied action of each pipeline."""
+    """For each pipeline at most one ended pod, one refused run and one denied action."""
 
     def __init__(self) -> None:
         self._ended: dict[Key, tuple[str, Resource]] = {}
@@ -34,7 +37,7 @@ class Memory:
         self._denied: dict[Key, tuple[Action, Failure, datetime]] = {}
 
     def note_pod(self, pod: Resource) -> None:
-        """Keeps what a driver pod says that has ended or is asked to; others are let go."""
+        """Remember a driver pod that has ended or is about to; ignore any other."""
         metadata = pod["metadata"]
         annotations = metadata.get("annotations") or {}
         pipeline = (metadata.get("labels") or {}).get(naming.LABEL_PIPELINE)
@@ -43,8 +46,9 @@ class Memory:
         if not pipeline or not run_id or not ending:
             return
         key = (metadata["namespace"], pipeline)
-        known = self._ended.get(key)
-        if known is not None and _epoch(known[1]) > _epoch(pod):
+        earlier = self._ended.get(key)
+        # Watches may repeat old objects: a newer attempt's pod must stay.
+        if earlier is not None and _epoch(earlier[1]) > _epoch(pod):
             return
         kept = {name: metadata[name] for name in _KEPT_METADATA if name in metadata}
         kept["annotations"] = {n: annotations[n] for n in _KEPT_ANNOTATIONS if n in annotations}
@@ -53,51 +57,51 @@ class Memory:
         self._ended[key] = (run_id, slim)
 
     def ended_pods(self, key: Key, run_id: str | None) -> dict[str, Resource]:
-        """The ended pod of that run, by run id; those of other runs are forgotten."""
-        known = self._ended.get(key)
-        if known is None:
+        """Return the ended pod of that run, by run id; drop one of another run."""
+        entry = self._ended.get(key)
+        if entry is None:
             return {}
-        if known[0] != run_id:
+        if entry[0] != run_id:
             del self._ended[key]
             return {}
-        return {known[0]: known[1]}
+        return {entry[0]: entry[1]}
 
     def refuse(self, key: Key, epoch: int, failure: Failure) -> None:
-        """Keeps why the run of that epoch could not be created."""
+        """Remember why the run of that epoch could not be created."""
         self._refused[key] = (epoch, failure)
 
     def refusal(self, key: Key, epoch: int | None) -> Failure | None:
-        """Why the run of that epoch could not be created; of other runs it is forgotten."""
-        known = self._refused.get(key)
-        if known is None:
+        """Return why the run of that epoch could not be created; drop that of another run."""
+        entry = self._refused.get(key)
+        if entry is None:
             return None
-        if known[0] != epoch:
+        if entry[0] != epoch:
             del self._refused[key]
             return None
-        return known[1]
+        return entry[1]
 
     def deny(self, key: Key, action: Action, failure: Failure, now: datetime) -> None:
-        """Keeps why the action is not allowed."""
+        """Remember why the action is not allowed."""
         self._denied[key] = (action, failure, now)
 
     def allow(self, key: Key, action: Action) -> None:
-        """The action was carried out."""
-        known = self._denied.get(key)
-        if known is not None and known[0] == action:
+        """Drop the denial of an action that was carried out."""
+        entry = self._denied.get(key)
+        if entry is not None and entry[0] == action:
             del self._denied[key]
 
     def denial(self, key: Key, now: datetime) -> Failure | None:
-        """Why an action is not allowed; forgotten where it is no longer asked for."""
-        known = self._denied.get(key)
-        if known is None:
+        """Return why an action is not allowed; drop it if the action is no longer tried."""
+        entry = self._denied.get(key)
+        if entry is None:
             return None
-        if now - known[2] > timedelta(seconds=DENIAL_SECONDS):
+        if now - entry[2] > timedelta(seconds=DENIAL_SECONDS):
             del self._denied[key]
             return None
-        return known[1]
+        return entry[1]
 
     def forget(self, key: Key) -> None:
-        """The pipeline is gone."""
+        """Drop everything about a deleted pipeline."""
         self._denied.pop(key, None)
         self._ended.pop(key, None)
         self._refused.pop(key, None)

@@ -1,7 +1,14 @@
-"""What the driver of a run has said: the report that its pod carries.
+"""Read the report of a run from its driver pod. Pure.
 
-Two places: the annotation, which is kept up to date, and the termination message, which is small
-but there even if the last annotation was lost. Pure. Only words of that very attempt count.
+A pod carries it twice: as an annotation, which the driver keeps up to date, and as the termination
+message, which is small but survives if the last update of the annotation was lost. A report of
+another attempt is ignored.
+
+    annotation                    termination message     result
+    finished                      -                       the annotation
+    not finished                  finished, outcome X     the annotation, finished with X
+    none                          finished                a bare report: finished, no tables
+    unreadable                    -                       none, and the failure ReportUnreadable
 """
 
 from datetime import UTC, datetime
@@ -15,7 +22,7 @@ from icdc_operator.cluster.runs import evidence, pods
 
 
 def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure | None]:
-    """The newest report of the attempt, and what is wrong with what cannot be read."""
+    """Return the newest report of the attempt, and the failure if it cannot be read."""
     text = (pod["metadata"].get("annotations") or {}).get(report_text.ANNOTATION_REPORT)
     report, problem = report_text.from_annotation(text) if text else (None, None)
     unreadable = None
@@ -30,7 +37,7 @@ def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure |
 
 
 def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunReport | None:
-    """The report, finished if the termination message says that it was."""
+    """Return the report, finished if the termination message says so."""
     state = pods.container_exit(pod)
     if state is None or not state.message or (report is not None and report.finished):
         return report

@@ -1,7 +1,10 @@
-"""The pipeline as the API server holds it, read: its spec, or why it is wrong, and its status.
+"""Parse the pipeline as the API server holds it: spec, status, annotations, finalizers. Pure.
 
-The schema of the CRD has checked much of it already, but not all that the models check, and a
-status may have been written by another version or by a person. Pure.
+The schema of the CRD has checked much of it, but not all that the models check. A status may have
+been written by another version or by a person, so what cannot be read of it is dropped:
+
+    status.tables[0].future: 1     unknown field      dropped alone
+    status.tables[0].state: Odd    wrong value        the whole field `tables` is dropped
 """
 
 from datetime import datetime
@@ -25,12 +28,12 @@ _SOURCE = naming.SINGULAR
 def spec_of(
     pipeline: Resource, settings: InstallSettings
 ) -> tuple[PipelineSpec | None, str | None]:
-    """The spec, or None and what is wrong with it: each field, its value, what is allowed."""
+    """Return the spec, or None and why it is wrong: each field, its value, what is allowed."""
     metadata = pipeline["metadata"]
     document = {
         "apiVersion": pipeline.get("apiVersion"),
         "kind": pipeline.get("kind"),
-        # Kubernetes may give metadata fields that we have never heard of.
+        # Kubernetes may add metadata fields that the strict models do not know.
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
         "spec": pipeline.get("spec"),
     }
@@ -44,7 +47,7 @@ def spec_of(
 
 
 def status_of(pipeline: Resource) -> PipelineStatus:
-    """The status, without what this version cannot read: it is a copy that can be lost."""
+    """Return the status without what this version cannot read: it is a copy that may be lost."""
     document = dict(pipeline.get("status") or {})
     try:
         return parse_status(document)
@@ -58,15 +61,18 @@ def status_of(pipeline: Resource) -> PipelineStatus:
 
 
 class Deletion(TypedDict):
-    """The fields of `Observed` that are about deleting the pipeline."""
+    """The fields of `Observed` about a deletion."""
 
     finalizer: bool
+    """Whether our finalizer is set."""
     deleting_since: datetime | None
+    """When the deletion was requested."""
     retain_asked: bool
+    """Whether the annotation asks to retain the indices."""
 
 
 def deletion_of(pipeline: Resource) -> Deletion:
-    """What its metadata says about deleting the pipeline."""
+    """Return the fields of `Observed` that the metadata holds about a deletion."""
     metadata = pipeline["metadata"]
     annotations = metadata.get("annotations") or {}
     return {
@@ -77,19 +83,19 @@ def deletion_of(pipeline: Resource) -> Deletion:
 
 
 def ask_of(pipeline: Resource) -> Ask | None:
-    """The question that its annotations ask; None for none, or for what cannot be read as one."""
+    """Return the question in the annotations; None for none, or for one that cannot be read."""
     annotations = pipeline["metadata"].get("annotations") or {}
     return Ask.of_annotation(annotations.get(naming.ANNOTATION_ASK))
 
 
 def others(pipeline: Resource) -> list[str]:
-    """The finalizers of the pipeline that are not ours."""
+    """Return the finalizers of the pipeline that are not ours."""
     present = pipeline["metadata"].get("finalizers") or ()
-    return [each for each in present if each != naming.FINALIZER]
+    return [finalizer for finalizer in present if finalizer != naming.FINALIZER]
 
 
 def _drop(document: dict[str, Any], kind: str, path: tuple[int | str, ...]) -> None:
-    """Takes out an unknown field, or else the whole field of the status that has the problem."""
+    """Drop an unknown field, or else the whole top-level field that has the problem."""
     if kind == "extra_forbidden":
         node: Any = document
         for part in path[:-1]:

@@ -1,8 +1,8 @@
-"""From what the API server lists to what `decide` looks at: the runs of one pipeline. Pure.
+"""Build the runs of one pipeline from its SparkApplications and driver pods, for `decide`. Pure.
 
 A driver pod is the truth about whether anything may still write, whatever its SparkApplication
-says, and the driver's own report is the truth about what it did, whatever its exit code says. A
-pod without its SparkApplication is a run too.
+says. The driver's report is the truth about what it did, whatever its exit code says. A pod
+without its SparkApplication is a run too.
 
     pod that may write        live      Running once its process is, else Pending
     pod that has ended        ended     by the report, else by the evidence of the pod
@@ -18,7 +18,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job import RunReport
 from icdc_api.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
-from icdc_operator.cluster.runs import applications, pods, reports
+from icdc_operator.cluster.runs import applications, pod_failures, pods, reports
 from icdc_operator.core import deletion
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
@@ -28,28 +28,31 @@ _EPOCH_DIGITS = 18
 
 @dataclass(frozen=True)
 class RunObjects:
-    """The objects of one attempt."""
+    """The objects of one attempt of a run."""
 
     name: str
+    """Name of the run."""
     epoch: int
+    """Fencing number of the attempt; 0 if it is unknown."""
     run_id: str
+    """Identity of the attempt; empty if it is unknown."""
     application: Resource | None = None
     pods: tuple[Resource, ...] = field(default=())
-    """Its driver pods: one, but where spark-operator has gone astray."""
+    """Its driver pods: one, unless spark-operator submitted twice."""
 
     @property
     def writers(self) -> tuple[Resource, ...]:
-        """The driver pods that may still write."""
+        """Return the driver pods that may still write."""
         return tuple(pod for pod in self.pods if pods.may_write(pod))
 
 
 def group_by_attempt(
     pipeline: str, listed: Iterable[Resource], driver_pods: Iterable[Resource]
 ) -> tuple[RunObjects, ...]:
-    """The attempts that the SparkApplications and driver pods of the pipeline belong to.
+    """Group the SparkApplications and driver pods of the pipeline by attempt.
 
-    A SparkApplication that no pipeline of that name owns is not a run of ours, but for one that
-    deletes what the pipeline has made: nobody owns that.
+    A SparkApplication that no pipeline of that name owns is not a run of ours. The exception is a
+    deletion run: it has no owner, because it outlives the pipeline.
     """
     attempts: dict[tuple[str, int], RunObjects] = {}
     by_name: dict[str, RunObjects] = {}
@@ -63,7 +66,7 @@ def group_by_attempt(
         name = _run_name(pod)
         epoch = _epoch(pod)
         if epoch is None:
-            # Somebody took the annotation away: it belongs to the run whose name it has.
+            # Somebody removed the annotation: the pod belongs to the run that its label names.
             epoch = by_name[name].epoch if name in by_name else 0
         one = attempts.get((name, epoch)) or RunObjects(name, epoch, _run_id(pod))
         attempts[name, epoch] = replace(one, pods=(*one.pods, pod))
@@ -76,21 +79,20 @@ def build_runs(
     now: datetime,
     ended_pods: Mapping[str, Resource] | None = None,
 ) -> tuple[RunSeen, ...]:
-    """The attempts as `decide` looks at them.
+    """Return the attempts as `decide` takes them.
 
-    `ended_pods` holds by run id the pods that are gone since they were seen to end: what they
-    said is still true.
+    `ended_pods` holds, by run id, ended pods that were deleted since: their reports are still true.
     """
-    gone = ended_pods or {}
-    return tuple(_seen(each, gone.get(each.run_id), now) for each in attempts)
+    remembered = ended_pods or {}
+    return tuple(_build_run(attempt, remembered.get(attempt.run_id), now) for attempt in attempts)
 
 
-def _seen(attempt: RunObjects, remembered: Resource | None, now: datetime) -> RunSeen:
+def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) -> RunSeen:
     writers = attempt.writers
     if writers:
         pod = _newest(writers)
         report, _ = reports.read_report(pod, attempt.run_id)
-        running = any(pods.is_running(each) for each in writers)
+        running = any(pods.is_running(writer) for writer in writers)
         return RunSeen(
             attempt.name,
             attempt.epoch,
@@ -98,7 +100,7 @@ def _seen(attempt: RunObjects, remembered: Resource | None, now: datetime) -> Ru
             writer_alive=True,
             started_at=pods.started_at(pod),
             report=report,
-            failure=pods.why_not_running(pod, now),
+            failure=pod_failures.why_not_running(pod, now),
             given_up=pods.is_given_up(pod, now),
         )
     application = attempt.application
@@ -106,23 +108,23 @@ def _seen(attempt: RunObjects, remembered: Resource | None, now: datetime) -> Ru
         return RunSeen(attempt.name, attempt.epoch, RunPhase.PENDING, writer_alive=False)
     left = _newest(attempt.pods) if attempt.pods else remembered
     if left is not None:
-        return _ended(attempt, left)
+        return _build_ended_run(attempt, left)
     if application is None:
         return RunSeen(attempt.name, attempt.epoch, RunPhase.GONE, writer_alive=False)
     phase, failure = applications.judge_without_pod(application, now)
     return RunSeen(attempt.name, attempt.epoch, phase, writer_alive=False, failure=failure)
 
 
-def _ended(attempt: RunObjects, pod: Resource) -> RunSeen:
+def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
     report, unreadable = reports.read_report(pod, attempt.run_id)
-    evidence = pods.why_ended(pod, began=report is not None)
+    evidence = pod_failures.why_ended(pod, began=report is not None)
     if report is not None and report.finished:
-        report = _explained(report, evidence)
+        report = _explain_outcome(report, evidence)
         good, failure = report.outcome is None, None
     else:
         state = pods.container_exit(pod)
         good = state is not None and state.code == 0
-        failure = _told_by(evidence, unreadable)
+        failure = _choose_failure(evidence, unreadable)
     return RunSeen(
         attempt.name,
         attempt.epoch,
@@ -134,10 +136,12 @@ def _ended(attempt: RunObjects, pod: Resource) -> RunSeen:
     )
 
 
-def _explained(report: RunReport, evidence: Failure | None) -> RunReport:
-    """The report, with the cause from the pod where the driver could not know it: a driver whose
-    JVM is killed beside it sees nothing but refused connections. Whoever takes that for a lost
-    node would try again at once and for ever."""
+def _explain_outcome(report: RunReport, evidence: Failure | None) -> RunReport:
+    """Return the report with the cause that the pod shows, where the driver could not know it.
+
+    A driver whose JVM is killed for memory sees only refused connections, and reports NodeLost.
+    That would be tried again at once and for ever; OutOfMemory waits for a person.
+    """
     outcome = report.outcome
     if outcome is None or evidence is None:
         return report
@@ -148,8 +152,8 @@ def _explained(report: RunReport, evidence: Failure | None) -> RunReport:
     return report.model_copy(update={"outcome": evidence})
 
 
-def _told_by(evidence: Failure | None, unreadable: Failure | None) -> Failure | None:
-    """What went wrong; an unreadable report says more than an exit code, and less than the rest."""
+def _choose_failure(evidence: Failure | None, unreadable: Failure | None) -> Failure | None:
+    """Return the failure that says more: an unreadable report beats only an exit code."""
     if unreadable is None or evidence is None:
         return evidence or unreadable
     return unreadable if evidence.failure_class == FailureClass.BUG else evidence
@@ -160,7 +164,7 @@ def _newest(driver_pods: Iterable[Resource]) -> Resource:
 
 
 def _is_owned(application: Resource, pipeline: str) -> bool:
-    """Whether a pipeline of that name owns it: this one, or one deleted and made anew since."""
+    """Return whether a pipeline of that name owns it: this one, or a deleted one before it."""
     return any(
         (owner.get("kind"), owner.get("name")) == (naming.KIND, pipeline)
         and str(owner.get("apiVersion", "")).startswith(f"{naming.GROUP}/")
@@ -169,7 +173,7 @@ def _is_owned(application: Resource, pipeline: str) -> bool:
 
 
 def _is_deletion(application: Resource, pipeline: str) -> bool:
-    """Whether it is a deletion run of the pipeline, by its name and by what we wrote on it."""
+    """Return whether it is a deletion run of the pipeline, by its name and annotations."""
     name = application["metadata"]["name"]
     if application["metadata"].get("ownerReferences"):
         return False
@@ -178,8 +182,8 @@ def _is_deletion(application: Resource, pipeline: str) -> bool:
 
 
 def _annotations(resource: Resource) -> Mapping[str, str]:
-    found_there: Mapping[str, str] = resource["metadata"].get("annotations") or {}
-    return found_there
+    annotations: Mapping[str, str] = resource["metadata"].get("annotations") or {}
+    return annotations
 
 
 def _run_name(pod: Resource) -> str:
@@ -189,7 +193,7 @@ def _run_name(pod: Resource) -> str:
 
 def _epoch(resource: Resource) -> int | None:
     text = _annotations(resource).get(ANNOTATION_EPOCH, "")
-    # Anybody who may make pods may write it: no number is that long.
+    # Anybody who may create pods may write it, and int() raises beyond 4300 digits.
     return int(text) if text.isdecimal() and len(text) <= _EPOCH_DIGITS else None
 
 

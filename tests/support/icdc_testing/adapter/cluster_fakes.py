@@ -10,7 +10,7 @@ from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.reconciler import Reconciler
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core.events import Event
 from icdc_operator.core.observed import Action, CreateRun, ForgetRun, Observed, RunPhase, RunSeen
 from icdc_testing.deciding.pipelines import NOW

@@ -5,7 +5,8 @@ import asyncio
 from icdc_api.runs import RunState, RunStatus
 from icdc_api.status import PipelineStatus
 from icdc_operator.cluster.kube import kinds
-from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide
 from icdc_operator.core.observed import CreateRun, Decision, RunSeen, StopRun
 from icdc_operator.manifests.launch import InstallSettings

@@ -13,7 +13,8 @@ from icdc_api.job import RunReport
 from icdc_api.runs import RunStatus
 from icdc_operator.cluster.kube import connect
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_operator.cluster.runs.adapter import ClusterAdapter, Observation
+from icdc_operator.cluster.runs.adapter import ClusterAdapter
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide
 from icdc_operator.core.observed import Decision
 from icdc_operator.manifests.launch import InstallSettings

@@ -8,7 +8,7 @@ import pytest
 from icdc_operator.cluster.kube.errors import Conflict, Denied
 from icdc_operator.cluster.loop.posting import MAX_EVENTS, Poster
 from icdc_operator.cluster.metrics import Metrics
-from icdc_operator.cluster.runs.adapter import Observation
+from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core.events import Event
 from icdc_testing.deciding.pipelines import make_observed, make_spec
 

@@ -172,7 +172,7 @@ CASES: dict[str, Case] = {
         failure=(FailureClass.SUBMISSION, "SparkOperatorNotWatching"),
         text="spark.jobNamespaces",
         closed=(600, 610),
-        meanwhile="spark-operator does not look at",
+        meanwhile="spark-operator has not taken up",
     ),
     "OOMKilled": Case(
         begun(Step(60, pod=OOM), *failed(61, EXITED.format(137, "OOMKilled"))),

@@ -1,0 +1,204 @@
+"""Find the failure of a run in its driver pod: why it does not run, or why it ended. Pure.
+
+Messages hold no times and no counts, so that the same evidence gives the same message and writes
+no status. It must not know SparkApplications.
+
+    evidence in an ended pod, strongest first              failure
+    container reason OOMKilled                             OutOfMemory
+    status.reason, condition DisruptionTarget, deletion,   NodeLost: evicted, preempted, drained
+      or an exit by a signal of somebody else
+    an init container with an exit code                    Submission
+    exit code 2, 126, 127 before a first report            Submission: no program, see the image
+    any other exit code                                    Bug: it should have reported
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from icdc_api.errors import BadSpec, Bug, ImagePull, NodeLost, OutOfMemory, Submission, WhoActs
+from icdc_api.errors import Unschedulable as NoRoom
+from icdc_api.runs import Failure
+from icdc_operator.cluster.kube.kinds import Resource
+from icdc_operator.cluster.runs import evidence, pods
+
+CREATING_SECONDS = 30.0
+"""Without a container for so long, the pod most likely mounts something that does not exist."""
+
+_IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+_SPEC_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    }
+)
+_NOT_STARTED = frozenset({"ContainerCannotRun", "StartError"})
+_NO_PROGRAM = frozenset({2, 126, 127})
+"""Exit codes: Python cannot open its file (2), a shell cannot run (126) or find (127) a program."""
+_TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 143: "SIGTERM"}
+"""Exit codes (128 + signal) of a process that somebody else ended."""
+
+
+def why_not_running(pod: Resource, now: datetime) -> Failure | None:
+    """Return why a pod that may still write does not run; None if no reason is known."""
+    where = evidence.describe(pod)
+    if pods.is_given_up(pod, now):
+        text = f"{where} was asked to end; {_node(pod)} does not answer"
+        return evidence.failure(NodeLost(text), "NodeNotResponding")
+    if pods.is_silent(pod):
+        text = (
+            f"{where}: {_node(pod)} does not answer; if it does not come back, the run is tried "
+            "again on another node once Kubernetes evicts the pod (see its tolerations)"
+        )
+        return evidence.failure(NodeLost(text), "NodeNotReady")
+    if pods.is_running(pod):
+        return None
+    for state in _waiting(pod):
+        reason, text = str(state.get("reason") or ""), str(state.get("message") or "")
+        message = evidence.join_foreign_text(f"{where}: {reason}", text)
+        if reason in _IMAGE_REASONS:
+            return evidence.failure(ImagePull(f"{message}; see spec.spark.image"), reason)
+        if reason in _SPEC_REASONS:
+            return evidence.failure(
+                BadSpec(f"{message}; see what the pod names, such as Secrets"),
+                reason,
+                retryable=True,
+            )
+    return _unscheduled(pod, where) or _still_creating(pod, where, now)
+
+
+def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
+    """Return why a driver ended that left no outcome; None while it may still write.
+
+    `began`: it reported something of its run. Its log is not quoted then, because it may be about
+    rows; else only known errors of a start are (`evidence.start_error`).
+    """
+    if pods.may_write(pod):
+        return None
+    where = evidence.describe(pod)
+    state = pods.container_exit(pod)
+    if state is not None and state.reason == "OOMKilled":
+        text = (
+            f"{where}: the driver was killed for memory; raise spec.spark.driver.memory, or "
+            "spark.driver.memoryOverhead in spec.spark.conf"
+        )
+        return evidence.failure(OutOfMemory(text), "OOMKilled")
+    return (
+        _taken_away(pod, state, where)
+        or _init_failed(pod, where)
+        or _of_exit(state, where, began=began)
+    )
+
+
+def _taken_away(pod: Resource, state: pods.ContainerExit | None, where: str) -> Failure | None:
+    """Return the failure of a pod that somebody else ended: kubelet, scheduler, drain, a person."""
+    status = pods.status(pod)
+    reason = str(status.get("reason") or "")
+    if reason:
+        text = evidence.join_foreign_text(f"{where}: {reason}", str(status.get("message") or ""))
+        return evidence.failure(NodeLost(text), reason)
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            reason = str(condition.get("reason") or "DisruptionTarget")
+            message = str(condition.get("message") or "")
+            text = evidence.join_foreign_text(f"{where}: {reason}", message)
+            return evidence.failure(NodeLost(text), reason)
+    if pods.is_terminating(pod):
+        return evidence.failure(NodeLost(f"{where} was deleted"), "PodDeleted")
+    if state is not None and state.code in _TAKEN_SIGNALS:
+        name = _TAKEN_SIGNALS[state.code]
+        return evidence.failure(NodeLost(f"{where}: the driver was ended by {name}"), name)
+    return None
+
+
+def _init_failed(pod: Resource, where: str) -> Failure | None:
+    for container in pods.status(pod).get("initContainerStatuses") or ():
+        state = (container.get("state") or {}).get("terminated") or {}
+        if state.get("exitCode"):
+            name, code = container.get("name"), state["exitCode"]
+            text = f"{where}: the init container {name} ended with {code}"
+            text = evidence.join_foreign_text(text, str(state.get("message") or ""))
+            return evidence.failure(Submission(text), "InitContainerFailed", retryable=True)
+    return None
+
+
+def _of_exit(state: pods.ContainerExit | None, where: str, *, began: bool) -> Failure:
+    if state is None:
+        return evidence.failure(NodeLost(f"{where} ended before its driver began"), "PodEnded")
+    if state.reason in _NOT_STARTED:
+        text = evidence.join_foreign_text(f"{where}: {state.reason}", state.message)
+        return evidence.failure(Submission(text), state.reason)
+    log = "" if began else evidence.start_error(state.message)
+    if state.code in _NO_PROGRAM and state.message and not began:
+        text = f"{where}: the driver did not start (code {state.code}); see spec.spark.image"
+        return evidence.failure(
+            Submission(evidence.join_foreign_text(text, log)), "DriverNotStarted"
+        )
+    text = f"{where}: the driver ended with code {state.code} and left no outcome; read its log"
+    if state.code == 0:
+        text += ", and see whether spec.spark.image is an image of this operator"
+    return evidence.failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
+
+
+def _unscheduled(pod: Resource, where: str) -> Failure | None:
+    for condition in pods.status(pod).get("conditions") or ():
+        if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
+            continue
+        reason = str(condition.get("reason") or "Unschedulable")
+        text = evidence.join_foreign_text(f"{where}: {reason}", str(condition.get("message") or ""))
+        return evidence.failure(NoRoom(text), reason)
+    return None
+
+
+def _still_creating(pod: Resource, where: str, now: datetime) -> Failure | None:
+    since = evidence.moment(pods.status(pod).get("startTime"))
+    if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
+        return None
+    # Only the pod's Events name it, and the operator has no permission to read those.
+    secrets = ", ".join(_mounted_secrets(pod))
+    text = (
+        f"{where} waits for its volumes: most likely a Secret that the pipeline names is missing "
+        f"(it mounts {secrets or 'none'}), or a volume cannot be attached; the events of the pod "
+        "say which"
+    )
+    return evidence.failure(BadSpec(text), "ContainerCreating", retryable=True).model_copy(
+        update={"who_acts": WhoActs.PLATFORM}
+    )
+
+
+def _node(pod: Resource) -> str:
+    name = (pod.get("spec") or {}).get("nodeName")
+    return f"its node {name}" if name else "its node"
+
+
+def _mounted_secrets(pod: Resource) -> Iterator[str]:
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        name = (volume.get("secret") or {}).get("secretName")
+        if name:
+            yield str(name)
+
+
+def _waiting(pod: Resource) -> Iterator[dict[str, Any]]:
+    """Yield the waiting states of containers; the driver's own first, because it matters most."""
+    own = pods.container_state(pod).get("waiting")
+    if own:
+        yield own
+    status = pods.status(pod)
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(field) or ():
+            state = (container.get("state") or {}).get("waiting")
+            if state:
+                yield state
