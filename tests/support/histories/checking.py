@@ -164,6 +164,7 @@ def check(one: Pair, ops: list[Op], strategy: Strategy | None) -> None:
     left = _apply(before, ops)
     wrong = {key for key in left.keys() | after.keys() if left.get(key) != after.get(key)}
     assert not wrong, f"{[(key, left.get(key), after.get(key)) for key in sorted(wrong)]} {context}"
+    # What is sent although it is as before costs time, and is checked below where it must not be.
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     sent = {op.id for op in ops}
     assert changed <= sent, f"{changed - sent} were not sent, {context}"
@@ -227,6 +228,7 @@ def _to_variant(bridge: Bridge, java: Any) -> VariantVal:
 
 def _read_bytes(bridge: Bridge, part: Any) -> bytes:
     buffer = bridge.statics("java.nio.ByteBuffer").allocate(part.sizeInBytes())
+    # Variants are little-endian, as their specification says.
     buffer.order(bridge.jvm.java.nio.ByteOrder.LITTLE_ENDIAN)
     part.writeTo(buffer, 0)
     return bytes(buffer.array())

@@ -67,6 +67,7 @@ def play(
             chosen = history.rng.choice(STATEMENTS)
         else:
             (chosen,) = history.rng.choices(list(chances), weights=list(chances.values()))
+        # The first operation is always an insert: nothing else can be done to an empty table.
         done += _step(history, chosen if history.states else rows.insert)
 
 

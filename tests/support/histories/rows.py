@@ -20,6 +20,7 @@ def insert(history: History) -> Description:
     rows = [history.new_row() for _ in range(history.rng.randint(1, 5))]
     new = history.files.data(_without_lineage(rows), history.columns)
     java = history.java
+    # A fast append adds a manifest; the other one may merge manifests, which lists files anew.
     update = java.newFastAppend() if history.rng.random() < 0.5 else java.newAppend()
     for stored in new:
         update = update.appendFile(stored.java)
@@ -38,6 +39,7 @@ def copy_on_write(history: History) -> Description:
         for row_and_lineage in history.live_rows(old)
         if (row := _rewrite_row(history, *row_and_lineage))
     ]
+    # An overwrite may bring new rows as well, as MERGE does.
     if history.rng.random() < 0.3:
         rows += _without_lineage([history.new_row()])
     new = history.files.data(rows, history.columns, keep_lineage=keeps)
@@ -88,11 +90,13 @@ def _delete_equal(history: History, chosen: Sequence[str]) -> Description:
     positions = history.rng.sample(like.live, k=min(2, len(like.live)))
     wanted = [[like.rows[at].get(column.id) for column in by] for at in positions]
     deletes = history.files.equality_deletes(like, by, [like.rows[at] for at in positions])
+    # Deletes of an unpartitioned spec apply to all data files, the others to their partition.
     everywhere = history.java.specs().get(like.spec_id).isUnpartitioned()
     changed, deleted = [], []
     for stored in history.live.values():
         if everywhere or (stored.spec_id, stored.partition) == (like.spec_id, like.partition):
             hit = [at for at in stored.live if [stored.rows[at].get(c.id) for c in by] in wanted]
+            # Not `marked`: no position is named, so a rewrite of position deletes leaves it out.
             changed.append(replace(stored, dead=stored.dead | set(hit)))
             deleted += [stored.rows[at] for at in hit]
     written = [_change_row(history, cells) for cells in deleted if history.rng.random() < 0.5]
@@ -187,6 +191,7 @@ def _hide_positions(
 
 def _groups(history: History, files: Sequence[Stored]) -> list[list[Stored]]:
     """Group the files whose deletes are in one delete file: one file, or those of a partition."""
+    # Both granularities of Spark: `write.delete.granularity` file and partition.
     if history.rng.random() < 0.5:
         return [[stored] for stored in files]
     parts: dict[tuple[int, str], list[Stored]] = {}

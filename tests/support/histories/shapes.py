@@ -51,6 +51,7 @@ steps, each at times of its own, so that columns that are alike have ids that ar
 def evolve_schema(history: History) -> Description:
     """Make the next change of the columns. Without a snapshot: it shows with the next one."""
     steps = [step for step in EVOLUTION if step[1] <= history.kind.version]
+    # In one order for all histories: pairs with equal columns can then be evaluated together.
     if history.evolved == len(steps):
         return None
     said, _, step = steps[history.evolved]

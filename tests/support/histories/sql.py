@@ -42,6 +42,7 @@ def merge(history: History) -> Description:
     keys = sorted(history.rng.sample(present, k=min(3, len(present))))
     fresh = history.new_row()
     new_key = _at(history, fresh, KEY)
+    # A null key matches nothing, and the model below inserts nulls, also where a default is due.
     if new_key is None or any(column.default is not None for column in history.columns):
         return None
     rows = []
@@ -70,6 +71,7 @@ def _run(history: History, statement: str, rows: list[Cells]) -> Description:
     with rows_one_by_one(history.session):
         history.session.sql(text).collect()
         history.java.refresh()
+        # A statement that changes no row makes no snapshot.
         if history.head != before:
             history.record_state(_list_files(history, rows))
     return text

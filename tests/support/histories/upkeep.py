@@ -17,6 +17,7 @@ def compact(history: History) -> Description:
         return None
     keeps = history.keeps_lineage()
     rows = history.live_rows(old)
+    # As a sort order would do it: positions before and after have nothing in common.
     history.rng.shuffle(rows)
     new = history.files.data(rows, history.columns, keep_lineage=keeps)
     update = history.java.newRewrite().validateFromSnapshot(history.head)
@@ -26,6 +27,7 @@ def compact(history: History) -> Description:
         update = update.addFile(stored.java)
     if history.version >= 2 and history.rng.random() < 0.5:
         sequence = history.java.snapshot(history.head).sequenceNumber()
+        # Equality deletes that are committed meanwhile then still apply to the rewritten rows.
         update = update.dataSequenceNumber(sequence)
     history.commit(update, deleted=old, new=new)
     return f"compact {len(old)} files into {len(new)}, keeps lineage: {keeps}"
@@ -73,6 +75,7 @@ def expire(history: History) -> Description:
     """Expire some snapshots and remove their files."""
     old = [snapshot_id for snapshot_id in history.states if snapshot_id != history.head]
     chosen = [snapshot_id for snapshot_id in old if history.rng.random() < 0.3]
+    # Two earlier snapshots are left, so that there are pairs to compare.
     if not chosen or len(old) - len(chosen) < 2:
         return None
     update = history.java.expireSnapshots()
@@ -99,6 +102,7 @@ def branch(history: History) -> Description:
         history.begin()
         said.append(f"on main {insert(history)}")
     ends = {"abandon": None, "replace": (tip, work)}
+    # Only a main that did not move can be fast-forwarded.
     if history.head == start:
         ends["fast-forward"] = (tip, work)
     end = history.rng.choice([*ends, "cherry-pick"])

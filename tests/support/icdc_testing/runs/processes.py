@@ -189,6 +189,7 @@ class ChildRuns:
         for run in self._started:
             processes.kill(run.marker)
         self._runs.close()
+        # Killed before and awaited now: they end at the same time.
         for run in self._started:
             run.wait_dead()
 

@@ -36,6 +36,7 @@ def play_scenarios(
         list(pool.map(lambda stage: stage.create() if stage.scenario.create else None, stages))
         for number in range(max(len(scenario.steps) for scenario in scenarios)):
             acting = [(stage, _step(stage, number)) for stage in stages]
+            # Statements of different tables run at once; those of one table stay in order.
             list(pool.map(lambda pair: pair[0].act(pair[1]) if pair[1] else None, acting))
             _run(spark, proxy, folder, acting, spec)
     return {stage.scenario.alias: stage for stage in stages}
@@ -67,11 +68,13 @@ def _run(
         }
         if not step.absent:
             entries.append({k: v for k, v in stage.entry.items() if v is not None})
+    # From here on the proxy records the writes of this run alone.
     proxy.clear()
     report = Harness(spark, proxy.url, folder, entries, name="stories", **spec).run()
     assert report.outcome is None, report.outcome
     statuses = {status.name: status for status in report.tables}
     with ThreadPoolExecutor(SQL_THREADS) as pool:
+        # The proxy records all tables; `settle` picks the writes of one.
         for stage, _ in taking_part:
             stage.writes = proxy.writes()
         list(pool.map(lambda p: p[0].settle(p[1], statuses.get(p[0].name)), taking_part))
