@@ -65,6 +65,7 @@ def command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command
         "driver": _driver,
         "executor": _executor,
     }
+    # As Spark's own image: the first argument is a role, or a program that somebody wants to run.
     first, *rest = arguments
     if first in roles:
         return roles[first](rest, environment)
@@ -115,6 +116,7 @@ def _split(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         name = rest.pop(0)
+        # Without a value: the word after it is another option, or the application.
         if name in _FLAGS:
             continue
         if not rest:

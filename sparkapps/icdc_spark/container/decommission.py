@@ -35,6 +35,7 @@ def _is_executor(process: Path) -> bool:
 
 def main(proc: Path = PROC) -> int:
     """Send Spark's signal for decommissioning; return when no executor is left."""
+    # The ids of now: an executor that is started later was not asked, and is not waited for.
     asked = executors(proc)
     for process in asked:
         with suppress(ProcessLookupError):

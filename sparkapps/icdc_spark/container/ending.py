@@ -25,6 +25,7 @@ def wait_for_jvm() -> None:
 def wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
     """Let a process end that ends with its standard input; give up after so many seconds."""
     try:
+        # The JVM of pyspark ends when its standard input does.
         if process.stdin is not None:
             process.stdin.close()
         process.wait(seconds)

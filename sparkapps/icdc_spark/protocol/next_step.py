@@ -122,6 +122,7 @@ def next_step(inputs: StepInputs, policies: Policies) -> Step:
     state = inputs.state
     if state is None or (state.applied is None and state.intent is None):
         return _first_step(inputs, policies)
+    # An open export needs nothing of the old index or snapshot: a loss there changes nothing.
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     if not rebuilding:
         lost = _loss(inputs, policies)
@@ -137,10 +138,12 @@ def next_step(inputs: StepInputs, policies: Policies) -> Step:
     if inputs.spec_change:
         return _after_spec_change(inputs, policies, inputs.spec_change)
     applied = state.applied.snapshot_id if state.applied else None
+    # After the spec change: an export whose documents would differ is not complete.
     if policies.export_only:
         return Step(kind=StepKind.COMPLETE)
     if applied == inputs.head:
         return Step(kind=StepKind.IDLE)
+    # There is no snapshot to read a difference to; an empty index is the same as the table.
     if inputs.head is None:
         return Step(kind=StepKind.EXPORT, reason="the table has no snapshot any more")
     return Step(kind=StepKind.CHANGELOG, from_id=applied, to_id=inputs.head)
@@ -167,12 +170,13 @@ def _loss(inputs: StepInputs, policies: Policies) -> str | None:
     if inputs.index_loss:
         return inputs.index_loss
     applied = state.applied.snapshot_id if state.applied else None
+    # A replay reads both snapshots of its intent again.
     needed = [applied]
     if state.intent is not None:
         needed += [state.intent.from_, state.intent.to]
     lost = [snapshot for snapshot in needed if snapshot and snapshot not in inputs.readable]
     if state.intent is None and (applied == inputs.head or policies.export_only):
-        # Nothing is to be read from the applied snapshot on.
+        # No difference is to be read, so the applied snapshot may have expired.
         return None
     return f"snapshot {lost[0]} has expired or was removed" if lost else None
 

@@ -71,6 +71,7 @@ class StateDocument(StoredFields):
                 f"Alias {self.alias!r} is fed by pipeline {self.owner.pipeline!r}; "
                 "choose another `index` or delete that pipeline's state first."
             )
+        # A driver that was restarted under the same epoch and run id goes on with its own claim.
         same_run = (owner.epoch, owner.run_id) == (self.owner.epoch, self.owner.run_id)
         if owner.epoch <= self.owner.epoch and not same_run:
             self._check_epoch()
@@ -90,6 +91,7 @@ class StateDocument(StoredFields):
         if self.intent is not None:
             self._require(self.intent.same_work(intent), "another intent is still open")
             return self
+        # Otherwise a caller would record work as done that nobody has seen done.
         fresh = intent.phase is IntentPhase.WRITING and intent.chunks_done == 0
         self._require(fresh, "a new intent has progress already")
         self._require(intent.ordinal > self.last_ordinal, f"ordinal {intent.ordinal} was used")
@@ -152,6 +154,7 @@ class StateDocument(StoredFields):
         changes: dict[str, Any] = {"applied": applied, "intent": None}
         if intent.kind is IntentKind.EXPORT:
             self._require(intent.phase is IntentPhase.SWAPPING, "the alias was not moved")
+            # Remembered before anything is deleted, so that a crash leaves no index unknown.
             older = {*self.previous_indices, self.index} - {None, intent.index}
             changes |= {
                 "index": intent.index,
@@ -177,6 +180,7 @@ class StateDocument(StoredFields):
     def abandon(self, *, now: str) -> Self:
         """Give up the open intent, whose target can no longer be read; its ordinal stays used."""
         self._open()
+        # `last_ordinal` stays: late writes of the abandoned batch must not look like a new one's.
         return self._with(now, intent=None)
 
     def with_duplicates(self, count: int, samples: list[str], *, now: str) -> Self:
@@ -195,6 +199,7 @@ class StateDocument(StoredFields):
 
     def with_previous(self, indices: Iterable[str], *, now: str) -> Self:
         """Remember indices that readers may be using now, whatever the document had of them."""
+        # The current index is served by definition, and must never be taken for an older one.
         older = {*self.previous_indices, *indices} - {self.index}
         return self._with(now, previous_indices=self._newest(older))
 

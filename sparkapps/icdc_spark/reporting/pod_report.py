@@ -114,6 +114,7 @@ class PodSink:
     def _work(self, annotate: Annotate) -> None:
         while True:
             report = self._due()
+            # Without the lock: a patch may take seconds, and `offer` must return at once.
             problem = annotate(report_text.to_annotation(report), self._intervals.request)
             self._note(report, problem)
 
@@ -127,10 +128,12 @@ class PodSink:
 
     def _wait(self, report: RunReport) -> float:
         """Return the seconds until `report` may be sent."""
+        # The first report: somebody waits for a sign that the run has begun.
         if self._free_since is None:
             return 0.0
         intervals = self._intervals
         if report is self._last:
+            # At once; only after a failure it waits, so that a refusing server is not flooded.
             pause = intervals.retry if self._complaint else 0.0
         else:
             pause = intervals.urgent_interval if self._urgent else intervals.interval
@@ -138,6 +141,7 @@ class PodSink:
 
     def _note(self, report: RunReport, problem: str | None) -> None:
         with self._changed:
+            # From the end of the patch: a slow server is not asked more often than it can answer.
             self._free_since = time.monotonic()
             if problem is None:
                 self._delivered = report

@@ -60,6 +60,7 @@ class Reporter:
         self._report = RunReport(
             run_id=request.run_id, started_at=now, updated_at=now, tables=tuple(tables)
         )
+        # Before any work: whoever waits for the run sees that it has begun.
         self._report.write(self._path)
         self._pass_on(urgent=True)
 
@@ -82,6 +83,7 @@ class Reporter:
             if self._report.finished:
                 return
             before = self._tables[name]
+            # Validated as a whole: a report that its reader would refuse is an error here.
             after = TableStatus.model_validate({**before.model_dump(by_alias=False), **changes})
             self._tables[name] = after
             now = utc_now()
@@ -146,6 +148,7 @@ class TableReporter:
     def fail(self, error: IcdcError) -> None:
         """Report that the table does not advance: stalled if a person must act, else waiting."""
         reason = TableReason(type(error).__name__)
+        # Any other error passes by itself: the table keeps its state and says what it waits for.
         if isinstance(error, TableError | Bug):
             self.set(state=TableState.STALLED, reason=reason, message=error.message)
         else:

@@ -97,12 +97,14 @@ class BulkClient:
         Raises Throttled or TargetUnavailable when the time is used up, and what ends the batch at
         once: Fenced, Gap, TargetReadOnly, TargetInvalid, Unauthorized.
         """
+        # First in, first out: halves are sent behind what was waiting, so no operation starves.
         queue = deque([_Request(operations)])
         delay = self._new_delay()
         while queue:
             attempt = self._attempt(index, queue.popleft(), into)
             queue.extend(attempt.left)
             if attempt.progress:
+                # The time without progress counts, not the time of the whole request.
                 delay = self._new_delay()
             if attempt.problem is None:
                 continue
@@ -126,6 +128,7 @@ class BulkClient:
         except PassingError as unknown_owner:
             return _Attempt((request,), unknown_owner)
         except NoAnswerError as lost:
+            # Sent again although it may have been applied: then each item is a replay by version.
             into.result.ambiguous |= lost.ambiguous
             return _Attempt((request,), lost.cause)
         if answer.status == 200:
@@ -143,6 +146,7 @@ class BulkClient:
             self._refuse(request.operations, ItemAnswer(answer.status, kind), into)
             return _Attempt(progress=True)
         if not problem.retryable:
+            # Such as a block or a refused login: every other request would end the same way.
             raise problem
         if answer.status != 429:
             # A gateway answers 5xx for a server that may still be working on the request.
@@ -198,6 +202,7 @@ class BulkClient:
         retry = []
         for position, answer in answers.failed.items():
             if answer.status == 409 and self.reports_conflicts:
+                # Of dead letters: what a version means there is another matter than for rows.
                 operation = sent.part(position, position + 1)
                 into.conflicts.append(VersionConflict(operation, current_version(answer.reason)))
                 continue

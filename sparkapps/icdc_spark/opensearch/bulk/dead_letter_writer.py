@@ -89,6 +89,7 @@ class DeadLetterWriter:
         Raises DeadLetterLimit where the pipeline allows no more of them, Fenced where a newer
         batch has a letter of the same id.
         """
+        # The limit first: with the policy Stop there is no index of dead letters at all.
         self._check_limit(refused)
         self._ensure_index()
         target = self._target
@@ -127,6 +128,7 @@ class DeadLetterWriter:
     ) -> int:
         """Send operations until none conflicts that matters; the number of deletions."""
         deleted = 0
+        # Two rounds are enough unless somebody writes at the same moment: versions only grow.
         for _ in range(MAX_ROUNDS):
             delivery = self._deliver(self._index, pending, result)
             if delivery.refused:
@@ -190,6 +192,7 @@ class DeadLetterWriter:
 
     def _check_limit(self, refused: Sequence[RefusedOperation]) -> None:
         target = self._target
+        # A repeated batch meets its own dead letters, which must not count twice.
         known_ids = target.known_dead_letter_ids
         with self._lock:
             self._new_ids += sum(row.document_id not in known_ids for row in refused)

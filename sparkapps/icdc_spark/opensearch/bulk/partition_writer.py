@@ -50,11 +50,14 @@ def _send_all(
 ) -> None:
     pending: set[Future[PartitionResult]] = set()
     for request in requests:
+        # Before the next record batch is read: memory holds what is under way and one more.
         if len(pending) >= sender.max_in_flight:
             pending = _collect(pending, result)
+        # Checked after the wait: the request that was awaited may have brought the error.
         if result.error is not None:
             break
         pending.add(pool.submit(sender.send, request))
+    # Also after an error: what is under way may be applied, and has to be counted.
     while pending:
         pending = _collect(pending, result)
 

@@ -38,6 +38,7 @@ def finish_refused(total: PartitionResult, target: BulkTarget) -> None:
 
 def _check_share(total: PartitionResult, target: BulkTarget) -> None:
     refused = sum(map(len, total.refused.values()))
+    # Deletes of now are left out: they cannot be refused, so they say nothing about the mapping.
     rows = total.upserted + total.already_applied + total.foreign_edits.count + refused
     for kind, ids in total.refused.items():
         if len(ids) > MANY_ROWS and len(ids) > MANY_SHARE * rows:

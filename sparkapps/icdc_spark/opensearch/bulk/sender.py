@@ -36,6 +36,7 @@ class Sender:
 
     def __init__(self, target: BulkTarget) -> None:
         self._target = target
+        # Shared by all clients of the task: one error ends the waits of all its threads.
         self._stopped = Event()
         self._endpoint = BulkEndpoint(
             target.connection,
@@ -55,6 +56,7 @@ class Sender:
             rows.deliver(self._target.index, requested, delivery)
             if delivery.refused:
                 self._dead_letters.store(delivery.refused, delivery.result)
+            # After the rows: removed before, a crash between would lose the only trace of a row.
             if delivery.written:
                 self._dead_letters.remove(delivery.written, delivery.result)
         except IcdcError as error:
@@ -82,6 +84,7 @@ class Sender:
         """Remove what the index still holds under the ids of refused rows; return the traffic."""
         result = PartitionResult()
         version = self._dead_letters.version
+        # In parts, because the refused rows of a whole batch may be more than a request may hold.
         for start in range(0, len(ids), MAX_OPERATIONS):
             part = ids[start : start + MAX_OPERATIONS]
             entries = [delete_entry(document_id, version) for document_id in part]

@@ -75,6 +75,7 @@ def write(
             ready = replace(ready, outranked_is_foreign=True)
             total = _run(lines, ready)
             total.ambiguous = True
+        # Before the count, and whatever the error: it raises that of the batch.
         finish_refused(total, ready)
         # No request where there were none and none was added: most batches.
         any_left = bool(stored_ids) or total.dead_letters > 0
@@ -100,6 +101,8 @@ def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
         yield pa.RecordBatch.from_pydict({"result": [result.to_json()]})
 
     total = PartitionResult()
+    # One row of text for each partition comes back, whatever its size: no document reaches the
+    # driver.
     results = lines.select("line", "expect").mapInArrow(task, _RESULT_SCHEMA)
     for row in results.collect():
         total.merge(PartitionResult.from_json(row["result"]))

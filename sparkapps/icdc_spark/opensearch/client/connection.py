@@ -100,6 +100,8 @@ def client(connection: Connection, *, pool: int = 4) -> Client:
         ssl_context=_ssl_context(connection),
         timeout=connection.timeout,
         pool_maxsize=pool,
+        # A request that timed out may have been applied: only the caller knows whether it may be
+        # sent again.
         max_retries=0,
         retry_on_timeout=False,
     )
@@ -108,6 +110,7 @@ def client(connection: Connection, *, pool: int = 4) -> Client:
 
 
 def _authority(tls: sink.Tls, secrets_dir: Path | None) -> str | None:
+    # Not read where it would not be used: its Secret need not exist then.
     if tls.ca_from is None or tls.insecure_skip_verify:
         return None
     name = tls.ca_from.secret_ref.name

@@ -118,6 +118,7 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
             f"The TLS certificate of {connection.where} is not trusted: "
             "check sink.opensearch.tls.caFrom."
         )
+    # Before LostConnection, of which it is a subclass.
     if isinstance(error, ConnectionTimeout):
         return TargetUnavailable(f"OpenSearch at {connection.where} did not answer in time.")
     if isinstance(error, LostConnection):
@@ -151,6 +152,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
         )
     if status == 404 and kind == "index_not_found_exception":
         return Gap("The index that the state document names does not exist any more.")
+    # After the blocks: that of a full disk has this status too, and waiting does not lift it.
     if status == 429:
         return Throttled(f"OpenSearch at {connection.where} is overloaded ({kind}).")
     if status >= 500 or kind in SHARD_TYPES:

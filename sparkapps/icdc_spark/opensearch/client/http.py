@@ -18,6 +18,7 @@ PARAMS = {
     # Whatever default pipeline the index got since it was made: a document is its row.
     "pipeline": "_none",
 }
+# Error answers come back as answers: the caller needs their headers and bodies.
 _EVERY_STATUS = range(100, 600)
 _LONGEST_RETRY_AFTER = 60.0
 """Seconds; a proxy may name hours, and a run that waits so long looks dead."""
@@ -81,8 +82,10 @@ class BulkEndpoint:
             )
         except LostConnection as error:
             cause = translate(error, self._connection)
+            # Such as a certificate that is not trusted.
             if not cause.retryable:
                 raise cause from error
+            # Other hosts are tried before this one for a while, as the transport itself does it.
             transport.mark_dead(node)
             # Without a connection nothing can have been sent; any later failure leaves it open.
             never_sent = isinstance(error.info, NewConnectionError | ConnectTimeoutError)

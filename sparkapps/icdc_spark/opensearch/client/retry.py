@@ -50,9 +50,11 @@ class RetryDelay:
         if self._deadline is None:
             # From the first failure, not from the first attempt, which may itself take long.
             self._deadline = now + self.seconds
+        # Doubled each time; the half below is random, see the class.
         ceiling = min(self.longest, self.first * 2**self._failures)
         seconds = max(at_least, self._random.uniform(ceiling / 2, ceiling))
         self._failures += 1
+        # Not cut to the rest of the time: the server asked for the whole pause.
         if now + seconds > self._deadline:
             return False
         self.pause(seconds)

@@ -62,6 +62,7 @@ def open_scan(client: Client, index: str, slices: int) -> Scan:
     There are at least as many slices as shards: each slice then lies within one shard, where the
     order of documents is total and paging by it misses none.
     """
+    # Asked of the index, because an answer about a part of the shards does not say what is missing.
     settings = client.indices.get_settings(index=index, name="index.number_of_shards")
     shards = int(settings[index]["settings"]["index"]["number_of_shards"])
     opened = client.create_pit(
@@ -88,10 +89,13 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
     query: dict[str, Any] = {
         "pit": {"id": scan.point_in_time, "keep_alive": KEEP_ALIVE},
         "size": PAGE_DOCUMENTS,
+        # The order in the segment: nothing is sorted, and a point in time never changes it.
         "sort": ["_doc"],
         "version": True,
+        # Counting all hits of each page would read the whole slice every time.
         "track_total_hits": False,
     }
+    # OpenSearch refuses a single slice.
     if scan.slices > 1:
         query["slice"] = {"id": number, "max": scan.slices}
     try:
@@ -100,6 +104,7 @@ def read_slice(scan: Scan, number: int) -> Iterator[ScannedDocument]:
             position: int | None = None
             for position, document in _hits(text):  # noqa: B007  the last one is needed below
                 yield document
+            # An empty page is the end; a short one need not be.
             if position is None:
                 return
             query["search_after"] = [position]

@@ -55,6 +55,7 @@ def wait_until_quiet(
         now = time.monotonic()
         busy = _older_tasks(client, alias, below_epoch, below_ordinal)
         if busy or now - begun < at_least:
+            # An older request may begin until then, so nothing that was seen before counts.
             quiet_since = None
         elif quiet_since is None:
             # Not enough yet: a request whose body has arrived is not a task for a moment.
@@ -84,6 +85,7 @@ def _older_tasks(
         }
     )
     nodes = answer.get("nodes")
+    # A node that does not answer may be the very one that still writes.
     if not isinstance(nodes, dict) or answer.get("node_failures") or answer.get("task_failures"):
         return True
     tags = (

@@ -55,6 +55,7 @@ class Rotation:
                 except IcdcError as error:
                     # Such as a Secret without a password: the old credentials may still hold.
                     LOG.warning("the changed Secrets cannot be used, the old ones are: %s", error)
+            # Older ones stay open: threads of other tables may be in the middle of a request.
             return self._given[-1]
 
     def close(self) -> None:

@@ -50,6 +50,7 @@ def _require_ours(
     client: Client, owner: Ownership, pointing: Pointing, recorded: Collection[PhysicalIndex]
 ) -> None:
     alias = owner.alias
+    # An index and an alias cannot have one name, so without an alias there may be an index.
     if not pointing and client.indices.exists(index=alias, params={"expand_wildcards": "all"}):
         raise AliasTaken(
             f"An index named {alias!r} exists and was not made by a pipeline: "
@@ -130,6 +131,8 @@ def move_alias(
     left = sorted(set(pointing) - {to_index})
     if set(pointing) == {to_index}:
         return []
+    # Just before, and again after: a run that has been replaced must not move the alias, and
+    # must not go on as if it had.
     require_owner()
     _move(client, owner.alias, pointing, to_index, _others(client, owner.alias, left, to_index))
     require_owner()
@@ -149,10 +152,12 @@ def _move(
     actions: list[dict[str, Any]] = [_remove(index, alias) for index in left]
     if to_index not in pointing:
         carried = _common_pointing(alias, [pointing[index] for index in left])
+        # No write index: a write through the alias is refused, and changes no document.
         actions.append(_add(to_index, alias, {**carried, "is_write_index": False}))
     try:
         client.indices.update_aliases(body={"actions": [*actions, *others]})
     except (NotFoundError, RequestError) as error:
+        # `to_index` itself is missing: that is a gap, not somebody else's move.
         if error_type(error.info) == "index_not_found_exception":
             raise
         raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error

@@ -59,6 +59,7 @@ def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | Non
     try:
         check_made(made, body["mappings"], alias=alias)
     except TargetInvalid:
+        # Left behind it would be found by the next attempt, and by readers of a wildcard.
         client.indices.delete(index=name, params={"ignore": 404})
         raise
     return made

@@ -92,6 +92,7 @@ def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin
 def ensure_index(client: Client, owner: Ownership) -> None:
     """Create the index if it is missing; AliasTaken if one of that name is not ours."""
     name = naming.dead_letters_index(owner.alias)
+    # One shard is enough: there are at most deadLetters.maxRows of them.
     body: dict[str, Any] = {
         "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
         "mappings": with_ownership(_MAPPING, owner),
@@ -119,6 +120,7 @@ def list_ids(client: Client, alias: str) -> frozenset[str]:
         ids.update(hit["_source"]["id"] for hit in hits)
         if len(hits) < _PAGE:
             return frozenset(ids)
+        # Ids are unique, so paging by them misses none and repeats none.
         query["search_after"] = hits[-1]["sort"]
 
 
@@ -208,6 +210,7 @@ def last_ordinal(client: Client, alias: str) -> int:
     answer = client.search(
         index=naming.dead_letters_index(alias),
         body={"size": 0, "aggs": {"last": {"max": {"field": "ordinal"}}}},
+        # A part of the shards would give a lower ordinal, which was used before.
         params={"allow_partial_search_results": "false"},
     )
     return int(answer["aggregations"]["last"]["value"] or 0)
@@ -225,6 +228,7 @@ def purge_older(client: Client, alias: str, ordinal: int) -> int:
     answer = client.delete_by_query(
         index=naming.dead_letters_index(alias),
         body=query,
+        # A dead letter that is written at the same moment is of a newer batch: it stays.
         params={"refresh": "true", "conflicts": "proceed"},
     )
     if answer.get("failures") or answer.get("timed_out"):

@@ -105,6 +105,7 @@ def find_loss(
     if recorded is None:
         return None
     numbers = now.shards.max_seq_nos
+    # An index cannot lose shards: some of them did not answer.
     if len(numbers) < len(recorded.max_seq_nos):
         raise _unavailable(index)
     if len(numbers) > len(recorded.max_seq_nos):

@@ -148,9 +148,11 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     """
     wanted = flatten_settings(index_settings)
     settings: dict[str, Any] = {
+        # None puts the server's default back.
         "index.refresh_interval": wanted.get("index.refresh_interval"),
         "index.gc_deletes": GC_DELETES,
     }
+    # With it OpenSearch sets the number itself, and would undo ours.
     if "index.auto_expand_replicas" not in wanted:
         settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
     client.indices.put_settings(index=index, body=settings)

@@ -182,6 +182,7 @@ class StateStore:
                     index=STATE_INDEX,
                     id=document.alias,
                     body=document.to_source(),
+                    # Whatever default pipeline somebody gave to the index.
                     params={**condition, "pipeline": "_none"},
                 )
             except ConflictError as error:
@@ -195,9 +196,11 @@ class StateStore:
     def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
         # An answer that got lost makes our own earlier attempt look like another run's.
         now = self._load(document.alias)
+        # Equal as a whole, run and time included: no other run stores this very document.
         if now is not None and now.document == document:
             return now
         if now is None:
+            # The conditional write created the index by itself, without our settings.
             self._mend_index()
             raise Fenced(f"The state document {document.alias!r} was deleted meanwhile.") from error
         replaced = self._replaced.pop(document.alias, None)

@@ -45,6 +45,7 @@ class Operations:
     def document_id(self, position: int) -> str:
         """Return the `_id` in the action line of the operation at `position`."""
         action = json.loads(self.entry(position).partition(b"\n")[0])
+        # One key, the operation: `index` or `delete`.
         (fields,) = action.values()
         return str(fields["_id"])
 
@@ -54,6 +55,7 @@ class Operations:
 
     def part(self, start: int, stop: int) -> "Operations":
         """Return the operations `start` to `stop` (exclusive)."""
+        # The ends of a part count from its own beginning.
         first = int(self.ends[start - 1]) if start else 0
         last = int(self.ends[stop - 1])
         return Operations(
@@ -75,6 +77,7 @@ class Operations:
 
 def operations(entries: Sequence[bytes], expects: bytes) -> Operations:
     """Build a few operations from their texts; not for the rows of a table."""
+    # `cumsum` of the lengths is where each entry ends.
     lengths = np.fromiter((len(entry) for entry in entries), dtype=np.int64, count=len(entries))
     return Operations(b"".join(entries), np.cumsum(lengths), expects)
 
@@ -138,6 +141,7 @@ class Assembler:
             yield self._take()
 
     def _take(self) -> Operations:
+        # The one copy of the bytes on their way from Arrow to the socket.
         ready = Operations(
             b"".join(self._bodies), np.concatenate(self._ends), b"".join(self._expects)
         )

@@ -58,6 +58,7 @@ def _read_objects(text: str, operations: int) -> ItemAnswers:
         raise UnreadableAnswerError("not the answer to a bulk request") from error
     if len(items) != operations + 1:
         raise UnreadableAnswerError(f"{len(items)} items for {operations + 1} operations")
+    # The entry in front of ours, see `http.GUARD`.
     guard = items.pop(0)
     _check_guard(guard["status"], json.dumps(guard))
     statuses = np.fromiter((item["status"] for item in items), dtype=np.int16, count=operations)
