@@ -117,7 +117,7 @@ def test_an_index_that_somebody_makes_at_the_same_moment_is_no_end_of_the_run(
         held.wait()
         admin.indices.create(index="orders-000001")
         held.release()
-        with pytest.raises(TargetUnavailable, match="has just made the index 'orders-000001'"):
+        with pytest.raises(TargetUnavailable, match="has just created the index 'orders-000001'"):
             making.result(30)
     assert indices.create(through, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
     through.close()
