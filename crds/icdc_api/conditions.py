@@ -95,6 +95,7 @@ def keep_transition_times(
     result: list[Condition] = []
     for condition in new:
         earlier = before.get(condition.type)
+        # Of the status only, as Kubernetes defines it: a new reason is no transition.
         same = earlier is not None and earlier.status == condition.status
         moment = (
             earlier.last_transition_time if earlier is not None and same else to_milliseconds(now)

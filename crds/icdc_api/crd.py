@@ -126,6 +126,7 @@ class _Dumper(yaml.SafeDumper):
     """Writes YAML as people do: long texts folded, no anchors, lists indented below their key."""
 
     def ignore_aliases(self, data: Any) -> bool:
+        # Equal parts written out twice are easier to review than anchors.
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:

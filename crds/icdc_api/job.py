@@ -65,6 +65,7 @@ class _JsonFile(ApiModel):
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
+                # Before the rename: after a power loss the name must not stand for an empty file.
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).replace(path)

@@ -35,6 +35,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
+            # PyYAML silently takes the last of two equal keys; kubectl refuses them.
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {format_value(key.value)} stands twice", key.start_mark
@@ -120,6 +121,7 @@ def _check_size(document: dict[str, Any], source: str) -> None:
         ]
         count, depth, level = count + sum(map(len, level)), depth + 1, below
     if level:
+        # An alias bomb is small as text, so only what it expands to can be bounded.
         raise BadSpec(f"{source}: nested more than {MAX_DEPTH} deep, or too large by its aliases")
 
 

@@ -184,6 +184,7 @@ def _without_detail(entry: Any) -> Any:
 def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
     """Return the text with as many tables as fit, by bisection; None if none fits."""
     tables = bare.tables
+    # Tables with a reason first: somebody must act on them, while others are merely fine.
     by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
 
     def text(count: int) -> str | None:
@@ -218,6 +219,7 @@ def _pack(report: RunReport, omitted: list[str]) -> str | None:
 
 def _unpack(text: str) -> bytes:
     """Return the bytes in a compressed text; ValueError or zlib.error if there are none."""
+    # Bounded: a few bytes could otherwise expand to more than the operator has memory for.
     unpacker = zlib.decompressobj()
     data = unpacker.decompress(base64.b64decode(text, validate=True), MAX_JSON_BYTES)
     if unpacker.unconsumed_tail:
@@ -244,6 +246,7 @@ def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
         return Parsed(model.model_validate(document, by_alias=True, by_name=False))
     except ValidationError as error:
         problems = [(detail["type"], detail["loc"]) for detail in error.errors(include_url=False)]
+    # The image of a run may be newer than the operator, and report fields unknown to it.
     for kind, path in problems:
         if kind == "extra_forbidden":
             _parent(document, path).pop(path[-1], None)

@@ -40,6 +40,7 @@ class Failure(ApiModel):
     @classmethod
     def of(cls, error: IcdcError) -> "Failure":
         """Return the failure for `error`, with its class, reason, message and who acts."""
+        # The next run needs an epoch above that of its rival, so the record must hold it.
         rival = None
         if isinstance(error, Fenced) and error.epoch is not None:
             rival = Rival(epoch=error.epoch, run_id=error.run_id)

@@ -47,6 +47,7 @@ class _Converter:
         result: Schema = {}
         if "description" in node:
             result["description"] = " ".join(node["description"].split())
+        # By a list: a keyword that a later pydantic adds must not reach the CRD unnoticed.
         result.update({key: node[key] for key in _COPIED if key in node})
         result.update({key: node[key] for key in node if key.startswith("x-kubernetes-")})
         if node.get("type") == "integer":

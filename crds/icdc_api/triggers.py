@@ -58,6 +58,7 @@ class Ask(ApiModel):
         """Return the question in the text of an annotation; None if it cannot be read."""
         if text is None:
             return None
+        # Anyone who may edit the pipeline writes this text: damage means that nothing is asked.
         try:
             return cls.model_validate(json.loads(text))
         except (ValueError, RecursionError, ValidationError):

@@ -27,6 +27,7 @@ from icdc_operator.core.observed import Observed, RunSeen
 def find_pending(status: PipelineStatus, observed: Observed) -> Ask | None:
     """Return the question that has no answer yet, if a run can answer it now."""
     ask, before = observed.ask, status.observed_ask
+    # A run that starts while the adapter is closing would be stopped before it could answer.
     if ask is None or observed.spec is None or observed.closing:
         return None
     return None if before is not None and before.id == ask.id and before.finished else ask
@@ -74,6 +75,7 @@ def close_run(
         if is_withdrawn(run, observed):
             text = f"run {run.name} was stopped because its question was withdrawn"
             failure = Failure.of(NodeLost(text))
+    # Finished even with a failure: it is not retried, since the person who asks sees it at once.
     answer = ObservedAsk(id=run.ask or run.name, run=run.name, finished=True, failure=failure)
     return status.model_copy(
         update={

@@ -36,6 +36,7 @@ def find_requested(status: PipelineStatus, spec: PipelineSpec) -> RunKind | None
     if resync is None or not table_names(status, spec):
         return None
     new = before is None or resyncs.is_new(status, spec)
+    # The answer to an earlier request does not count, though it may have had the same nonce.
     answered = 0 if before is None or new else before.verified_nonce
     return _KINDS.get(resync.mode) if resync.nonce > answered else None
 
@@ -66,6 +67,7 @@ def find_due(status: PipelineStatus, observed: Observed, spec: PipelineSpec) -> 
         return None
     if status.last_run == before and status.consecutive_failures > 0:
         return None  # a table of it waits for a passing fault
+    # A stalled table does not wait: its index can be compared, or the answer says why not.
     names = set(table_names(status, spec))
     if any(table.name in names and table.state in _NOT_READY for table in status.tables):
         return None
@@ -102,6 +104,7 @@ def close_run(
     answers = verification.read_answers(None if seen is None else seen.report)
     answers = {name: answer for name, answer in answers.items() if name in names}
     silent = [name for name in names if name not in answers]
+    # Stopped without a failure: by timeouts.runSeconds, or because the adapter is closing.
     stopped = run.state == RunState.STOPPING and run.failure is None
     if stopped and observed.closing and (silent or ended.failure is not None):
         return status  # the adapter is closing: the comparison is repeated after its next start
@@ -136,6 +139,7 @@ def _schedule_retry(
         newest_first=status.recent_runs,
         key=f"{observed.namespace}/{observed.name}",
     )
+    # Of the record, not of consecutive_failures: nodes lost are no failures, but cost time too.
     attempts = 1 if status.last_run is None else status.last_run.attempt
     used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
     if verdict.delay is None or verdict.stalls or used_up:
@@ -154,6 +158,7 @@ def _record_answer(status: PipelineStatus, nonce: int) -> PipelineStatus:
     return status.model_copy(
         update={
             "observed_triggers": before.model_copy(update={"verified_nonce": nonce}),
+            # Failures of the comparison must not delay the replication that was waiting for it.
             "consecutive_failures": 0,
             "next_attempt_time": None,
         }

@@ -67,6 +67,7 @@ def decide(observed: Observed, now: datetime) -> Decision:
     now = to_milliseconds(now)
     if observed.asked_at is not None:
         observed = replace(observed, asked_at=to_milliseconds(observed.asked_at))
+    # Reports first: what a run has done must be in the status before anything is decided on it.
     draft = _choose_step(_merge_observations(observed, now), observed, now)
     recorded = draft.status.model_copy(
         update={"conditions": summary.build_conditions(draft.status, observed, now=now)}
@@ -136,6 +137,7 @@ def _choose_step(status: PipelineStatus, observed: Observed, now: datetime) -> D
     if end is not None:
         return Draft(status, deletion.list_last_actions(status, observed, end), settled=True)
     if observed.blind:
+        # Without reading runs, one that still writes could be missed, and another one created.
         return Draft(status)
     run = status.current_run
     seen = observed.find_run(run)
@@ -200,6 +202,7 @@ def _handle_live_run(
         started = now
     running = seen.phase == RunPhase.RUNNING and seen.report is not None
     state = run.state
+    # Stopping is final: a report that says Running was written before the request to stop.
     if state != RunState.STOPPING:
         state = RunState.RUNNING if running else RunState.SUBMITTED
     run = run.model_copy(update={"state": state, "started_at": started})
@@ -207,6 +210,7 @@ def _handle_live_run(
     if stop is not None:
         run = stop[0]
     status = status.model_copy(update={"current_run": run})
+    # During the run, not at its end: a continuous run may never end.
     if run_log.has_proved_itself(run, seen, now=now):
         status = reset_failures(status)
     return Draft(status, () if stop is None else (stop[1],), OBSERVE_SECONDS)
@@ -239,6 +243,7 @@ def _close_run(
     now: datetime,
 ) -> PipelineStatus:
     """Move the ended run, of which nothing writes any more, to the log; judge its failure."""
+    # A question stands beside the spec: its run counts neither as last run nor as failure.
     if run.ask is not None:
         return asks.close_run(status, run, seen, observed, now)
     ended = run_log.finish_run(run, seen, now=now)

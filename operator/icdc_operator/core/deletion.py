@@ -67,6 +67,7 @@ def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> De
     if not is_active(observed):
         return None
     last = last_deletion_run(status)
+    # First, also after the deadline: the Event then says that the indices are deleted.
     quiet = status.current_run is None and not any(run.live for run in observed.runs)
     if quiet and last is not None and last.state == RunState.SUCCEEDED:
         return DeletionEnd.DELETED
@@ -95,6 +96,7 @@ def list_last_actions(
     the pipeline that owns them.
     """
     ours = [run for run in observed.runs if is_deletion_run(observed.name, run.name)]
+    # Not graceful: nothing that such a run could still finish matters any more.
     stops = tuple(StopRun(run.name, graceful=False) for run in ours if run.live)
     names = [run.name for run in ours if not run.live]
     run = status.current_run

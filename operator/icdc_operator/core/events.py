@@ -45,6 +45,7 @@ class Event:
 
 def derive_events(before: PipelineStatus, after: PipelineStatus) -> list[Event]:
     """Return the events from `before` to `after`, in the order in which they are shown."""
+    # In the order of causes: the spec explains what tables and runs do, an end comes before a plan.
     return [
         *_of_spec(before, after),
         *_of_tables(before, after),
@@ -80,6 +81,7 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
         return
     text = f"{last.name}: {last.failure.failure_class.value}: {last.failure.message}"
     yield Event("RunFailed", text, warning=True)
+    # Without a next attempt the run is given up, which the condition Stalled explains.
     if after.next_attempt_time is not None:
         yield Event("RunRetrying", f"next attempt at {after.next_attempt_time:%H:%M:%S} UTC")
 
@@ -129,6 +131,7 @@ def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]
 def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
     was = TableState.PENDING if old is None else old.state
     in_place = (TableState.STREAMING, TableState.COMPLETE)
+    # Another reason is another event: somebody else may have to act now.
     if new.state == TableState.STALLED and (
         old is None or (old.state, old.reason) != (new.state, new.reason)
     ):

@@ -40,6 +40,7 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
     """Return the step of a pipeline of which no run is active."""
     if deletion.is_active(observed):
         return _plan_deletion(status, observed, now)
+    # Before the schedule: a person waits for the answer, and it is short.
     spec, ask = observed.spec, asks.find_pending(status, observed)
     if spec is not None and ask is not None:
         if observed.queued is not None:
@@ -67,6 +68,7 @@ def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) ->
     if end is not None:
         return Draft(status, deletion.list_last_actions(status, observed, end), settled=True)
     if observed.spec is None:
+        # Only a valid spec says which OpenSearch to delete from; the deadline ends the wait.
         return Draft(status.model_copy(update={"next_attempt_time": None}))
     due = deletion.next_attempt_at(status, now=now)
     if due > now:

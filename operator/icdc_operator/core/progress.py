@@ -77,6 +77,7 @@ def apply_heads(
     """Return the tables with their current snapshots, while no run reports them."""
     return tuple(
         _apply_head(table, heads[table.name])
+        # Tables in other states have no applied snapshot that a head could be compared with.
         if table.name in heads and table.state == TableState.STREAMING
         else table
         for table in tables
@@ -119,6 +120,7 @@ def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datet
 
 def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     """Return `new` with the old verification: only a comparison or a new index changes it."""
+    # A repaired or verified index is no proof for the one that an export has put in its place.
     another = new.export is not None and new.export != old.export
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})

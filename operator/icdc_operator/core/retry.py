@@ -74,12 +74,14 @@ def judge(
     """
     match failure.failure_class:
         case FailureClass.FENCED:
+            # At least this one, also where the log was lost with the status.
             takeovers = max(1, takeovers_in_a_row(newest_first))
             if takeovers > QUICK_TAKEOVERS:
                 slow = _add_jitter(float(policy.max_seconds), takeovers, key)
                 return RetryVerdict(counted=False, delay=slow, stalls=True)
             return RetryVerdict(counted=False, delay=_backoff(policy, takeovers, key), stalls=False)
         case FailureClass.NODE_LOST:
+            # Not counted: draining the nodes of a cluster must not stall its pipelines.
             repeated = losses_in_a_row(newest_first) - AT_ONCE_LOSSES
             delay = _backoff(policy, repeated, key) if repeated > 0 else 0.0
             return RetryVerdict(counted=False, delay=delay, stalls=False)
@@ -136,6 +138,7 @@ def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
             break
         if last is None or run.finished_at is None:
             break
+        # Further apart these are different rivals, or one that is started once a day.
         if (last - run.finished_at).total_seconds() > RIVAL_SECONDS:
             break
         count += 1

@@ -50,6 +50,7 @@ def plan_run(
 
     `kind` None: what the tables need. `ask`: id of the question that the run answers.
     """
+    # A question is no further attempt of the run before it.
     last = status.last_run if ask is None else None
     kind = kind or comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
     again = last is not None and last.state == RunState.FAILED
@@ -88,6 +89,7 @@ def find_new_run(before: PipelineStatus, after: PipelineStatus) -> RunStatus | N
 
 def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunStatus:
     """Return the record of the ended `run`. Its own report counts more than evidence of its pod."""
+    # The failure for which it was stopped comes first: its own outcome is a consequence of that.
     failure = run.failure
     report = None if seen is None else seen.report
     if report is not None and report.outcome is not None:
@@ -149,6 +151,7 @@ def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Fa
         return seen.failure
     if seen.failure.failure_class not in _HOPELESS or seen.report is not None:
         return None
+    # Not at once: a registry, or a Secret that is being created, may be missing for a moment.
     since = run.planned_at
     late = since is not None and now - since > timedelta(seconds=HOPELESS_SECONDS)
     return seen.failure if late else None
@@ -171,6 +174,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
         return False
     if any(retry.is_retried(table) for table in report.tables):
         return False
+    # Caught up is proof at once; otherwise only time shows that the failure does not return.
     if report.tables and all(progress.is_caught_up(table) for table in report.tables):
         return True
     return now - run.started_at >= timedelta(seconds=STABLE_SECONDS)

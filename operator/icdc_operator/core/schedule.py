@@ -56,6 +56,7 @@ def find_next_due(
     last = comparisons.last_replication_run(status)
     if last is None or _is_requested(status, last, observed, spec):
         return Due(at=now)
+    # Before everything that depends on success: the backoff of a failure is never shortened.
     if status.next_attempt_time is not None:
         return Due(at=status.next_attempt_time, settled=_is_stalled(status, last, spec))
     if status.consecutive_failures > 0:
@@ -75,6 +76,7 @@ def mark_queued(status: PipelineStatus, now: datetime) -> PipelineStatus:
 
     The queue is ordered by that time, so it is the same after a restart of the operator.
     """
+    # Never in the future: a position in the queue is as old as its first wait.
     since = min(status.next_attempt_time or now, now)
     return status.model_copy(update={"next_attempt_time": since})
 
