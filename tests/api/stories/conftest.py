@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.kills.playing import Place, Undisturbed, undisturbed
+from icdc_testing.kills.playing import Place, Undisturbed, play_undisturbed
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -39,7 +39,7 @@ def place(kube: KubeApi, spark_applications: None, story: Story) -> Iterator[Pla
 @pytest.fixture(scope="module")
 def model(place: Place) -> Undisturbed:
     """The story as it should go: played once for all tests that disturb it."""
-    return undisturbed(place)
+    return play_undisturbed(place)
 
 
 def _account(kube: KubeApi, pipelines: Pipelines) -> Path:

@@ -22,9 +22,9 @@ from icdc_testing.kills.playing import (
     SOAK_VARIABLE,
     Place,
     Undisturbed,
-    lived,
     play_all,
     play_cuts,
+    run_to_end,
     share,
 )
 from icdc_testing.kills.trial import Site, Trial
@@ -107,7 +107,9 @@ def test_what_no_event_tells_is_found_out(
     async def play(site: Site, name: str, lost: range) -> None:
         trial = Trial(site, place.story, Cut(), name, model.seed)
         trial.swallowed = lost
-        assert await lived(trial, f"events {lost} lost") == model.ending, f"{place.story}; {lost}"
+        assert await run_to_end(trial, f"events {lost} lost") == model.ending, (
+            f"{place.story}; {lost}"
+        )
 
     play_all(place, tried, play)
 
@@ -122,7 +124,7 @@ def test_two_operators_at_once_make_the_same_of_it(
     async def play(site: Site, name: str, seed: float) -> None:
         trial = TogetherTrial(site, story, Cut(), name, model.seed)
         trial.rng = random.Random(seed)
-        found = await lived(trial, f"two operators, {seed}")
+        found = await run_to_end(trial, f"two operators, {seed}")
         assert found == model.ending, f"{story}; two operators, {seed}"
         assert all(journal.calls for journal in trial.calls_of), "both work"
 

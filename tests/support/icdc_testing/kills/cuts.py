@@ -1,8 +1,7 @@
-"""The line from an operator to the API server, counted, and cut or disturbed at one call.
+"""Count the calls of an operator to the API server, and disturb one of them.
 
-It stands where the client library is. What reaches the server is real and what it answers is real,
-but for refusals, which are played. A cut ends the operator: whatever it does afterwards, nothing
-of it gets through any more.
+Takes the place of the client library. Requests and answers are real, except refusals, which are
+played. A kill ends the operator: nothing that it sends afterwards reaches the server.
 """
 
 import asyncio

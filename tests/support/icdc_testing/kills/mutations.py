@@ -1,7 +1,6 @@
-"""Specs as users change them, field by field, and what must come of a spec however it came about.
+"""Change specs field by field as users do; the same spec must end the same, whatever came before.
 
-What is compared leaves out times, counters, names and how many runs there were: on the way, not at
-the end, these may differ.
+The comparison leaves out times, counters, names and the number of runs, which depend on the way.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""One operator of a trial: its core, from its start until it is cut off.
+"""Run the core of one operator, from its start until it is killed.
 
-The core is adapter, reconciler, queue and workers as `process.Operator` wires them. Its watch is
-played: who plays it tells what happened, and may lose some of it. Knows no story.
+The core is adapter, reconciler, queue and workers as `process.Operator` connects them. Its watch is
+played by the trial, which may lose events. It must not know the story.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class Operator:
 
     @property
     def at_work(self) -> bool:
-        """Whether a look is under way."""
+        """Return whether a reconcile is running."""
         return self._queue.active > 0
 
     def check_errors(self) -> None:

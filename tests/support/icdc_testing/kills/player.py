@@ -1,8 +1,13 @@
-"""spark-operator and the kubelet, played: with the driver, the border at which the tests end.
+"""Play spark-operator, the kubelet and the driver: write what they would write.
 
-The objects, their labels and annotations, and every write are real; what is played is who writes
-them. Level-based as the real ones: each look lists what is there and takes each run one step on,
-whatever became of the operator meanwhile. Only a driver remembers, as a process does.
+Objects, labels, annotations and writes are real; only their writer is played. Level-based like the
+real ones: each step lists what exists and takes each run one step on, whatever happened to the
+operator meanwhile. Only a driver has memory, as a process does.
+
+    SparkApplication created     a pod after one step, state SUBMITTED
+    pod, request mounted         the driver starts and reports by its course (`played_driver`)
+    pod deleted                  the driver ends within its grace period
+    ConfigMap missing            the pod waits for its volumes, as the real kubelet's does
 """
 
 import asyncio
@@ -28,7 +33,7 @@ STEP_SECONDS = 1.0113
 _ENDED = ("COMPLETED", "FAILED")
 
 Tell = Callable[[str, Resource, bool], None]
-"""What a watch would tell: plural of the kind, the object, and whether it was deleted."""
+"""Plays an event of a watch: plural of the kind, the object, and whether it was deleted."""
 
 
 @dataclass
@@ -49,11 +54,11 @@ class Player:
     _submitting: dict[str, float] = field(default_factory=dict)
 
     def wake(self) -> None:
-        """Somebody wrote something."""
+        """Take the next step soon: something was written."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Plays until it is cancelled."""
+        """Play until cancelled."""
         while True:
             self._woken.clear()
             busy = await self.look()
@@ -66,14 +71,14 @@ class Player:
             await asyncio.sleep(self.step_seconds / 4)
 
     async def look(self) -> bool:
-        """One look at all runs; whether any of them is under way."""
+        """Take all runs one step on; return whether any of them is active."""
         listed = await self.api.list_applications(self.namespace, self.name)
         drivers = await self.api.list_driver_pods(self.namespace, self.name)
         by_run = {identity(pod)[0]: pod for pod in drivers}
-        self.witness.saw_writers({each for each, pod in by_run.items() if pods.may_write(pod)})
-        known = {identity(each)[0] for each in listed} | set(by_run)
-        for gone in {*self._submitting, *self._drivers} - known:
-            self._forget(gone)
+        self.witness.saw_writers({run for run, pod in by_run.items() if pods.may_write(pod)})
+        existing = {identity(application)[0] for application in listed} | set(by_run)
+        for run_id in {*self._submitting, *self._drivers} - existing:
+            self._forget(run_id)
         busy = False
         for application in listed:
             pod = by_run.pop(identity(application)[0], None)

@@ -1,6 +1,6 @@
-"""Plays a story once as it should go, then again and again with something else going wrong.
+"""Play a story once undisturbed, then once for each disturbance, and compare the endings.
 
-Many at a time, each in a thread and with a clock of its own: what they wait for is the API server.
+Many at a time, each in a thread with a clock of its own: they wait for the API server alone.
 """
 
 import itertools
@@ -23,45 +23,47 @@ from icdc_testing.waiting.leaping_clock import Clock
 SIDE_BY_SIDE = 16
 
 SOAK_VARIABLE = "ICDC_SOAK"
-"""Environment variable: all that can go wrong, and not only a share of it."""
+"""Environment variable: try all disturbances and not a share of them."""
 SHARE = 40
-"""So manieth part of all is tried where that is not set: another one by each seed."""
+"""Without it, every 40th disturbance is tried, beginning at a random one."""
 
 Each = TypeVar("Each")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a story plays, and as whom its people come to the API server."""
+    """The namespace of a story, and the kubeconfigs of its user and of its operators."""
 
     story: Story
     namespace: str
     admin: Path
     operator: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
-    """Of the pipelines that play it, so that no two have the same name."""
+    """Numbers for the names of pipelines, so that no two are the same."""
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The story as it should go: what those that are disturbed are held against."""
+    """The undisturbed story, which disturbed ones are compared with."""
 
     seed: Seed | None
+    """The middle of the story, to begin others from; None to begin at its start."""
     calls: list[str]
+    """Calls of the operator that can be cut."""
     told: int
-    """Events of watches."""
+    """Number of watch events."""
     ending: Ending
 
 
 def share(rng: random.Random, everything: Sequence[Each]) -> list[Each]:
-    """Those to be tried now, evenly spread; all of them in a soak."""
+    """Return the disturbances to try now, evenly spread; all of them with ICDC_SOAK."""
     if os.environ.get(SOAK_VARIABLE):
         return list(everything)
     return list(everything[rng.randrange(min(SHARE, len(everything))) :: SHARE])
 
 
-async def lived(trial: Trial, what: object) -> Ending:
-    """How the trial ended; AssertionError, with the story and what went wrong in it."""
+async def run_to_end(trial: Trial, what: object) -> Ending:
+    """Run a trial and return its ending; AssertionError names the story and what went wrong."""
     try:
         await trial.run()
         return await check(trial)
@@ -69,16 +71,16 @@ async def lived(trial: Trial, what: object) -> Ending:
         raise AssertionError(f"{trial.story}; {what}: {error}") from error
 
 
-def undisturbed(place: Place) -> Undisturbed:
-    """The whole story, and what of it is played again."""
+def play_undisturbed(place: Place) -> Undisturbed:
+    """Play the whole story, and again from its seed: both must end the same."""
 
     async def played(clock: Clock) -> Undisturbed:
         async with client(place.admin) as admin, client(place.operator) as operator:
             site = Site(clock, place.namespace, admin, operator)
             whole = Trial(site, place.story, Cut(), "killnone")
-            wanted = await lived(whole, "undisturbed")
+            wanted = await run_to_end(whole, "undisturbed")
             planted = Trial(site, place.story, Cut(), "killseed", whole.seed)
-            assert await lived(planted, "planted") == wanted, f"{place.story}: planted"
+            assert await run_to_end(planted, "planted") == wanted, f"{place.story}: planted"
         calls = planted.calls[: planted.positions]
         return Undisturbed(whole.seed, calls, planted.told, wanted)
 
@@ -86,11 +88,11 @@ def undisturbed(place: Place) -> Undisturbed:
 
 
 Play = Callable[[Site, str, Each], Coroutine[Any, Any, None]]
-"""Plays the story with that going wrong, under that name."""
+"""Plays the story with one disturbance, by a pipeline of that name."""
 
 
 def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None:
-    """Plays the story with each; raises what the first of them raises."""
+    """Play the story with each disturbance; raises the first failure."""
     left = list(everything)
 
     async def one_by_one(clock: Clock) -> None:
@@ -106,20 +108,20 @@ def play_all(place: Place, everything: Sequence[Each], play: Play[Each]) -> None
             left.clear()  # without this, the others would go on after a failure
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for each in [pool.submit(work) for _ in range(SIDE_BY_SIDE)]:
-            each.result()
+        for task in [pool.submit(work) for _ in range(SIDE_BY_SIDE)]:
+            task.result()
 
 
 def play_cuts(place: Place, model: Undisturbed, cuts: Sequence[Cut]) -> list[Journal]:
-    """Plays the story with each cut: it must go as undisturbed until then, and end so too."""
+    """Play the story with each cut: until it, calls are those of `model`, and so is the ending."""
     journals: list[Journal] = []
 
     async def play(site: Site, name: str, cut: Cut) -> None:
         trial = Trial(site, place.story, cut, name, model.seed)
-        found = await lived(trial, cut)
+        ending = await run_to_end(trial, cut)
         assert trial.calls[: cut.at] == model.calls[: cut.at], f"{place.story}; {cut}"
         assert trial.restarts == (cut.fault in KILLS), f"{place.story}; {cut}"
-        assert found == model.ending, f"{place.story}; {cut}"
+        assert ending == model.ending, f"{place.story}; {cut}"
         journals.append(trial.journal)
 
     play_all(place, cuts, play)

@@ -1,7 +1,7 @@
-"""A proxy before the real API server that kills who asks, at a call that was chosen before.
+"""A proxy before the real API server that kills the client process at a chosen call.
 
 Watches pass and are not counted: they change nothing, and a process that dies loses them anyway.
-But every third of them has expired: it is told to begin anew (410), without what was between.
+Every third watch is answered 410 (expired), so that it starts again without the events between.
 Serves plain HTTP on loopback; credentials pass through it to the server.
 """
 

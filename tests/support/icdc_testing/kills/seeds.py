@@ -1,7 +1,7 @@
-"""The middle of a story, kept and planted again, so that what comes before is not lived each time.
+"""Save the middle of a story and start other trials from it, so that its beginning is played once.
 
-All objects of a pipeline are read from the server and created anew under another name, as a
-restored backup would be. Only what a server gives anew (uids, versions, its own times) differs.
+All objects of a pipeline are read from the server and created again under another name, as from a
+backup. Only what the server assigns (uids, resourceVersions, its own times) differs.
 """
 
 import json

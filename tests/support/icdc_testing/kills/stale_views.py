@@ -1,7 +1,7 @@
-"""What a second API server with a cache of its own answers while it lags behind: a view of before.
+"""Answer reads from an old view, as a second API server with a lagging cache would.
 
-The operator asks for the newest that there is: none of its reads names a version to go by, so a
-server may not answer from a cache that lags. Here one does so nevertheless.
+The operator's reads name no resourceVersion, so a server must read etcd and not its cache
+(Kubernetes API concepts, "Resource versions"). Here one breaks that rule.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,11 @@
-"""What pipelines live through while their operator dies: users' acts, and what must come of them.
+"""List the stories: acts of a user on one pipeline, and what must come of them. Pure.
 
-A user acts on what the status says, as a person or a script does, so he waits for whichever
-operator is there. Pure.
+A user acts on what the status says, as a person or a script does, so the user waits for whichever
+operator is alive. These stories disturb the operator; acts on tables and on an index are
+`icdc_testing.tables.scenarios`.
+
+    Story("suspended and resumed", turns: after e1-1 suspend, once Suspended resume)
+    must come of it: runs e1-1, c2-1; verdicts InProgress, Current, …; both runs kept at the end
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +28,7 @@ When = Callable[[PipelineStatus], bool]
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user does once the status is such: asks, edits the spec, or deletes the pipeline."""
+    """One act of the user, once `when` is true: ask, edit the spec, or delete the pipeline."""
 
     when: When
     spec: Mapping[str, Any] | None
@@ -32,7 +36,7 @@ class Turn:
 
     @property
     def patch(self) -> Mapping[str, Any] | None:
-        """What changes of the pipeline; None if it is deleted."""
+        """Return the merge patch of the act; None to delete the pipeline."""
         if self.ask is not None:
             return {"metadata": {"annotations": {naming.ANNOTATION_ASK: self.ask.to_annotation()}}}
         return None if self.spec is None else {"spec": self.spec}
@@ -61,57 +65,57 @@ class Story:
 
     @property
     def deletes(self) -> bool:
-        """Whether the pipeline is gone in the end."""
+        """Return whether the pipeline is deleted in the end."""
         return any(turn.patch is None for turn in self.turns)
 
     @property
     def waits(self) -> bool:
-        """Whether the pipeline is kept, once it is deleted, until its indices are."""
+        """Return whether our finalizer holds the deleted pipeline until its indices are deleted."""
         return self.spec.get("deletionPolicy") == "DeleteIndices"
 
 
 def after(run: str) -> When:
-    """The run was the last one to end, and no other is at work."""
+    """Return a condition: the run was the last one to end, and no other is active."""
 
-    def reached(status: PipelineStatus) -> bool:
+    def is_reached(status: PipelineStatus) -> bool:
         last = status.last_run
         return status.current_run is None and last is not None and last.name.endswith(f"-{run}")
 
-    return reached
+    return is_reached
 
 
 def while_running(run: str) -> When:
-    """The run is at work, and reports."""
+    """Return a condition: the run is running and reports."""
 
-    def reached(status: PipelineStatus) -> bool:
+    def is_reached(status: PipelineStatus) -> bool:
         now = status.current_run
         return now is not None and now.name.endswith(f"-{run}") and now.state == RunState.RUNNING
 
-    return reached
+    return is_reached
 
 
 def while_submitted(run: str) -> When:
-    """The run is made, and says nothing yet."""
+    """Return a condition: the run is created and has not reported yet."""
 
-    def reached(status: PipelineStatus) -> bool:
+    def is_reached(status: PipelineStatus) -> bool:
         now = status.current_run
         return now is not None and now.name.endswith(f"-{run}") and now.state == RunState.SUBMITTED
 
-    return reached
+    return is_reached
 
 
 def answered(status: PipelineStatus) -> bool:
-    """The question has its answer."""
+    """Return whether the question has its answer."""
     return status.observed_ask is not None and status.observed_ask.finished
 
 
 def suspended(status: PipelineStatus) -> bool:
-    """A requested suspend is reached."""
+    """Return whether a requested suspend is reached."""
     return status.holds(ConditionType.SUSPENDED)
 
 
 def stalled(status: PipelineStatus) -> bool:
-    """A person must act."""
+    """Return whether a person must act."""
     return status.holds(ConditionType.STALLED)
 
 

@@ -1,7 +1,7 @@
-"""One story with one cut: operators that die and are built anew, a user, and how it all ended.
+"""Play one story with one cut: operators that die and are built anew, a user, and the end.
 
-The watch of an operator is played: each write is told after a moment, to the operator that lives
-then, and never to one that comes later. Nothing but the API server outlives an operator.
+The watch is played: each write becomes an event after WATCH_SECONDS for the operator that lives
+then, and never for a later one. Nothing but the API server outlives an operator.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from icdc_testing.waiting.leaping_clock import Clock
 RESTART_SECONDS = 1.0
 WATCH_SECONDS = 0.0531
 QUIET_SECONDS = 8.0
-"""Longer than an operator waits between two looks at a run that is under way."""
+"""Longer than an operator waits between two reconciles of an active run."""
 SETTLED_SECONDS = 2.0
-"""Between two looks whether it is over."""
+"""Between two checks whether the story is over."""
 LIMIT_SECONDS = 900.0
 COLLECTED_SECONDS = 30.0
-"""By the clock on the wall, which the garbage collector goes by."""
+"""In real seconds, because the garbage collector uses the real clock."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class Trial:
 
     @property
     def positions(self) -> int:
-        """How many calls can be cut: after a deletion the garbage collector sets the pace."""
+        """Return how many calls can be cut; after a deletion the garbage collector sets the pace."""
         return self._last_call if self.story.deletes else len(self.journal.calls)
 
     async def run(self) -> None:
-        """To the end of the story."""
+        """Play to the end of the story."""
         clock = self.site.clock
         # On a full second: what is rounded to milliseconds is so in all trials alike.
         await asyncio.sleep(math.ceil(clock.seconds) - clock.seconds)
@@ -117,7 +117,7 @@ class Trial:
             resource = minimal(self.name, **self.story.spec)
             resource["metadata"]["namespace"] = self.site.namespace
             self.witness.saw_stored(await self.api.create(resource))
-        works = (self._settled(), self.player.run(), self._operators(), self._user())
+        works = (self._wait_for_end(), self.player.run(), self._operators(), self._user())
         await together.first_of(*(self._until_over(work) for work in works))
 
     async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
@@ -153,17 +153,17 @@ class Trial:
             await asyncio.sleep(RESTART_SECONDS)
 
     async def _look(self) -> StaleView:
-        """What an operator would find now, for a while."""
+        """Return a view of the objects as they are now, to be answered for a while."""
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
-        found = {kind.plural: await self.listed(kind) for kind in OWNED}
-        found[kinds.PIPELINE.plural] = [] if pipeline is None else [pipeline]
-        return StaleView(self.site.clock.seconds + STALE_SECONDS, found)
+        objects = {kind.plural: await self.listed(kind) for kind in OWNED}
+        objects[kinds.PIPELINE.plural] = [] if pipeline is None else [pipeline]
+        return StaleView(self.site.clock.seconds + STALE_SECONDS, objects)
 
     async def _user(self) -> None:
         begins = self.story.begins
         if begins is not None and self.seed is None:
             await self._until(begins)
-            self.seed = await self._kept()
+            self.seed = await self._save_seed()
         for turn in self.story.turns:
             await self._until(turn.when)
             await self._act(turn)
@@ -175,7 +175,7 @@ class Trial:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _kept(self) -> Seed:
+    async def _save_seed(self) -> Seed:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
         objects = [each for kind in OWNED for each in await self.listed(kind)]
@@ -202,8 +202,8 @@ class Trial:
                     await asyncio.sleep(WATCH_SECONDS)
         self._gone = True
 
-    async def _settled(self) -> None:
-        """Returns once the story is over and all is quiet, or somebody complains."""
+    async def _wait_for_end(self) -> None:
+        """Return once the story is over and all is quiet, or the witness complains."""
         clock = self.site.clock
         deadline = clock.seconds + LIMIT_SECONDS
         while not self.witness.complaints:
@@ -219,10 +219,10 @@ class Trial:
         return await self.api.list_objects(kind, self.site.namespace, selector=selector)
 
     def _is_idle(self) -> bool:
-        """Whether there is an operator, and nothing for any to do at this moment."""
-        for each in self._living:
-            each.check_errors()
-        return bool(self._living) and not any(each.at_work for each in self._living)
+        """Return whether an operator lives and none has anything to do now."""
+        for operator in self._living:
+            operator.check_errors()
+        return bool(self._living) and not any(operator.at_work for operator in self._living)
 
     def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
         """The server has done what an operator asked for."""
@@ -268,5 +268,5 @@ class Trial:
             loop.call_later(WATCH_SECONDS, self._arrive, plural, told, deleted)
 
     def _arrive(self, plural: str, told: Resource, deleted: bool) -> None:
-        for each in self._living:
-            each.tell(plural, told, deleted)
+        for operator in self._living:
+            operator.tell(plural, told, deleted)

@@ -1,7 +1,6 @@
-"""Which verdict of kstatus is right for a stored pipeline, told from what is true of it.
+"""Judge whether kstatus' verdict on a stored pipeline is right. Pure.
 
-Told from the spec, the runs in the status and the target; never from conditions, which are what
-is judged. Pure.
+By the spec, the runs in the status and the target; never by conditions, which are judged here.
 """
 
 from collections.abc import Set
@@ -17,24 +16,24 @@ Resource = dict[str, Any]
 
 
 def why_wrong(
-    found: Verdict,
+    verdict: Verdict,
     pipeline: Resource,
     status: PipelineStatus,
     *,
     target: Set[str],
     began: Set[str],
 ) -> str | None:
-    """What the verdict overlooks; None for a right one.
+    """Return what the verdict overlooks; None if it is right.
 
     `target` names the tables that readers find, `began` the run ids whose drivers were started.
     """
-    wanted = _wanted(pipeline, status, target, began)
-    if not wanted or found in wanted:
+    wanted = _right_verdicts(pipeline, status, target, began)
+    if not wanted or verdict in wanted:
         return None
     return f"it is {' or '.join(sorted(wanted))}: {pipeline['spec']}, {status.to_resource()}"
 
 
-def _wanted(
+def _right_verdicts(
     pipeline: Resource, status: PipelineStatus, target: Set[str], began: Set[str]
 ) -> set[Verdict]:
     """The verdicts that are right; none where a status is still to come."""
@@ -56,8 +55,8 @@ def _wanted(
         return {Verdict.FAILED}
     if failed and not at_work:
         return {Verdict.IN_PROGRESS}
-    runs = [each for each in (status.current_run, *status.recent_runs) if each is not None]
-    in_effect = any(each.generation == generation and each.run_id in began for each in runs)
+    runs = [run for run in (status.current_run, *status.recent_runs) if run is not None]
+    in_effect = any(run.generation == generation and run.run_id in began for run in runs)
     if not in_effect or any(table["name"] not in target for table in spec["tables"]):
         return {Verdict.IN_PROGRESS}
     if not failed and last is not None and last.generation == generation:

@@ -1,8 +1,14 @@
-"""What must hold of one pipeline at every moment, whoever dies; told of every write, it complains.
+"""Check what must hold of one pipeline at every moment: it sees every write, and complains.
 
-A run is open from the creation of its SparkApplication until its driver has ended and none can
-come any more. The statuses are those that the server has made durable, whether or not whoever
-wrote them lived to know it.
+A run is open from the creation of its SparkApplication until its driver has ended and no other can
+come. Statuses count as soon as the server has stored them, whether or not their writer lived to
+learn it.
+
+    complaint                                              because
+    a run is opened while another is open, two drivers     two writers of one index
+    a new run whose epoch is not above all before it       it would not fence the older ones
+    appliedSequenceNumber falls, or is above the target's  the status lies
+    a SparkApplication that no stored status asked for     a crash would lose it
 """
 
 from dataclasses import dataclass, field
@@ -40,15 +46,15 @@ class Witness:
     _planted: set[str] = field(default_factory=set)
 
     def begin(self, planted: list[Resource], applied: dict[str, int]) -> None:
-        """What is there before anything happens: the pipeline, then what belongs to it."""
+        """Take in the objects of a planted seed: the pipeline, then those that belong to it."""
         self.applied |= applied
-        self._planted = {identity(each)[0] for each in planted if each["kind"] == "Pod"}
+        self._planted = {identity(object_)[0] for object_ in planted if object_["kind"] == "Pod"}
         self.saw_stored(planted[0])
         run = self.status.current_run
-        for each in planted:
-            if each["kind"] != application.KIND:
+        for object_ in planted:
+            if object_["kind"] != application.KIND:
                 continue
-            run_id, epoch = identity(each)
+            run_id, epoch = identity(object_)
             self.created.append(name_of(run_id))
             self._epochs[run_id] = epoch
             if run is not None and run.run_id == run_id:
@@ -58,29 +64,29 @@ class Witness:
     def saw_stored(self, pipeline: Resource) -> None:
         """The server has stored the pipeline, with a new spec or a new status."""
         self._saw_status(pipeline.get("status") or {})
-        found = verdict(pipeline)
+        current = verdict(pipeline)
         began = self._planted | set(self.started)
-        wrong = why_wrong(found, pipeline, self.status, target=set(self.applied), began=began)
+        wrong = why_wrong(current, pipeline, self.status, target=set(self.applied), began=began)
         if wrong is not None:
-            self._complain(f"kstatus: {found.value}, but {wrong}")
-        if self.verdicts[-1:] != [found]:
-            self.verdicts.append(found)
+            self._complain(f"kstatus: {current.value}, but {wrong}")
+        if self.verdicts[-1:] != [current]:
+            self.verdicts.append(current)
 
     def _saw_status(self, document: Resource) -> None:
         before, after = self.status, parse_status(document)
         self.status = after
-        run, known = after.current_run, [*before.recent_runs, before.current_run]
-        epochs = [each.epoch for each in known if each is not None]
+        run, earlier = after.current_run, [*before.recent_runs, before.current_run]
+        epochs = [other.epoch for other in earlier if other is not None]
         if run is not None and run.epoch < max(epochs, default=0):
             self._complain(f"the epoch went back to {run.epoch} of {run.name}")
-        log = [(each.name, each.epoch) for each in after.recent_runs]
+        log = [(other.name, other.epoch) for other in after.recent_runs]
         if len(set(log)) < len(log):
             self._complain(f"a run is logged twice: {log}")
         if (before.observed_generation or 0) > (after.observed_generation or 0):
             self._complain("observedGeneration went back")
         tables = {(table.name, table.index): table for table in before.tables}
         same = {(table.name, table.index) for table in after.tables} == set(tables)
-        was, now = (each.holds(ConditionType.EXPORTED) for each in (before, after))
+        was, now = (status.holds(ConditionType.EXPORTED) for status in (before, after))
         if same and was and not now:
             self._complain("Exported was taken back")
         for table in after.tables:
@@ -96,16 +102,16 @@ class Witness:
             self._complain(f"{run_id} has no higher epoch than the runs before it")
         self.created.append(name_of(run_id))
         self._epochs[run_id] = epoch
-        self._opened(run_id)
+        self._open_run(run_id)
 
     def saw_deletion(self, name: str) -> None:
         """A SparkApplication was deleted: without a driver by now, it gets none."""
-        self._open -= {each for each in self._open - self._submitted if name_of(each) == name}
+        self._open -= {run for run in self._open - self._submitted if name_of(run) == name}
 
     def saw_submission(self, run_id: str) -> None:
         """A driver pod is made."""
         self._submitted.add(run_id)
-        self._opened(run_id)
+        self._open_run(run_id)
 
     def saw_driver(self, run_id: str, epoch: int, request: RunRequest) -> None:
         """A driver was started, and has read its request."""
@@ -114,7 +120,7 @@ class Witness:
         if run_id in self.started:
             self._complain(f"{run_id} was started twice")
         self.started.append(run_id)
-        self._opened(run_id)
+        self._open_run(run_id)
 
     def saw_end(self, run_id: str) -> None:
         """Nothing of the run writes any more, or will."""
@@ -125,7 +131,7 @@ class Witness:
         if len(run_ids) > 1:
             self._complain(f"two drivers live: {sorted(run_ids)}")
 
-    def _opened(self, run_id: str) -> None:
+    def _open_run(self, run_id: str) -> None:
         others = self._open - {run_id}
         if others:
             self._complain(f"{run_id} began while {sorted(others)} was open")
