@@ -101,7 +101,7 @@ class Trial:
 
     @property
     def positions(self) -> int:
-        """Return how many calls can be cut; after a deletion the garbage collector sets the pace."""
+        """Return how many calls can be cut: after a deletion the order of calls varies."""
         return self._last_call if self.story.deletes else len(self.journal.calls)
 
     async def run(self) -> None:
