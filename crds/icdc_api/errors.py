@@ -1,15 +1,15 @@
 """The one tree of errors, shared by the operator and the Spark application.
 
-Every failure that a user can meet is one class here, and says three things: its failure class
-(design: what retry policy applies), whether trying again can help, and who must act next.
+Every failure that a user can meet is one class here, with three properties: its failure class,
+which selects the retry policy of the operator, whether a retry can help, and who must act next.
 Foreign errors (py4j, Spark, OpenSearch, the file system) are mapped to this tree at one border
 each; nothing else raises them. This module knows no foreign library.
 
     IcdcError
       BadSpec                 the pipeline is wrong by itself
       Fenced                  a newer run owns the index
-      Bug                     what nobody foresaw; of one table it stalls that table alone
-      PassingError            may heal by itself
+      Bug                     an unexpected error; of one table it stalls only that table
+      PassingError            may pass by itself
         SourceUnavailable  TargetUnavailable  Throttled
       TableError              stalls one table, the others go on
         Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
@@ -18,7 +18,7 @@ each; nothing else raises them. This module knows no foreign library.
         Unauthorized  CatalogInvalid  MappingInvalid
       RunError                the run itself, before or beside its tables
         Submission  ImagePull  Unschedulable  StartTimeout  OutOfMemory  DiskFull  NodeLost
-          DriverLost          nothing of the run can go on
+          DriverLost          no table of the run can go on
 """
 
 from enum import StrEnum
@@ -26,7 +26,7 @@ from typing import ClassVar
 
 
 class FailureClass(StrEnum):
-    """Why a run failed, in the words of `status.lastRun.failure.class`."""
+    """Why a run failed: the values of `status.lastRun.failure.class`."""
 
     SUBMISSION = "Submission"
     IMAGE_PULL = "ImagePull"
@@ -48,7 +48,7 @@ class FailureClass(StrEnum):
 
 
 class WhoActs(StrEnum):
-    """Who must do something before the failure can go away."""
+    """Who must act before the failure can be resolved."""
 
     NOBODY = "nobody: it is retried"
     DATA_ENGINEER = "the author of the pipeline"
@@ -67,12 +67,12 @@ class IcdcError(Exception):
 
     @property
     def message(self) -> str:
-        """The text for status fields and stderr."""
+        """The message for status fields and stderr."""
         return str(self)
 
 
 class BadSpec(IcdcError):
-    """The pipeline cannot be right whatever the catalog holds; the message names the field."""
+    """The spec is invalid, whatever the catalog holds; the message names the field."""
 
     failure_class = FailureClass.BAD_SPEC
     who_acts = WhoActs.DATA_ENGINEER
@@ -95,11 +95,11 @@ class Fenced(IcdcError):
 
 
 class Bug(IcdcError):
-    """An error that no border foresaw; the message keeps its type and text."""
+    """An unexpected error; the message has its type and text."""
 
 
 class PassingError(IcdcError):
-    """A fault outside that may heal by itself; retried with backoff."""
+    """A fault outside of the pipeline that may pass by itself; retried with backoff."""
 
     retryable = True
     who_acts = WhoActs.NOBODY
@@ -136,19 +136,19 @@ class TableError(IcdcError):
 
 
 class Gap(TableError):
-    """The changes since the applied snapshot can no longer be known."""
+    """The changes since the applied snapshot are no longer available: it expired, for example."""
 
     failure_class = FailureClass.GAP
 
 
 class IncompatibleSchema(TableError):
-    """Documents already written would differ under the new schema or spec."""
+    """Written documents would differ under the new schema or spec."""
 
     failure_class = FailureClass.INCOMPATIBLE_SCHEMA
 
 
 class AliasTaken(TableError):
-    """The index name belongs to somebody else: another pipeline, or an index not made by us."""
+    """The index name is in use: by another pipeline, or by an index that no pipeline created."""
 
 
 class TableNotFound(TableError):
@@ -170,7 +170,7 @@ class FilterInvalid(TableError):
 
 
 class UnsupportedType(TableError):
-    """A column's type has no document form, or cannot be part of an id."""
+    """The type of a column cannot be indexed, or not be part of an id."""
 
 
 class NoIdentifier(TableError):
@@ -178,60 +178,60 @@ class NoIdentifier(TableError):
 
 
 class NotAppendOnly(TableError):
-    """A table declared `appendOnly` was changed other than by appending."""
+    """A table with `appendOnly` has a commit that does not only append rows."""
 
     who_acts = WhoActs.TABLE_OWNER
 
 
 class DataFileMissing(TableError):
-    """A file that a retained snapshot refers to is gone."""
+    """A file of a retained snapshot is missing."""
 
     who_acts = WhoActs.TABLE_OWNER
     failure_class = FailureClass.GAP
 
 
 class FileUnreadable(TableError):
-    """A file of the table is damaged, or not such that it can be read as the table's."""
+    """A file of the table is damaged, or does not have the schema of the table."""
 
     who_acts = WhoActs.TABLE_OWNER
     failure_class = FailureClass.GAP
 
 
 class DeadLetterLimit(TableError):
-    """More rows were refused by the index than the pipeline allows."""
+    """The index refuses more rows than `deadLetters.maxRows` allows."""
 
     failure_class = FailureClass.DEAD_LETTER_LIMIT
 
 
 class TargetReadOnly(TableError):
-    """The index or cluster refuses writes by a block."""
+    """A block of index or cluster refuses writes."""
 
     failure_class = FailureClass.TARGET_UNAVAILABLE
     who_acts = WhoActs.SEARCH_ADMIN
 
 
 class TargetInvalid(TableError):
-    """An index is not what was made: its settings, mapping, pipeline or template change rows."""
+    """An index is not as it was created: settings, mapping, pipeline or template change rows."""
 
     failure_class = FailureClass.TARGET_UNAVAILABLE
     who_acts = WhoActs.SEARCH_ADMIN
 
 
 class StateCorrupt(TableError):
-    """The state document is not one we wrote; it is left as it is."""
+    """The state document was not written by a run; it is left unchanged."""
 
     who_acts = WhoActs.SEARCH_ADMIN
 
 
 class Unauthorized(TableError):
-    """Credentials are missing, wrong or not sufficient."""
+    """Credentials are missing, wrong or have too few permissions."""
 
     failure_class = FailureClass.AUTH
     who_acts = WhoActs.PLATFORM
 
 
 class CatalogInvalid(TableError):
-    """No catalog can be made of `catalog.properties`, or only with a class that Spark lacks."""
+    """No catalog can be created from `catalog.properties`, or a class of it is missing in Spark."""
 
 
 class MappingInvalid(TableError):
@@ -239,7 +239,7 @@ class MappingInvalid(TableError):
 
 
 class RunError(IcdcError):
-    """The run could not start or was taken away."""
+    """The run could not start, or lost its driver or its resources."""
 
     who_acts = WhoActs.PLATFORM
 
@@ -258,7 +258,7 @@ class ImagePull(RunError):
 
 
 class Unschedulable(RunError):
-    """No node has room for the run."""
+    """No node has enough free resources for the run."""
 
     failure_class = FailureClass.UNSCHEDULABLE
     retryable = True
@@ -280,15 +280,15 @@ class OutOfMemory(RunError):
 
 
 class DiskFull(RunError):
-    """A disk of driver or executor has no room for what Spark spills and shuffles. Retried, since
-    it passes where others filled the disk; if it does not, somebody must give room."""
+    """A disk of driver or executor is full, so Spark cannot spill or shuffle. Retried, since others
+    may have filled the disk; if it stays full, somebody must enlarge it."""
 
     failure_class = FailureClass.DISK_FULL
     retryable = True
 
 
 class NodeLost(RunError):
-    """The process or node went away through no fault of the run; retried at once, not counted."""
+    """A process or node was lost through no fault of the run; retried at once, not counted."""
 
     failure_class = FailureClass.NODE_LOST
     retryable = True
@@ -296,4 +296,4 @@ class NodeLost(RunError):
 
 
 class DriverLost(NodeLost):
-    """The driver's JVM or its SparkContext went away, and with it every table's work."""
+    """The driver's JVM or its SparkContext was lost, and with it the work of all tables."""

@@ -184,7 +184,7 @@ class LocalRuns:
         if unreadable is not None:
             return RunPhase.FAILED, unreadable
         if record.exit_code is None:
-            return RunPhase.GONE, None
+            return RunPhase.MISSING, None
         log = self.log_path(name)
         tail = files.tail(log, LOG_TAIL_BYTES)
         return RunPhase.FAILED, failures.of_exit(record.exit_code, tail, log=str(log))

@@ -27,13 +27,13 @@ class RunPhase(StrEnum):
     """Ended well; but see `RunSeen.writer_alive`."""
     FAILED = "Failed"
     """Ended with a failure; but see `RunSeen.writer_alive`."""
-    GONE = "Gone"
+    MISSING = "Missing"
     """Nothing of its application exists; but see `RunSeen.writer_alive`."""
 
     @property
     def ended(self) -> bool:
         """True if the adapter expects nothing more of the run."""
-        return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.GONE)
+        return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.MISSING)
 
 
 @dataclass(frozen=True)

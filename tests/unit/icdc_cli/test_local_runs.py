@@ -205,7 +205,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize(
     ("fake", "phase"),
-    [("until_stdin_ends", RunPhase.SUCCEEDED), ("deaf", RunPhase.GONE)],
+    [("until_stdin_ends", RunPhase.SUCCEEDED), ("deaf", RunPhase.MISSING)],
 )
 def test_the_next_runner_sees_the_end_of_a_run_whose_runner_was_killed(
     runs: LocalRuns,

@@ -70,7 +70,7 @@ def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, F
     """Return the phase of a run without a driver pod, and why it failed or is late."""
     written = state(application)
     if application["metadata"].get("deletionTimestamp"):
-        return RunPhase.GONE, None
+        return RunPhase.MISSING, None
     if written in _MAY_SUBMIT:
         return _before_pod(application, written, now)
     if written in ("SUSPENDING", "SUSPENDED"):
@@ -83,9 +83,9 @@ def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, F
     if written in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
         if not _HAD_DRIVER.search(message):
             return RunPhase.FAILED, submission_failure(message)
-        return RunPhase.GONE, _exited(application, message)
+        return RunPhase.MISSING, _exited(application, message)
     # There was a driver. The next run does what it left undone, whether or not it ended well.
-    return RunPhase.GONE, None
+    return RunPhase.MISSING, None
 
 
 def submission_failure(message: str) -> Failure:
@@ -132,7 +132,7 @@ def _before_pod(
         return RunPhase.PENDING, wrong
     submitted = evidence.moment(status.get("lastSubmissionAttemptTime"))
     gone = submitted is not None and now - submitted > timedelta(seconds=PODLESS_SECONDS)
-    return (RunPhase.GONE if gone and written == "SUBMITTED" else RunPhase.PENDING), None
+    return (RunPhase.MISSING if gone and written == "SUBMITTED" else RunPhase.PENDING), None
 
 
 def _exited(application: Resource, message: str) -> Failure | None:

@@ -110,7 +110,7 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
     if left is not None:
         return _build_ended_run(attempt, left)
     if application is None:
-        return RunSeen(attempt.name, attempt.epoch, RunPhase.GONE, writer_alive=False)
+        return RunSeen(attempt.name, attempt.epoch, RunPhase.MISSING, writer_alive=False)
     phase, failure = applications.judge_without_pod(application, now)
     return RunSeen(attempt.name, attempt.epoch, phase, writer_alive=False, failure=failure)
 

@@ -93,7 +93,7 @@ class World:
 
     def end(self, report: RunReport | None) -> None:
         assert self.run is not None
-        self.run = replace(self.run, phase=RunPhase.GONE, writer_alive=False, report=report)
+        self.run = replace(self.run, phase=RunPhase.MISSING, writer_alive=False, report=report)
 
     def follows(self, state: TableState = TableState.STREAMING) -> None:
         """The run brings both tables up to date and ends well."""

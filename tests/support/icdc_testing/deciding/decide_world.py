@@ -116,7 +116,7 @@ class World:
     def end(self, name: str, *, finished: bool, error: errors.IcdcError | None = None) -> None:
         run = self.runs[name]
         report = self.report(run, finished=finished, error=error) if finished else run.report
-        phase = RunPhase.SUCCEEDED if finished and error is None else RunPhase.GONE
+        phase = RunPhase.SUCCEEDED if finished and error is None else RunPhase.MISSING
         self.runs[name] = replace(run, phase=phase, writer_alive=False, report=report)
 
     def report(

@@ -108,7 +108,7 @@ class World:
                 if graceful:
                     self.end()
                 else:
-                    self._see(replace(named[name], phase=RunPhase.GONE, writer_alive=False))
+                    self._see(replace(named[name], phase=RunPhase.MISSING, writer_alive=False))
             case ForgetRun(name):
                 left = tuple(run for run in self.seen.runs if run.name != name)
                 self.seen = replace(self.seen, runs=left)

@@ -114,7 +114,7 @@ def test_a_live_run_that_is_not_wanted_is_stopped_gently_until_it_is_gone(
         assert decision.actions == (StopRun("shop-e1-1", graceful=True),)
         assert decision.status.current_run is not None
         assert decision.status.current_run.state == RunState.STOPPING
-    gone = replace(world, status=again.status, runs=(make_seen(RunPhase.GONE),))
+    gone = replace(world, status=again.status, runs=(make_seen(RunPhase.MISSING),))
     after = decide(gone, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is None

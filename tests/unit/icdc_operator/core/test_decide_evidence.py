@@ -83,7 +83,7 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
 
 def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
     asked = decided(IMAGE, waited=121.0).status
-    gone = at_work(make_spec(), make_seen(RunPhase.GONE))
+    gone = at_work(make_spec(), make_seen(RunPhase.MISSING))
     ended = decide(replace(gone, status=asked), NOW).status
 
     assert ended.last_run is not None

@@ -224,7 +224,7 @@ def test_a_fenced_run_that_an_earlier_version_gave_up_goes_on_after_an_upgrade()
 
 def test_lost_nodes_are_answered_at_once_only_a_few_times_in_a_row() -> None:
     lost = run_record(state=RunState.FAILED, failure=Failure.of(errors.NodeLost("lost")))
-    world = at_work(make_spec(), make_seen(RunPhase.GONE))
+    world = at_work(make_spec(), make_seen(RunPhase.MISSING))
     for before, at_once in [(0, True), (1, True), (2, True), (3, False)]:
         status = world.status.model_copy(update={"recent_runs": (lost,) * before})
         decision = decide(replace(world, status=status), NOW)
@@ -237,7 +237,7 @@ def test_a_run_that_never_reports_is_killed_and_counted() -> None:
     world = at_work(spec, make_seen(RunPhase.PENDING), state=RunState.SUBMITTED)
     killing = decide(world, NOW)
     assert killing.actions == (StopRun("shop-e1-1", graceful=False),)
-    gone = replace(world, status=killing.status, runs=(make_seen(RunPhase.GONE),))
+    gone = replace(world, status=killing.status, runs=(make_seen(RunPhase.MISSING),))
     after = decide(gone, NOW).status
     assert after.last_run is not None
     assert after.last_run.failure is not None

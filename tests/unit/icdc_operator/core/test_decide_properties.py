@@ -145,7 +145,7 @@ class Machine(RuleBasedStateMachine):
     @rule(lingers=st.booleans())
     def run_is_killed(self, lingers: bool) -> None:
         run = self.world.live[0]
-        gone = replace(run, phase=RunPhase.GONE, writer_alive=lingers)
+        gone = replace(run, phase=RunPhase.MISSING, writer_alive=lingers)
         self.world.runs[run.name] = gone
 
     @precondition(lambda self: self.world.status.current_run is None and not self.world.live)

@@ -206,7 +206,9 @@ def test_a_deletion_run_is_replaced_when_the_spec_changes_and_is_not_taken_for_d
     assert stop == StopRun("shop-d2-1", graceful=True)
     # Its node is gone before it said what it did.
     (run,) = [run for run in world.seen.runs if run.live]
-    world.seen = replace(world.seen, runs=(replace(run, phase=RunPhase.GONE, writer_alive=False),))
+    world.seen = replace(
+        world.seen, runs=(replace(run, phase=RunPhase.MISSING, writer_alive=False),)
+    )
     world.step()
     world.step()
     assert not world.gone

@@ -163,7 +163,7 @@ def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:
 def test_a_run_that_nothing_records_holds_a_slot_while_it_may_write(line: Line) -> None:
     line.admission.forget(FIRST)
     assert line.cluster.observed is not None
-    stray = replace(make_seen(RunPhase.GONE, alive=True), epoch=1)
+    stray = replace(make_seen(RunPhase.MISSING, alive=True), epoch=1)
     line.cluster.observed = replace(line.cluster.observed, runs=(stray,))
     line.look()
     assert line.admission.active == 1

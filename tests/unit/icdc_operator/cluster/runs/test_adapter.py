@@ -73,7 +73,7 @@ LAST_WORDS = [
 def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
     world = World(run=run_record())
     world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
-    assert world.run().phase == RunPhase.GONE
+    assert world.run().phase == RunPhase.MISSING
     world.adapter.note_driver_pod(pod)
     assert (world.run().phase, world.run().report) == (RunPhase.SUCCEEDED, _finished())
     # Words of a run that is over are forgotten.
@@ -81,7 +81,7 @@ def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
     assert last is not None
     assert last.state == RunState.SUCCEEDED
     world.step()
-    assert world.run().phase == RunPhase.GONE
+    assert world.run().phase == RunPhase.MISSING
 
 
 def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:

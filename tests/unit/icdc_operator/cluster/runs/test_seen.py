@@ -48,10 +48,10 @@ STATES = [
     ("COMPLETED", driver_pod("Succeeded", state=terminated(0)), RunPhase.SUCCEEDED, False),
     # A sidecar goes on although the driver has ended.
     ("RUNNING", driver_pod("Running", state=terminated(0)), RunPhase.SUCCEEDED, False),
-    ("RUNNING", None, RunPhase.GONE, False),
-    ("FAILING", None, RunPhase.GONE, False),
-    ("FAILED", None, RunPhase.GONE, False),
-    ("COMPLETED", None, RunPhase.GONE, False),
+    ("RUNNING", None, RunPhase.MISSING, False),
+    ("FAILING", None, RunPhase.MISSING, False),
+    ("FAILED", None, RunPhase.MISSING, False),
+    ("COMPLETED", None, RunPhase.MISSING, False),
     ("SUSPENDED", None, RunPhase.FAILED, False),
     # Somebody edited the run: spark-operator makes another driver of it.
     ("INVALIDATING", driver_pod("Failed", state=terminated(143)), RunPhase.PENDING, False),
@@ -86,7 +86,7 @@ def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
 
 def test_a_driver_pod_that_is_gone_may_have_succeeded() -> None:
     lost = spark_application("FAILED", "driver pod not found")
-    assert only_run(lost).phase == RunPhase.GONE
+    assert only_run(lost).phase == RunPhase.MISSING
     last = driver_pod("Succeeded", state=terminated(0), report=report(finished=True))
     assert only_run(lost, remembered=last).phase == RunPhase.SUCCEEDED
 
