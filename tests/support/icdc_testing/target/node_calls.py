@@ -39,7 +39,7 @@ def call(
     tls: ssl.SSLContext | None = None,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> Answer:
-    """One request on a connection of its own; bytes go as NDJSON, anything else as JSON."""
+    """Send one request on a connection of its own; bytes as NDJSON, anything else as JSON."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
     connection = (
@@ -64,24 +64,24 @@ def call(
 
 
 def documents(url: str, index: str) -> dict[str, tuple[int, object]]:
-    """Every document of an index that fits into memory: id -> (version, source)."""
+    """Return every document of an index that fits into memory: id -> (version, source)."""
     call(url, "POST", f"/{index}/_refresh")
     query = {"size": _PAGE, "version": True, "query": {"match_all": {}}}
-    found = call(url, "POST", f"/{index}/_search?scroll=1m", query)
+    answer = call(url, "POST", f"/{index}/_search?scroll=1m", query)
     result: dict[str, tuple[int, object]] = {}
     while True:
-        page = json.loads(found.body)
+        page = json.loads(answer.body)
         hits = page["hits"]["hits"]
         result |= {hit["_id"]: (hit["_version"], hit["_source"]) for hit in hits}
         more = {"scroll_id": page["_scroll_id"]}
         if len(hits) < _PAGE:
             call(url, "DELETE", "/_search/scroll", more)
             return result
-        found = call(url, "POST", "/_search/scroll", {**more, "scroll": "1m"})
+        answer = call(url, "POST", "/_search/scroll", {**more, "scroll": "1m"})
 
 
 def clean_indices(url: str) -> None:
-    """Removes every index, alias and document, hidden ones too."""
+    """Remove every index, alias and document, hidden ones too."""
     listed = json.loads(call(url, "GET", "/_cat/indices?format=json&expand_wildcards=all").body)
     for index in sorted(entry["index"] for entry in listed):
         answer = call(url, "DELETE", f"/{index}")

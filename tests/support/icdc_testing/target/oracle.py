@@ -59,25 +59,25 @@ def json_value(value: object) -> object:
     if isinstance(value, Row):
         return fields(value.asDict(recursive=False))
     if isinstance(value, Mapping):
-        return {text_of(key): kept(json_value(item)) for key, item in value.items()}
+        return {text_of(key): null_if_omitted(json_value(item)) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [kept(json_value(item)) for item in value]
+        return [null_if_omitted(json_value(item)) for item in value]
     return text_of(value)
 
 
-def kept(value: object) -> object:
-    """Null elements of lists and null values of maps stay."""
+def null_if_omitted(value: object) -> object:
+    """Return null where a field would be left out: elements of lists and values of maps stay."""
     return None if value is OMIT else value
 
 
 def fields(values: Mapping[str, object]) -> Document:
-    """An object without its null fields."""
+    """Return an object without its null fields."""
     converted = {name: json_value(value) for name, value in values.items()}
     return {name: value for name, value in converted.items() if value is not OMIT}
 
 
 def document_id(values: Sequence[object]) -> str:
-    """The `_id` of key values."""
+    """Return the `_id` of key values."""
 
     def part(value: object) -> str:
         if value is None:
@@ -99,14 +99,14 @@ def expected(
     where: str | None = None,
     snapshot_id: int | None = None,
 ) -> dict[str, Document]:
-    """Document by id for the table, now or at a snapshot; keys must be unique.
+    """Return the documents of the table by id, now or at a snapshot; keys must be unique.
 
     Timestamps with a zone may be columns, and not parts of one.
     """
     version = f" VERSION AS OF {snapshot_id}" if snapshot_id else ""
     frame = spark.sql(f"SELECT * FROM {table}{version}" + (f" WHERE {where}" if where else ""))
     documents: dict[str, Document] = {}
-    zoned = {each.name for each in frame.schema if isinstance(each.dataType, TimestampType)}
+    zoned = {column.name for column in frame.schema if isinstance(column.dataType, TimestampType)}
     for row in frame.collect():
         values = row.asDict(recursive=False)
         for name in zoned:
@@ -119,7 +119,7 @@ def expected(
 
 
 def request(url: str, method: str = "GET", body: object = None) -> dict[str, Any]:
-    """One JSON request to OpenSearch."""
+    """Send one JSON request to OpenSearch; return its answer."""
     data = None if body is None else json.dumps(body).encode()
     call = urllib.request.Request(
         url, data=data, method=method, headers={"content-type": "application/json"}
@@ -129,7 +129,7 @@ def request(url: str, method: str = "GET", body: object = None) -> dict[str, Any
 
 
 def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
-    """Every hit of the index, with its version."""
+    """Yield every hit of the index, with its version."""
     request(f"{url}/{index}/_refresh", "POST")
     after: list[object] | None = None
     while True:
@@ -144,21 +144,21 @@ def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
 
 
 def indexed(url: str, index: str) -> dict[str, Document]:
-    """Document by id as the index holds them."""
+    """Return the documents of the index by id."""
     return {hit["_id"]: hit["_source"] for hit in hits(url, index)}
 
 
-def assert_equal(found: Mapping[str, Document], wanted: Mapping[str, Document]) -> None:
-    """Fails with the ids that are missing, extra or different."""
-    missing = sorted(set(wanted) - set(found))
-    extra = sorted(set(found) - set(wanted))
+def assert_equal(actual: Mapping[str, Document], wanted: Mapping[str, Document]) -> None:
+    """Fail with the ids that are missing, extra or different."""
+    missing = sorted(set(wanted) - set(actual))
+    extra = sorted(set(actual) - set(wanted))
     different = sorted(
-        each
-        for each in set(found) & set(wanted)
+        key
+        for key in set(actual) & set(wanted)
         # Through text: -0.0 and 0.0, 1 and 1.0 and True must not pass as equal.
-        if json.dumps(found[each], sort_keys=True) != json.dumps(wanted[each], sort_keys=True)
+        if json.dumps(actual[key], sort_keys=True) != json.dumps(wanted[key], sort_keys=True)
     )
-    shown = {each: (found[each], wanted[each]) for each in different[:3]}
+    shown = {key: (actual[key], wanted[key]) for key in different[:3]}
     problem = (
         f"missing {missing[:5]} ({len(missing)}), extra {extra[:5]} ({len(extra)}), "
         f"different {len(different)}: {shown}"

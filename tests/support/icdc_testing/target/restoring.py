@@ -1,4 +1,4 @@
-"""What administrators do to indices: snapshots, restores, shards given up, on a real node."""
+"""Does to indices of a real node what administrators do: snapshots, restores, emptied shards."""
 
 import json
 import shutil
@@ -14,12 +14,12 @@ _REPOSITORY = "/_snapshot/tests"
 def _do(url: str, method: str, path: str, body: object = None) -> dict[str, Any]:
     answer = call(url, method, path, body)
     assert answer.status == 200, answer.body
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    content: dict[str, Any] = json.loads(answer.body)
+    return content
 
 
 def take_snapshot(node: OpenSearchNode, *indices: str) -> None:
-    """Takes the one snapshot there is, in place of an earlier one."""
+    """Take the one snapshot there is, in place of an earlier one."""
     location = {"location": str(node.data_dir / "snapshots")}
     _do(node.url, "PUT", _REPOSITORY, {"type": "fs", "settings": location})
     call(node.url, "DELETE", f"{_REPOSITORY}/one")
@@ -28,26 +28,26 @@ def take_snapshot(node: OpenSearchNode, *indices: str) -> None:
 
 
 def restore(node: OpenSearchNode, *indices: str, close: bool = True, **how: object) -> None:
-    """Restores indices from the snapshot: in place after closing them, or by a new name."""
+    """Restore indices from the snapshot: in place after closing them, or by a new name."""
     for index in indices if close else ():
         _do(node.url, "POST", f"/{index}/_close")
     body = {"indices": ",".join(indices), "include_global_state": False, **how}
-    found = _do(node.url, "POST", f"{_REPOSITORY}/one/_restore?wait_for_completion=true", body)
-    assert not found["snapshot"]["shards"]["failed"]
+    answer = _do(node.url, "POST", f"{_REPOSITORY}/one/_restore?wait_for_completion=true", body)
+    assert not answer["snapshot"]["shards"]["failed"]
 
 
 def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
-    """Loses the files of a shard, and lets an administrator allocate it empty."""
+    """Lose the files of a shard, and allocate it empty as an administrator would."""
     settings = _do(node.url, "GET", f"/{index}/_settings")[index]["settings"]["index"]
     _do(node.url, "POST", f"/{index}/_close")
     files = node.data_dir / "data/nodes/0/indices" / settings["uuid"] / str(shard)
 
-    def removed() -> bool:
+    def remove() -> bool:
         # The node may still write into it for a moment after it has answered that it is closed.
         shutil.rmtree(files, ignore_errors=True)
         return not files.exists()
 
-    until(removed, f"the files of shard {shard} are removed")
+    until(remove, f"the files of shard {shard} are removed")
     _do(node.url, "POST", f"/{index}/_open?wait_for_active_shards=0")
     command = {"index": index, "shard": shard, "node": "embedded", "accept_data_loss": True}
     _do(node.url, "POST", "/_cluster/reroute", {"commands": [{"allocate_empty_primary": command}]})
@@ -55,5 +55,5 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
 
 
 def wait_until_green(url: str, index: str) -> None:
-    """Waits until every shard of the index is started."""
+    """Wait until every shard of the index is started."""
     _do(url, "GET", f"/_cluster/health/{index}?wait_for_status=green&timeout=60s")

@@ -194,15 +194,15 @@ def _fetch_plugin(folder: Path) -> None:
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False
     )
-    found = sorted(scratch.glob("*.zip"))
-    if not found:
+    archives = sorted(scratch.glob("*.zip"))
+    if not archives:
         raise Submission(f"Maven did not deliver {_PLUGIN}: {done.stdout[-1000:]}")
-    digest = hashlib.sha256(found[0].read_bytes()).hexdigest()
+    digest = hashlib.sha256(archives[0].read_bytes()).hexdigest()
     if digest != _PLUGIN_SHA256:
         raise Submission(f"{_PLUGIN} has the checksum {digest}, not {_PLUGIN_SHA256}.")
-    with zipfile.ZipFile(found[0]) as archive:
+    with zipfile.ZipFile(archives[0]) as archive:
         archive.extractall(scratch)
-    found[0].unlink()
+    archives[0].unlink()
     scratch.rename(folder)
 
 

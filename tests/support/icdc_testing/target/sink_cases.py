@@ -25,7 +25,7 @@ Line = tuple[bytes, str]
 
 
 def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
-    """A target on the index of the tests, with a short time for retries."""
+    """Return a target on the index of the tests, with a short time for retries."""
     values: dict[str, object] = {
         "connection": Connection(hosts=(url,), timeout=30.0),
         "pipeline": OWNER.pipeline,
@@ -42,7 +42,7 @@ def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
 
 
 def write(url: str, lines: Sequence[Line], ordinal: int = 1, **changes: object) -> PartitionResult:
-    """What a task and then the driver do with one batch; an error of either is in the result."""
+    """Write one batch as a task and then the driver do; an error of either is in the result."""
     aim = target(url, ordinal, **changes)
     result = write_batches(batches(lines), aim)
     try:
@@ -54,18 +54,18 @@ def write(url: str, lines: Sequence[Line], ordinal: int = 1, **changes: object) 
 
 
 def upsert(key: str, source: object, ordinal: int = 1, *, expect: str = "c") -> Line:
-    """The line of an index operation; bytes are taken as the document's text."""
+    """Return the line of an index operation; bytes are taken as the document's text."""
     text = source if isinstance(source, bytes) else json.dumps(source).encode()
     return _action("index", key, ordinal) + text + b"\n", expect
 
 
 def delete(key: str, ordinal: int = 1) -> Line:
-    """The line of a delete."""
+    """Return the line of a delete."""
     return _action("delete", key, ordinal), "d"
 
 
 def batches(lines: Sequence[Line], rows: int = 1000) -> Iterator[pa.RecordBatch]:
-    """Record batches as Spark hands them over."""
+    """Yield record batches as Spark hands them over."""
     for start in range(0, len(lines), rows):
         part = lines[start : start + rows]
         yield pa.record_batch(
