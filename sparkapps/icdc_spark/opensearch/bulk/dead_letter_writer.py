@@ -80,11 +80,11 @@ class DeadLetterWriter:
 
     @property
     def version(self) -> int:
-        """The version of a dead letter, and of the removal of the older document under its id."""
+        """Return the version of dead letters, and of removals of older documents of their ids."""
         return self._target.version - 1
 
     def store(self, refused: Sequence[RefusedOperation], result: PartitionResult) -> None:
-        """Store the refused rows; counts them in `result`.
+        """Store the refused rows, and count them in `result`.
 
         Raises DeadLetterLimit where the pipeline allows no more of them, Fenced where a newer
         batch has a letter of the same id.
@@ -95,20 +95,20 @@ class DeadLetterWriter:
         target = self._target
         origin = Origin(target.table, target.snapshot_id, target.ordinal, self.version)
         entries = [
-            dead_letters.letter(row.document_id, row.operation.document(0), row.answer, origin)
+            dead_letters.build_entry(row.document_id, row.operation.document(0), row.answer, origin)
             for row in refused
         ]
-        self._repeat(operations(entries, CREATE * len(entries)), self._stores_to_raise, result)
+        self._repeat(operations(entries, CREATE * len(entries)), self._find_unstored, result)
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
 
     def remove(self, ids: Sequence[str], result: PartitionResult) -> None:
-        """Remove the dead letters of keys that this batch wrote or deleted; counts them."""
+        """Remove the dead letters of keys that this batch wrote or deleted, and count them."""
         entries = [delete_entry(document_id, self._target.version) for document_id in ids]
         try:
             removed = self._repeat(
-                operations(entries, DELETE * len(entries)), self._removals_to_raise, result
+                operations(entries, DELETE * len(entries)), self._find_unremoved, result
             )
         except Gap:
             # Somebody removed the whole index of dead letters: none is left to remove.
@@ -123,10 +123,10 @@ class DeadLetterWriter:
     def _repeat(
         self,
         pending: Operations,
-        to_raise: Callable[[Sequence[VersionConflict]], list[_Resend]],
+        find_open: Callable[[Sequence[VersionConflict]], list[_Resend]],
         result: PartitionResult,
     ) -> int:
-        """Send operations until none conflicts that matters; the number of deletions."""
+        """Send operations until no conflict matters; return the number of deletions."""
         deleted = 0
         # Two rounds are enough unless somebody writes at the same moment: versions only grow.
         for _ in range(MAX_ROUNDS):
@@ -135,23 +135,23 @@ class DeadLetterWriter:
                 kind = delivery.refused[0].answer.kind
                 raise Bug(f"A dead letter was refused by {self._index!r} ({kind}).")
             deleted += delivery.result.deleted
-            raised = to_raise(delivery.conflicts) if delivery.conflicts else []
-            if not raised:
+            resends = find_open(delivery.conflicts) if delivery.conflicts else []
+            if not resends:
                 return deleted
             pending = operations(
-                [_entry(again) for again in raised],
-                b"".join(again.operation.expects for again in raised),
+                [_build_entry(resend) for resend in resends],
+                b"".join(resend.operation.expects for resend in resends),
             )
         raise TargetUnavailable(
             f"Something else changes documents in {self._index!r} all the time. "
             "The batch is repeated."
         )
 
-    def _stores_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
-        """The letters that are not stored yet: one for each id."""
+    def _find_unstored(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
+        """Return the letters that are not stored yet, one for each id."""
         # The letter itself, from an earlier attempt or a request whose answer was lost.
         other = {hit.document_id: hit for hit in conflicts if hit.current != self.version}
-        raised = []
+        resends = []
         for document_id, stored in self._read_stored(list(other)).items():
             conflict = other[document_id]
             if stored is not None and stored.ordinal == self._target.ordinal:
@@ -160,11 +160,11 @@ class DeadLetterWriter:
                 raise Fenced(
                     "A dead letter was written by a newer batch: another run feeds this index now."
                 )
-            raised.append(_Resend(conflict.operation, _above(conflict, stored)))
-        return raised
+            resends.append(_Resend(conflict.operation, _above(conflict, stored)))
+        return resends
 
-    def _removals_to_raise(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
-        """The removals whose letter is still there and not of a newer batch."""
+    def _find_unremoved(self, conflicts: Sequence[VersionConflict]) -> list[_Resend]:
+        """Return the removals whose letter is still there and not of a newer batch."""
         by_id = {hit.document_id: hit for hit in conflicts}
         return [
             _Resend(by_id[document_id].operation, _above(by_id[document_id], stored))
@@ -185,7 +185,7 @@ class DeadLetterWriter:
             return dead_letters.read_stored(self._client(), self._target.alias, ids)
 
     def _client(self) -> Client:
-        """The client for everything but bulk requests; made at first use, under the lock."""
+        """Return the client for anything but bulk requests, created at first use under the lock."""
         if self._admin is None:
             self._admin = client(self._target.connection, pool=1)
         return self._admin
@@ -223,8 +223,8 @@ def _above(conflict: VersionConflict, stored: StoredLetter | None) -> int:
     return max(conflict.current, stored.version if stored else 0) + 1
 
 
-def _entry(raised: _Resend) -> bytes:
-    """The bulk entry of an operation with its new version."""
-    if raised.operation.expects == DELETE:
-        return delete_entry(raised.document_id, raised.version)
-    return index_entry(raised.document_id, raised.version, raised.operation.document(0))
+def _build_entry(resend: _Resend) -> bytes:
+    """Build the bulk entry of an operation with its new version."""
+    if resend.operation.expects == DELETE:
+        return delete_entry(resend.document_id, resend.version)
+    return index_entry(resend.document_id, resend.version, resend.operation.document(0))

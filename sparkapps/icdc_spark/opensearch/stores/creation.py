@@ -1,7 +1,7 @@
-"""Compares an index with what was asked for when it was made: index templates merge into it.
+"""Compares an index with what was asked for when it was created: index templates merge into it.
 
 Only what changes documents, hides them or voids the protocol is compared; how an index is
-searched, stored and placed is its owner's business. It must not know why an index is made.
+searched, stored and placed is its owner's business. It must not know why an index is created.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _ROOT = ("dynamic", "_source", "_routing")
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedIndex:
     """An index as the server has it."""
 
     name: str
@@ -40,14 +40,16 @@ class Made:
     """The aliases that point to it."""
 
 
-def read_made(client: Client, name: str) -> Made:
+def read_index(client: Client, name: str) -> CreatedIndex:
     """Return the index `name` as it is; raises NotFoundError where there is none."""
     index = client.indices.get(index=name, params={"flat_settings": "true"})[name]
     settings = index["settings"]
-    return Made(name, settings["index.uuid"], settings, index["mappings"], index["aliases"])
+    return CreatedIndex(name, settings["index.uuid"], settings, index["mappings"], index["aliases"])
 
 
-def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | None = None) -> Made:
+def create_index(
+    client: Client, name: str, body: Mapping[str, Any], *, alias: str | None = None
+) -> CreatedIndex:
     """Create an index with `settings` and `mappings` of `body`, and return it as it came to be.
 
     Raises TargetInvalid, with the index removed again, if it is not what was asked for.
@@ -55,14 +57,14 @@ def make(client: Client, name: str, body: Mapping[str, Any], *, alias: str | Non
     settings = {**body["settings"], **FIXED_SETTINGS}
     client.indices.create(index=name, body={**body, "settings": settings})
     # Read back: index templates that match the name are merged in without a word.
-    made = read_made(client, name)
+    created = read_index(client, name)
     try:
-        check_made(made, body["mappings"], alias=alias)
+        check_index(created, body["mappings"], alias=alias)
     except TargetInvalid:
         # Left behind it would be found by the next attempt, and by readers of a wildcard.
         client.indices.delete(index=name, params={"ignore": 404})
         raise
-    return made
+    return created
 
 
 @repeats
@@ -70,7 +72,7 @@ def check_settings(client: Client, name: str) -> None:
     """Raise TargetInvalid where settings that somebody changed later break the index's promise."""
     problems = [
         f"{key} is {value} ({why})"
-        for key, value, why in find_harmful(read_made(client, name).settings)
+        for key, value, why in find_harmful(read_index(client, name).settings)
     ]
     if problems:
         raise TargetInvalid(
@@ -79,27 +81,29 @@ def check_settings(client: Client, name: str) -> None:
         )
 
 
-def check_made(made: Made, mapping: Mapping[str, Any], *, alias: str | None = None) -> None:
-    """Raise TargetInvalid where `made` is not what was asked for with `mapping`.
+def check_index(
+    created: CreatedIndex, mapping: Mapping[str, Any], *, alias: str | None = None
+) -> None:
+    """Raise TargetInvalid where `created` is not what was asked for with `mapping`.
 
     `alias`, the one that readers use, must not point to an index that is still to be filled.
     """
-    problems = [f"{name} is {value} ({why})" for name, value, why in find_harmful(made.settings)]
-    problems += _differences(mapping, made.mapping)
-    if alias is not None and alias in made.aliases:
+    problems = [f"{name} is {value} ({why})" for name, value, why in find_harmful(created.settings)]
+    problems += _differences(mapping, created.mapping)
+    if alias is not None and alias in created.aliases:
         problems.append(f"alias {alias!r} points to it already")
     if problems:
         raise TargetInvalid(
-            f"Index {made.name!r} is not what was asked for: {'; '.join(problems[:5])}. Change "
+            f"Index {created.name!r} is not what was asked for: {'; '.join(problems[:5])}. Change "
             "the index template that matches this name, or give it another pattern."
         )
 
 
-def _differences(asked: Mapping[str, Any], made: Mapping[str, Any]) -> Iterator[str]:
+def _differences(asked: Mapping[str, Any], created: Mapping[str, Any]) -> Iterator[str]:
     for key in _ROOT:
-        if _plain(asked.get(key)) != _plain(made.get(key)):
-            yield f"its mapping has {key} {made.get(key)!r} instead of {asked.get(key)!r}"
-    yield from _other_types(asked, made, "")
+        if _plain(asked.get(key)) != _plain(created.get(key)):
+            yield f"its mapping has {key} {created.get(key)!r} instead of {asked.get(key)!r}"
+    yield from _other_types(asked, created, "")
 
 
 def _plain(value: object) -> object:
@@ -109,10 +113,10 @@ def _plain(value: object) -> object:
     return None if value in ({}, {"enabled": True}, {"required": False}) else value
 
 
-def _other_types(asked: Mapping[str, Any], made: Mapping[str, Any], path: str) -> Iterator[str]:
+def _other_types(asked: Mapping[str, Any], created: Mapping[str, Any], path: str) -> Iterator[str]:
     """Yield the fields that have another type than asked for, or none, at every depth."""
     for name, field in asked.get("properties", {}).items():
-        there = made.get("properties", {}).get(name, {})
+        there = created.get("properties", {}).get(name, {})
         wanted, actual = field.get("type", "object"), there.get("type", "object" if there else None)
         if wanted != actual:
             yield f"field {path}{name} is mapped as {actual} instead of {wanted}"

@@ -18,7 +18,7 @@ from icdc_api.errors import AliasTaken, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.stores.creation import make
+from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.opensearch.stores.indices import Ownership, ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
 from icdc_spark.opensearch.wire.operations import index_entry
@@ -71,7 +71,7 @@ class StoredLetter:
     """The ordinal of the batch that stored it."""
 
 
-def letter(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
+def build_entry(document_id: str, document: bytes, answer: ItemAnswer, origin: Origin) -> bytes:
     """Build the bulk entry that stores one refused row."""
     content: dict[str, Any] = {
         "id": document_id,
@@ -98,7 +98,7 @@ def ensure_index(client: Client, owner: Ownership) -> None:
         "mappings": with_ownership(_MAPPING, owner),
     }
     try:
-        make(client, name, body)
+        create_index(client, name, body)
     except RequestError as error:
         if error_type(error.info) != "resource_already_exists_exception":
             raise

@@ -18,7 +18,7 @@ from icdc_api.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
-from icdc_spark.opensearch.stores.creation import make
+from icdc_spark.opensearch.stores.creation import create_index
 
 META_KEY = "icdc"
 HEALTH_SECONDS = 60
@@ -102,10 +102,10 @@ def create(
     settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
-        made = make(client, name, body, alias=owner.alias)
+        created = create_index(client, name, body, alias=owner.alias)
     except RequestError as error:
         raise _not_created(name, error) from error
-    return PhysicalIndex(name, made.uuid)
+    return PhysicalIndex(name, created.uuid)
 
 
 @repeats

@@ -17,7 +17,7 @@ from icdc_api.naming import STATE_INDEX
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.client.errors import error_type, translate_errors
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS, Result, retry_passing
-from icdc_spark.opensearch.stores.creation import make
+from icdc_spark.opensearch.stores.creation import create_index
 from icdc_spark.protocol.state_document import StateDocument
 
 LOG = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class StateStore:
             if self._uuid is not None:
                 return
             try:
-                make(self._client, STATE_INDEX, _BODY)
+                create_index(self._client, STATE_INDEX, _BODY)
             except RequestError as error:
                 # Two first runs at once: the index of the other one serves as well.
                 if error_type(error.info) != "resource_already_exists_exception":
