@@ -109,7 +109,7 @@ def _is_recorded(context: TableContext, stored: Stored | None, name: str) -> boo
     recorded = {(document.index, document.index_uuid)}
     if document.intent is not None:
         recorded.add((document.intent.index, document.intent.index_uuid))
-    return (name, indices.uuid(context.client, name)) in recorded
+    return (name, indices.read_uuid(context.client, name)) in recorded
 
 
 def _remove_tags(context: TableContext) -> str | None:

@@ -45,7 +45,7 @@ def list_refused(context: TableContext) -> Entry:
 
     Documents are in the answer only if the request asks for them: they hold values of rows.
     """
-    newest = dead_letters.newest(
+    newest = dead_letters.list_newest(
         context.client,
         context.ownership,
         ids=context.request.ids,

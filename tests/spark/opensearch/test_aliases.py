@@ -79,10 +79,10 @@ def test_an_alias_that_was_moved_is_put_back(
     actions: list[dict[str, Any]],
     problem: str,
 ) -> None:
-    assert aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
+    assert aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
     change(clean_indices, *actions)
     assert aliases.find_problem(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
-    found = aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours)
+    found = aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
     assert found == f"Alias 'orders' {problem}"
     assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
     assert aliases.find_problem(admin, "orders", "orders-000001") is None
@@ -98,7 +98,7 @@ def test_an_alias_that_is_on_somebody_elses_index_is_left_alone(
     change(clean_indices, add("orders-000003"), *kept)
     before = pointing(clean_indices, "orders")
     with pytest.raises(AliasTaken, match="'orders-000003', which was not made by a pipeline"):
-        aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=ours)
+        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
     assert pointing(clean_indices, "orders") == before
 
 
@@ -113,7 +113,7 @@ def test_a_run_that_was_replaced_moves_nothing(
     assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
     change(clean_indices, remove("orders-000001"), add(second.name))
     with pytest.raises(Fenced):
-        aliases.keep(admin, sink.OWNER, "orders-000001", require_owner=replaced)
+        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=replaced)
     assert list(pointing(clean_indices, "orders")) == [second.name]
 
 
@@ -133,7 +133,7 @@ Move = Callable[[Client, Callable[[], None]], object]
     "move",
     [
         lambda c, ask: aliases.move_alias(c, sink.OWNER, "orders-000002", require_owner=ask),
-        lambda c, ask: aliases.keep(c, sink.OWNER, "orders-000002", require_owner=ask),
+        lambda c, ask: aliases.restore(c, sink.OWNER, "orders-000002", require_owner=ask),
     ],
     ids=["at the end of an export", "at a poll"],
 )
@@ -187,7 +187,7 @@ def test_an_index_without_its_owner_is_known_by_the_uuid_that_was_recorded(
     admin: Client, clean_indices: str, second: PhysicalIndex
 ) -> None:
     """Somebody put a mapping of their own, which replaces `_meta` as a whole."""
-    serving = PhysicalIndex("orders-000001", indices.uuid(admin, "orders-000001"))
+    serving = PhysicalIndex("orders-000001", indices.read_uuid(admin, "orders-000001"))
     emptied = call(clean_indices, "PUT", f"/{serving.name}/_mapping", {"_meta": {}})
     assert emptied.status == 200
     another = PhysicalIndex(serving.name, "made by somebody else since")
@@ -198,5 +198,5 @@ def test_an_index_without_its_owner_is_known_by_the_uuid_that_was_recorded(
     assert aliases.check_free(admin, sink.OWNER, recorded=recorded) == [serving.name]
     assert aliases.move_alias(admin, sink.OWNER, second.name, recorded=recorded) == [serving.name]
     change(clean_indices, add(serving.name))
-    aliases.keep(admin, sink.OWNER, second.name, require_owner=ours, recorded=recorded)
+    aliases.restore(admin, sink.OWNER, second.name, require_owner=ours, recorded=recorded)
     assert list(pointing(clean_indices, "orders")) == [second.name]

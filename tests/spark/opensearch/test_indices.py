@@ -34,7 +34,7 @@ def test_a_physical_index_is_set_up_for_an_export(admin: Client, index: Physical
     mapping = indices.read_mapping(admin, index.name)
     expected = {"tableUuid": "t-1", "pipeline": "default/shop", "alias": "orders"}
     assert mapping["_meta"] == {"icdc": expected}
-    assert indices.ownership(mapping) == sink.OWNER
+    assert indices.read_ownership(mapping) == sink.OWNER
 
 
 def test_numbers_go_on_after_the_highest(admin: Client, index: PhysicalIndex) -> None:
@@ -88,7 +88,7 @@ def test_fields_are_added_and_the_owner_stays(admin: Client, index: PhysicalInde
     mapping = indices.read_mapping(admin, index.name)
     assert set(mapping["properties"]) == {"v", "s", "n"}
     assert mapping["_meta"]["icdc"]["schemaId"] == 2
-    assert indices.ownership(mapping) == sink.OWNER
+    assert indices.read_ownership(mapping) == sink.OWNER
 
 
 @pytest.mark.parametrize(

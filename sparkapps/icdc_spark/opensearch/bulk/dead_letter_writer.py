@@ -39,9 +39,9 @@ from icdc_spark.opensearch.wire.operations import (
     CREATE,
     DELETE,
     Operations,
+    build_operations,
     delete_entry,
     index_entry,
-    operations,
 )
 from icdc_spark.protocol.state_document import base_version
 
@@ -98,7 +98,7 @@ class DeadLetterWriter:
             dead_letters.build_entry(row.document_id, row.operation.document(0), row.answer, origin)
             for row in refused
         ]
-        self._repeat(operations(entries, CREATE * len(entries)), self._find_unstored, result)
+        self._repeat(build_operations(entries, CREATE * len(entries)), self._find_unstored, result)
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
@@ -108,7 +108,7 @@ class DeadLetterWriter:
         entries = [delete_entry(document_id, self._target.version) for document_id in ids]
         try:
             removed = self._repeat(
-                operations(entries, DELETE * len(entries)), self._find_unremoved, result
+                build_operations(entries, DELETE * len(entries)), self._find_unremoved, result
             )
         except Gap:
             # Somebody removed the whole index of dead letters: none is left to remove.
@@ -138,7 +138,7 @@ class DeadLetterWriter:
             resends = find_open(delivery.conflicts) if delivery.conflicts else []
             if not resends:
                 return deleted
-            pending = operations(
+            pending = build_operations(
                 [_build_entry(resend) for resend in resends],
                 b"".join(resend.operation.expects for resend in resends),
             )

@@ -20,8 +20,8 @@ from icdc_spark.opensearch.wire.operations import (
     DELETE,
     MAX_OPERATIONS,
     Operations,
+    build_operations,
     delete_entry,
-    operations,
 )
 
 
@@ -88,7 +88,7 @@ class Sender:
         for start in range(0, len(ids), MAX_OPERATIONS):
             part = ids[start : start + MAX_OPERATIONS]
             entries = [delete_entry(document_id, version) for document_id in part]
-            extra = operations(entries, DELETE * len(entries))
+            extra = build_operations(entries, DELETE * len(entries))
             self._deliver(self._bulk_client(), self._target.index, extra, result)
         return result
 

@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from icdc_api.errors import AliasTaken, TargetInvalid, TargetUnavailable
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, repeats
-from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, ownership, uuid
+from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex, read_ownership, read_uuid
 
 Pointing = Mapping[str, Mapping[str, Any]]
 """For each index that an alias points to: its filter, routing and visibility."""
@@ -57,10 +57,10 @@ def _require_ours(
             "choose another `index`, or remove it."
         )
     for index in sorted(pointing):
-        whose = ownership(client.indices.get_mapping(index=index)[index]["mappings"])
+        whose = read_ownership(client.indices.get_mapping(index=index)[index]["mappings"])
         if whose is None:
             # The UUID, because an index of that name may have been made by somebody else since.
-            if PhysicalIndex(index, uuid(client, index)) in recorded:
+            if PhysicalIndex(index, read_uuid(client, index)) in recorded:
                 continue
             raise AliasTaken(
                 f"Alias {alias!r} points to index {index!r}, which was not made by a pipeline: "
@@ -87,7 +87,7 @@ def _find_problem(alias: str, index: str, pointing: Pointing) -> str | None:
 
 
 @repeats
-def keep(
+def restore(
     client: Client,
     owner: Ownership,
     index: str,
@@ -124,7 +124,7 @@ def move_alias(
 
     Its filter, routing and visibility move with it, and so do other aliases of the indices that it
     leaves: their readers would stay on a copy that nobody writes any more. Repeating a move that
-    was made changes nothing. `require_owner` as for `keep`, `recorded` as for `check_free`.
+    was made changes nothing. `require_owner` as for `restore`, `recorded` as for `check_free`.
     """
     pointing = _pointing(client, owner.alias)
     _require_ours(client, owner, pointing, recorded)

@@ -19,7 +19,7 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
 from icdc_spark.opensearch.stores.creation import create_index
-from icdc_spark.opensearch.stores.indices import Ownership, ownership, with_ownership
+from icdc_spark.opensearch.stores.indices import Ownership, read_ownership, with_ownership
 from icdc_spark.opensearch.wire.item_outcome import ItemAnswer
 from icdc_spark.opensearch.wire.operations import index_entry
 
@@ -149,7 +149,7 @@ def read_stored(client: Client, alias: str, ids: Sequence[str]) -> dict[str, Sto
 
 
 @repeats
-def newest(
+def list_newest(
     client: Client, owner: Ownership, *, ids: Sequence[str] | None, size: int, documents: bool
 ) -> list[dict[str, Any]]:
     """Return dead letters of the newest batches, at most `size` of them; of `ids` alone if given.
@@ -245,7 +245,7 @@ def drop(client: Client, owner: Ownership) -> bool | None:
     except NotFoundError:
         return None
     # Under another name: somebody put an alias in front of an index.
-    if name not in mappings or ownership(mappings[name]["mappings"]) != owner:
+    if name not in mappings or read_ownership(mappings[name]["mappings"]) != owner:
         return False
     client.indices.delete(index=name, params={"ignore": 404})
     return True
@@ -254,7 +254,7 @@ def drop(client: Client, owner: Ownership) -> bool | None:
 def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
     name = naming.dead_letters_index(owner.alias)
     mappings = client.indices.get_mapping(index=name)
-    if ownership(mappings[name]["mappings"]) != owner:
+    if read_ownership(mappings[name]["mappings"]) != owner:
         raise AliasTaken(
             f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
         ) from cause

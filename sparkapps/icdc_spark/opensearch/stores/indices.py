@@ -59,7 +59,7 @@ def with_ownership(mapping: Mapping[str, Any], owner: Ownership) -> dict[str, An
     return merged
 
 
-def ownership(mapping: Mapping[str, Any]) -> Ownership | None:
+def read_ownership(mapping: Mapping[str, Any]) -> Ownership | None:
     """Return the owner of an index by its mapping; None if a pipeline did not create it."""
     mine = mapping.get("_meta", {}).get(META_KEY)
     if not isinstance(mine, dict) or not {"pipeline", "alias"} <= mine.keys():
@@ -75,7 +75,7 @@ def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
     )
     pattern = re.compile(re.escape(alias) + r"-\d{6,}")
     return {
-        name: ownership(body["mappings"])
+        name: read_ownership(body["mappings"])
         for name, body in mappings.items()
         if pattern.fullmatch(name)
     }
@@ -109,12 +109,12 @@ def create(
 
 
 @repeats
-def uuid(client: Client, index: str) -> str:
+def read_uuid(client: Client, index: str) -> str:
     """Return the UUID of an index; Gap if none has that name (an alias is not an index)."""
-    return _uuid(client, index)
+    return _read_uuid(client, index)
 
 
-def _uuid(client: Client, index: str) -> str:
+def _read_uuid(client: Client, index: str) -> str:
     try:
         settings = client.indices.get_settings(index=index, name="index.uuid")
     except NotFoundError as error:

@@ -91,7 +91,7 @@ class StateStore:
 
     def replace(self, stored: Stored, document: StateDocument) -> Stored:
         """Store `document` if nobody has changed `stored` meanwhile; Fenced otherwise."""
-        counted = _count(stored, document)
+        counted = _with_next_revision(stored, document)
         replaced = self._patiently(lambda: self._write(counted, _if_unchanged(stored)))
         self._replaced[document.alias] = stored.document
         return replaced
@@ -103,7 +103,7 @@ class StateStore:
         driver may die before that. Its rows would then be in the index, and the next run, which
         knows of no batch, would use the ordinal again and take them for its own.
         """
-        counted = _count(stored, document)
+        counted = _with_next_revision(stored, document)
 
         def write_and_read() -> Stored:
             # Repeated as a whole: a write that was stored after all conflicts with itself.
@@ -239,7 +239,7 @@ class StateStore:
                     ) from error
 
 
-def _count(stored: Stored, document: StateDocument) -> StateDocument:
+def _with_next_revision(stored: Stored, document: StateDocument) -> StateDocument:
     """Return `document` with the revision of the next change."""
     before = stored.version if document.revision is None else document.revision
     return document.model_copy(update={"revision": before + 1})

@@ -64,7 +64,7 @@ class Operations:
 
     def pick(self, positions: Sequence[int]) -> "Operations":
         """Return the operations at the given positions, in their order."""
-        return operations(
+        return build_operations(
             [self.entry(position) for position in positions],
             b"".join(self.expects[position : position + 1] for position in positions),
         )
@@ -75,7 +75,7 @@ class Operations:
         return self.part(0, middle), self.part(middle, len(self))
 
 
-def operations(entries: Sequence[bytes], expects: bytes) -> Operations:
+def build_operations(entries: Sequence[bytes], expects: bytes) -> Operations:
     """Build a few operations from their texts; not for the rows of a table."""
     # `cumsum` of the lengths is where each entry ends.
     lengths = np.fromiter((len(entry) for entry in entries), dtype=np.int64, count=len(entries))

@@ -32,7 +32,7 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
     # Before its first export a table has no index that readers could use.
     if state.applied is None or state.index is None:
         return
-    problem = aliases.keep(
+    problem = aliases.restore(
         context.client,
         context.ownership,
         state.index,

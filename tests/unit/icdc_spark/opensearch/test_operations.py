@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from icdc_spark.opensearch.wire.operations import (
     Assembler,
     Operations,
+    build_operations,
     delete_entry,
     index_entry,
-    operations,
 )
 
 pytestmark = pytest.mark.unit
@@ -89,6 +89,6 @@ def test_rows_without_a_value_are_refused() -> None:
 
 @pytest.mark.parametrize("key", ["a", 'quote " and \\ and | and é', "line\nbreak", "\U0001f600"])
 def test_ids_and_documents_are_read_back(key: str) -> None:
-    made = operations([delete_entry(key, 7), index_entry(key, 7, b'{"v":1}')], b"dc")
+    made = build_operations([delete_entry(key, 7), index_entry(key, 7, b'{"v":1}')], b"dc")
     assert [made.document_id(n) for n in range(2)] == [key, key]
     assert [made.document(n) for n in range(2)] == [b"", b'{"v":1}']
