@@ -114,7 +114,7 @@ class Operator:
             scope,
             self._queue,
             self._watch_age,
-            self._reconciler.reconciled_versions,
+            self._reconciler.last_versions,
             listed=self._admission.note_listed,
         )
         informer = Informer(scope, lambda: login.connection_info(environ), self._take_event)

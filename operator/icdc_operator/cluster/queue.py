@@ -190,10 +190,10 @@ class WorkQueue:
     def _push(self, key: PipelineKey, due: float) -> None:
         if len(self._heap) > 2 * len(self._due) + _SLACK:
             # Outdated entries leave when their time comes, which may be an hour away.
-            self._heap = [(at, next(self._order), other) for other, at in self._sorted_waiting()]
+            self._heap = [(at, next(self._order), other) for other, at in self._sort_waiting()]
         heapq.heappush(self._heap, (due, next(self._order), key))
 
-    def _sorted_waiting(self) -> list[tuple[PipelineKey, float]]:
+    def _sort_waiting(self) -> list[tuple[PipelineKey, float]]:
         waiting = [(key, due) for key, due in self._due.items() if key not in self._active]
         return sorted(waiting, key=lambda entry: entry[1])
 

@@ -121,7 +121,7 @@ class HeadWatch:
             watch = self._watches[key] = _Watch(after, tables, poll)
             watch.task = asyncio.create_task(self._poll(key, watch), name=f"heads-{key}")
             watch.task.add_done_callback(functools.partial(self._note_end, key))
-        return self._known(key, watch)
+        return self._build_heads(key, watch)
 
     def leave(self, key: PipelineKey) -> None:
         """Stop polling a pipeline that is not idle any more; `close` waits for its task."""
@@ -151,7 +151,7 @@ class HeadWatch:
             self._metrics.unexpected_errors.inc()
             task.get_loop().call_later(BROKEN_SECONDS, self._wake, key)
 
-    def _known(self, key: PipelineKey, watch: _Watch) -> KnownHeads:
+    def _build_heads(self, key: PipelineKey, watch: _Watch) -> KnownHeads:
         if watch.results is None:
             return KnownHeads(None)
         seen = {n: h.snapshot_id for n, h in watch.results.items() if isinstance(h, Head)}

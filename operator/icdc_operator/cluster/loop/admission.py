@@ -231,7 +231,7 @@ class Admission:
             for key, waiting in self._line.items()
             if key not in self._slots.held
             and not waiting.missed
-            and self._slots.reached_limit(waiting.home) is None
+            and self._slots.find_limit(waiting.home) is None
         )
         first = min(turns, default=None)
         return None if first is None else first[2]
@@ -242,14 +242,14 @@ class Admission:
         It is the order in which they would start if nothing else happened: each start counts for
         its namespace.
         """
-        bound = self._slots.reached_limit(self._line[key].home)
+        bound = self._slots.find_limit(self._line[key].home)
         share = POSITION_SECONDS * len(self._line) / POSITIONS_A_MINUTE
         if bound is None or not self._counted:
             return Queued(poll_after=min(POSITION_SECONDS, max(SOON_SECONDS, share)))
         rivals = sorted(
             (waiting.since, other)
             for other, waiting in self._line.items()
-            if other not in self._slots.held and self._slots.reached_limit(waiting.home) == bound
+            if other not in self._slots.held and self._slots.find_limit(waiting.home) == bound
         )
         counts = self._slots.count_by_namespace()
         turns = []

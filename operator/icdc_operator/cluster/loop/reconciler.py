@@ -91,7 +91,7 @@ class Reconciler:
         self._written: dict[PipelineKey, datetime] = {}
         self._looked_at: dict[PipelineKey, str] = {}
 
-    def reconciled_versions(self) -> dict[PipelineKey, str]:
+    def last_versions(self) -> dict[PipelineKey, str]:
         """Return the resourceVersion in which each pipeline was last reconciled or written."""
         return dict(self._looked_at)
 
@@ -139,10 +139,10 @@ class Reconciler:
         self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         self._metrics.show(key, decision.status)
-        held_back = self._held_back_seconds(key, observation, decision, now)
-        if held_back is not None:
+        write_wait = self._seconds_until_write(key, observation, decision, now)
+        if write_wait is not None:
             self._looked_at[key] = _version(observation)
-            return _earliest(_requeue_seconds(decision), held_back)
+            return _earliest(_requeue_seconds(decision), write_wait)
         if decision.status != observation.observed.status:
             try:
                 observation = await self._save(key, observation, decision.status, now)
@@ -185,7 +185,7 @@ class Reconciler:
             await self._post_events(saved, changes_to_post)
         return saved
 
-    def _held_back_seconds(
+    def _seconds_until_write(
         self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         """Return the seconds until the status may be written; None if it may be now."""

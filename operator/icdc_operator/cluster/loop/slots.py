@@ -110,7 +110,7 @@ class Slots:
         """Return a copy of the number of slots by namespace."""
         return self._namespaces.copy()
 
-    def reached_limit(self, home: LimitScope) -> ReachedLimit | None:
+    def find_limit(self, home: LimitScope) -> ReachedLimit | None:
         """Return the narrowest limit that leaves no room for `home`; None if there is room."""
         limits = self.limits
         if home.target and 0 < limits.per_target <= self._targets[home.target]:

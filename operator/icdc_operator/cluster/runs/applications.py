@@ -6,11 +6,11 @@ stronger evidence (see `seen`), and this module is for runs without one.
 
     state            without a driver pod
     "", NEW          Pending; after 120 s: spark-operator does not watch this namespace
-    SUBMITTED        Pending; Gone after 60 s
+    SUBMITTED        Pending; Missing after 60 s
     PENDING_RERUN…   Pending: there will be another driver
     SUSPENDED        Failed: somebody else suspended it
-    FAILED…          Failed with the line of spark-submit that says why; Gone if a driver existed
-    COMPLETED…       Gone: the next run does what it left undone
+    FAILED…          Failed with the line of spark-submit that says why; Missing if a driver existed
+    COMPLETED…       Missing: the next run does what it left undone
 """
 
 import re
@@ -27,7 +27,7 @@ UNNOTICED_SECONDS = 120.0
 """Without any state for so long, spark-operator is taken not to watch the namespace."""
 
 PODLESS_SECONDS = 60.0
-"""How long a submitted run may be without a driver pod before it is Gone. spark-operator itself
+"""How long a submitted run may be without a driver pod before it is Missing. spark-operator itself
 waits for 10 s by default."""
 
 _RERUN = frozenset({"PENDING_RERUN", "INVALIDATING", "RESUMING"})
@@ -83,7 +83,7 @@ def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, F
     if written in ("FAILED", "SUBMISSION_FAILED", "FAILING") and message:
         if not _HAD_DRIVER.search(message):
             return RunPhase.FAILED, submission_failure(message)
-        return RunPhase.MISSING, _exited(application, message)
+        return RunPhase.MISSING, _failure_of_exit(application, message)
     # There was a driver. The next run does what it left undone, whether or not it ended well.
     return RunPhase.MISSING, None
 
@@ -135,7 +135,7 @@ def _before_pod(
     return (RunPhase.MISSING if gone and written == "SUBMITTED" else RunPhase.PENDING), None
 
 
-def _exited(application: Resource, message: str) -> Failure | None:
+def _failure_of_exit(application: Resource, message: str) -> Failure | None:
     """Return the failure that spark-operator recorded of a driver whose pod was deleted since."""
     if "OOMKilled" in message:
         text = (

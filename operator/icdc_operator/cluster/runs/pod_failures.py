@@ -77,7 +77,7 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
                 reason,
                 retryable=True,
             )
-    return _unscheduled(pod, where) or _still_creating(pod, where, now)
+    return _find_scheduling_failure(pod, where) or _find_missing_volume(pod, where, now)
 
 
 def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
@@ -97,13 +97,13 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
         )
         return evidence.failure(OutOfMemory(text), "OOMKilled")
     return (
-        _taken_away(pod, state, where)
-        or _init_failed(pod, where)
-        or _of_exit(state, where, began=began)
+        _find_eviction(pod, state, where)
+        or _find_init_failure(pod, where)
+        or _judge_exit(state, where, began=began)
     )
 
 
-def _taken_away(pod: Resource, state: pods.ContainerExit | None, where: str) -> Failure | None:
+def _find_eviction(pod: Resource, state: pods.ContainerExit | None, where: str) -> Failure | None:
     """Return the failure of a pod that somebody else ended: kubelet, scheduler, drain, a person."""
     status = pods.status(pod)
     reason = str(status.get("reason") or "")
@@ -124,7 +124,7 @@ def _taken_away(pod: Resource, state: pods.ContainerExit | None, where: str) -> 
     return None
 
 
-def _init_failed(pod: Resource, where: str) -> Failure | None:
+def _find_init_failure(pod: Resource, where: str) -> Failure | None:
     for container in pods.status(pod).get("initContainerStatuses") or ():
         state = (container.get("state") or {}).get("terminated") or {}
         if state.get("exitCode"):
@@ -135,7 +135,7 @@ def _init_failed(pod: Resource, where: str) -> Failure | None:
     return None
 
 
-def _of_exit(state: pods.ContainerExit | None, where: str, *, began: bool) -> Failure:
+def _judge_exit(state: pods.ContainerExit | None, where: str, *, began: bool) -> Failure:
     if state is None:
         return evidence.failure(NodeLost(f"{where} ended before its driver began"), "PodEnded")
     if state.reason in _NOT_STARTED:
@@ -153,7 +153,7 @@ def _of_exit(state: pods.ContainerExit | None, where: str, *, began: bool) -> Fa
     return evidence.failure(Bug(evidence.join_foreign_text(text, log)), "NoOutcome")
 
 
-def _unscheduled(pod: Resource, where: str) -> Failure | None:
+def _find_scheduling_failure(pod: Resource, where: str) -> Failure | None:
     for condition in pods.status(pod).get("conditions") or ():
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
             continue
@@ -163,12 +163,12 @@ def _unscheduled(pod: Resource, where: str) -> Failure | None:
     return None
 
 
-def _still_creating(pod: Resource, where: str, now: datetime) -> Failure | None:
+def _find_missing_volume(pod: Resource, where: str, now: datetime) -> Failure | None:
     since = evidence.moment(pods.status(pod).get("startTime"))
     if since is None or now - since <= timedelta(seconds=CREATING_SECONDS):
         return None
     # Only the pod's Events name it, and the operator has no permission to read those.
-    secrets = ", ".join(_mounted_secrets(pod))
+    secrets = ", ".join(_list_mounted_secrets(pod))
     text = (
         f"{where} waits for its volumes: most likely a Secret that the pipeline names is missing "
         f"(it mounts {secrets or 'none'}), or a volume cannot be attached; the events of the pod "
@@ -184,7 +184,7 @@ def _node(pod: Resource) -> str:
     return f"its node {name}" if name else "its node"
 
 
-def _mounted_secrets(pod: Resource) -> Iterator[str]:
+def _list_mounted_secrets(pod: Resource) -> Iterator[str]:
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         name = (volume.get("secret") or {}).get("secretName")
         if name:
