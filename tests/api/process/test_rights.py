@@ -66,7 +66,7 @@ def one_run_ends_and_the_next_is_stopped(cluster: Cluster, operator: OperatorPro
 
 
 async def a_name_has_passed_to_another(api: ClusterApi, namespace: str) -> None:
-    """What was to be deleted is gone, and something else has its name by now."""
+    """Delete by the uid of an object whose name another one has by now."""
     for kind, name in ((kinds.APPLICATION, CHANGELOG), (kinds.POD, f"{CHANGELOG}-driver")):
         await api.delete(kind, namespace, name, uid="of-the-one-before")
 

@@ -30,13 +30,13 @@ class Lived:
     trials: dict[str, MutationTrial] = field(default_factory=dict)
 
     def ends(self, what: str) -> list[Resource]:
-        """What each spec of the trial came to."""
+        """Return the outcome of each spec of the trial."""
         return self.trials[what].endings
 
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    """What the pipelines of this file are told of is their spec."""
+    """Return the story of this file, whose acts are changes of the spec."""
     return STORIES[0]
 
 

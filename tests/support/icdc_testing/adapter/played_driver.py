@@ -55,11 +55,11 @@ class Driver:
         return self.last(None)
 
     def last(self, outcome: Failure | None) -> RunReport:
-        """What it says when it ends."""
+        """Return the last report of the driver."""
         return self.report().model_copy(update={"finished": True, "outcome": outcome})
 
     def report(self) -> RunReport:
-        """What it says while it works."""
+        """Return the report of a running driver."""
         return RunReport(
             run_id=self.request.run_id,
             started_at=self.begun,

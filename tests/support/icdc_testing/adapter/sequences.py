@@ -72,14 +72,14 @@ class Server(FakeServer):
         return None if end is None or self.node_dead else datetime.fromisoformat(end)
 
     def end_pods(self) -> None:
-        """What was asked to end in time is gone."""
+        """Delete the pods whose grace period is over."""
         due = self.due()
         if due is not None and due <= self.now:
             del self.objects[POD]
 
 
 def works(pod: Resource) -> bool:
-    """Whether the driver may write, by Kubernetes' own words."""
+    """Return whether the driver may write, by the state of its pod alone."""
     if pod["status"]["phase"] in ("Succeeded", "Failed"):
         return False
     containers = pod["status"].get("containerStatuses") or ()

@@ -109,6 +109,6 @@ class Site:
         return self.running - before
 
     def place(self, key: PipelineKey) -> str | None:
-        """What a look says now."""
+        """Return the queue position that a reconcile gives now."""
         queued = self.look(key)
         return None if queued is None else queued.text

@@ -35,7 +35,7 @@ class Cluster:
     counted: list[tuple[str, str, int | str]] = field(default_factory=list)
 
     def ask(self, question: Callable[[ClusterApi], Awaitable[Answer]]) -> Answer:
-        """What the API server answers."""
+        """Send one request and return the answer of the API server."""
 
         async def asked() -> Answer:
             env = {connect.KUBECONFIG: str(self.kubeconfig)}
@@ -45,7 +45,7 @@ class Cluster:
         return asyncio.run(asked())
 
     def adapt(self, question: Callable[[ClusterAdapter], Awaitable[Answer]]) -> Answer:
-        """What an adapter that was started this moment makes of it."""
+        """Call a new adapter, which remembers nothing, and return its result."""
 
         async def asked(api: ClusterApi) -> Answer:
             return await question(ClusterAdapter(api, SETTINGS))

@@ -56,12 +56,12 @@ class Example:
 
     @property
     def name(self) -> str:
-        """Of the catalog."""
+        """Return the name of the catalog."""
         return str(self.catalog.get("name", "lake"))
 
     @property
     def properties(self) -> dict[str, str]:
-        """What Iceberg gets."""
+        """Return the properties for Iceberg."""
         return {**self.catalog["properties"], **self.secret.get("stringData", {})}
 
     def here(self, service: str, closed: str, folder: Path) -> dict[str, str]:

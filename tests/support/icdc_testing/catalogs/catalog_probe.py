@@ -69,7 +69,7 @@ def _libraries() -> list[Path]:
 
 
 def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str, str]:
-    """What loading the table, and reading the list of its files, ends with."""
+    """Load the table and read the list of its files; return the error that ends it."""
     session = sessions.create_table_session(spark, catalog["name"], catalog["properties"])
     try:
         loaded = IcebergTable.load(session, catalog["name"], table)

@@ -99,7 +99,7 @@ class CatalogService:
 
     @property
     def asked(self) -> list[str]:
-        """What for, without how much of a table's history."""
+        """Return the requested paths, without the parameters about a table's history."""
         return [each.what.partition("?snapshots=")[0].partition("?fetch=")[0] for each in self.all]
 
     @property

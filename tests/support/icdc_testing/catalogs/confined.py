@@ -18,7 +18,7 @@ from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
 def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
-    """What became of each attempt: `done`, or the name of the error that ended it."""
+    """Run the attempts in a confined process; return `done` or the class of the error for each."""
     command = [sys.executable, __file__, str(folder), json.dumps(allow), *names]
     named = {"REQUESTS_CA_BUNDLE": str(folder / "ca" / "ca.pem"), "KUBECONFIG": str(folder)}
     environ = {**os.environ, "ICDC_TEST_SECRET": "swordfish", **named}

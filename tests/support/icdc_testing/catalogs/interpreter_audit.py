@@ -35,5 +35,5 @@ _hooked: list[bool] = []
 
 
 def ports(events: list[Event]) -> set[int]:
-    """Those that were connected to."""
+    """Return the ports that were connected to."""
     return {arguments[1][1] for event, arguments in events if event == "socket.connect"}

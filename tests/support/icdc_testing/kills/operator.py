@@ -60,7 +60,7 @@ class Operator:
             self.line.end()
 
     async def _net(self) -> None:
-        """What `Relist` does for a pipeline that changed unseen; it would look at others too."""
+        """Add a pipeline whose event was lost, as `Relist` would."""
         while True:
             await asyncio.sleep(relist.PERIOD_SECONDS)
             self._queue.add(self._key)

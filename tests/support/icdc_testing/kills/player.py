@@ -192,7 +192,7 @@ class Player:
         await self._patch(kinds.POD, pod, {"metadata": {"annotations": notes}})
 
     async def _patch(self, kind: Kind, target: Resource, patch: Resource, below: str = "") -> None:
-        """Of that very object; fine when somebody deleted it meanwhile."""
+        """Patch that very object; nothing to do if somebody deleted it meanwhile."""
         metadata = {**patch.get("metadata", {}), "uid": target["metadata"]["uid"]}
         path = kind.path(self.namespace, target["metadata"]["name"], below)
         try:

@@ -89,11 +89,11 @@ class KubeApi:
 
     @property
     def is_audited(self) -> bool:
-        """Whether `asked_by` can tell: not of a cluster that is given."""
+        """Return whether `asked_by` works: not for a given cluster, which has no audit log here."""
         return self._audit is not None
 
     def asked_by(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
-        """What the ServiceAccount has asked for, with the statuses of the answers."""
+        """Return the requests of the ServiceAccount, with the statuses of the answers."""
         assert self._audit is not None, "the log of a given cluster is its administrator's"
         return audit_log.asked(self._audit, namespace, service_account)
 
@@ -141,7 +141,7 @@ class KubeApi:
         return program
 
     def _become_ready(self) -> None:
-        """What a server that answers still needs before tests can use it."""
+        """Create what tests need on a server that has just begun to answer."""
         program = binaries.program("kubectl")
         self.kubectl = Kubectl(program, self.kubeconfig, self._folder / "cache")
         for path in self._crds:

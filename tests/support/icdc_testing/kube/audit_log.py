@@ -26,7 +26,7 @@ def flags(log: Path) -> list[str]:
 
 
 def asked(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
-    """What the ServiceAccount asked for, with the statuses of the answers."""
+    """Return the requests of the ServiceAccount, with the statuses of the answers."""
     found: dict[Right, set[int]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)

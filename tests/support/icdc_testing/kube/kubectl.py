@@ -48,7 +48,7 @@ class Kubectl:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
-        """What it printed; AssertionError with its complaint where it failed."""
+        """Run kubectl and return its output; AssertionError with its stderr if it fails."""
         ran = self.run(*arguments, stdin=stdin)
         assert ran.code == 0, f"kubectl {' '.join(arguments)}: {ran.err}"
         return ran.out

@@ -107,7 +107,7 @@ class Churn:
 
     @property
     def lasts(self) -> bool:
-        """Whether any thread works."""
+        """Return whether any thread is running."""
         return any(thread.is_alive() for thread in self._threads)
 
     def join(self) -> None:

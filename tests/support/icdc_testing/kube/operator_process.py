@@ -33,7 +33,7 @@ class OperatorProcess:
 
     @property
     def messages(self) -> list[str]:
-        """What the lines say."""
+        """Return the messages of the log lines."""
         return [str(line["message"]) for line in self.log]
 
     def says(self, text: str) -> None:
@@ -50,7 +50,7 @@ class OperatorProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Return the id of the process."""
         return self._process.pid
 
     def ask(self, server: str, path: str) -> tuple[int, str]:

@@ -68,7 +68,7 @@ class Probe:
     ca: Path | None = None
 
     def answers(self) -> bool:
-        """Whether the answer is 200."""
+        """Return whether the answer is 200."""
         where = self.port.address
         connection = (
             http.client.HTTPSConnection(
@@ -159,6 +159,6 @@ class Program:
 
 
 def with_parent(signal_name: str = "KILL") -> list[str]:
-    """What makes the kernel end a command when we are killed; nothing where it cannot."""
+    """Return the prefix of a command that the kernel ends with us; empty if it cannot."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", signal_name, "--"] if setpriv else []

@@ -69,7 +69,7 @@ class Pipelines:
         return found
 
     def patch_status(self, status: Resource, name: str = "shop") -> None:
-        """What the operator does: merges into the status through the subresource."""
+        """Merge into the status through the subresource, as the operator does."""
         how = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
         self.ok("patch", naming.CRD_NAME, name, *how)
 

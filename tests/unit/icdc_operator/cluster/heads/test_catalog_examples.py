@@ -44,7 +44,7 @@ def closed() -> Iterator[str]:
 
 
 def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
-    """What a look at the table finds."""
+    """Return the head of the table, or why it could not be read."""
     properties = example.here(service, closed, folder)
     properties.pop("dynamodb.endpoint", None)
     catalog = opened(properties, example.name, settings=ON_AWS)

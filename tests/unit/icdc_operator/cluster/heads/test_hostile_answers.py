@@ -41,7 +41,7 @@ class Site:
         self.catalog.answers["/v1/config"] = (status, both)
 
     def heads(self, **own: str) -> object:
-        """Of `shop.orders`, or the error; asserts that nothing else was touched."""
+        """Return the heads of `shop.orders` or the error; assert that nothing else was touched."""
         found: object
         with interpreter_audit.audited() as events:
             try:
@@ -67,7 +67,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def hostile(site: Site) -> dict[str, dict[str, Any]]:
-    """What a catalog may try, by what it is after."""
+    """Return hostile properties by what they are after."""
     command = {"args": ["touch", str(site.marker)]}
     secret, elsewhere = str(site.secret), site.elsewhere
     return {

@@ -81,7 +81,7 @@ class World:
         )
 
     def read(self, *specs: PipelineSpec) -> dict[str, Head | Unseen]:
-        """What one reader finds, one spec after the other: the last answer."""
+        """Read the specs one after the other by one reader; return the last result."""
 
         async def story() -> dict[str, Head | Unseen]:
             reader = self.reader()

@@ -48,7 +48,7 @@ def healthy() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def readers() -> Iterator[OfOwnProcess]:
-    """Of one process: to start it takes longest."""
+    """Share one process, whose start takes longest."""
     made = OfOwnProcess(ON_LOOPBACK)
     made.start()
     yield made
@@ -56,7 +56,7 @@ def readers() -> Iterator[OfOwnProcess]:
 
 
 async def head(readers: Readers, properties: dict[str, str], seconds: float = LONG) -> int | None:
-    """What one connection of its own answers."""
+    """Return the head by a connection of its own."""
     connection = await readers.connect(translate("lake", properties))
     try:
         return await connection.head(ORDERS, "main", seconds)
