@@ -38,12 +38,12 @@ class Watched:
         text = self._cluster.pipelines.ok("get", "icdc,sparkapplications", "-o", "json")
         runs = {}
         self.created: set[str] = set()
-        for each in json.loads(text)["items"]:
-            run = parse_status(each["status"]).current_run if is_looked_at(each) else None
+        for item in json.loads(text)["items"]:
+            run = parse_status(item["status"]).current_run if is_looked_at(item) else None
             if run is not None:
                 runs[run.name] = run
-            if each["kind"] == "SparkApplication":
-                self.created.add(each["metadata"]["name"])
+            if item["kind"] == "SparkApplication":
+                self.created.add(item["metadata"]["name"])
         # One that has ended may still be in the status: it does no work, and the next may begin.
         active = {name: run for name, run in runs.items() if name not in self.ended}
         assert len(active) <= LIMIT

@@ -36,7 +36,7 @@ def reasons(cluster: Cluster) -> set[str]:
 
 def holder(cluster: Cluster) -> str:
     lease: dict[str, Any] = json.loads(cluster.pipelines.ok("get", "lease", "-o", "json"))
-    held = [str(each["spec"].get("holderIdentity", "")) for each in lease["items"]]
+    held = [str(item["spec"].get("holderIdentity", "")) for item in lease["items"]]
     return held[0] if held else ""
 
 

@@ -89,7 +89,7 @@ def test_a_view_of_before_does_no_harm(
     everything = list(stale(model.calls))
     tried = share(rng, everything)
     record_property("tried", f"{len(tried)} of {len(everything)} stale views: {place.story}")
-    views = [each.view for each in play_cuts(place, model, tried)]
+    views = [cut.view for cut in play_cuts(place, model, tried)]
     answered = [view.answered for view in views if view is not None]
     assert len(answered) == len(tried)
     # Only where the operator has nothing to look at for so long is there nothing to answer.

@@ -92,8 +92,8 @@ def _unasked(ending: Ending) -> Ending:
     """
     assert ending.status is not None
     conditions = [
-        {**each, "message": ""} if each["type"] == ConditionType.CAUGHT_UP else each
-        for each in ending.status["conditions"]
+        {**condition, "message": ""} if condition["type"] == ConditionType.CAUGHT_UP else condition
+        for condition in ending.status["conditions"]
     ]
     return replace(ending, status={**ending.status, "conditions": conditions})
 

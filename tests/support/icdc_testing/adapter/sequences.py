@@ -83,7 +83,7 @@ def works(pod: Resource) -> bool:
     if pod["status"]["phase"] in ("Succeeded", "Failed"):
         return False
     containers = pod["status"].get("containerStatuses") or ()
-    return not any("terminated" in each["state"] for each in containers)
+    return not any("terminated" in container["state"] for container in containers)
 
 
 @dataclass

@@ -83,11 +83,11 @@ def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str,
 def constants(bridge: Bridge, class_name: str) -> list[str]:
     """The texts that a class has as constants, private ones too."""
     texts = []
-    for each in bridge._class(class_name).getDeclaredFields():
-        static = int(each.getModifiers()) & _STATIC
-        if static and str(each.getType().getName()) == "java.lang.String":
-            each.setAccessible(True)
-            texts.append(str(each.get(None)))
+    for field in bridge._class(class_name).getDeclaredFields():
+        static = int(field.getModifiers()) & _STATIC
+        if static and str(field.getType().getName()) == "java.lang.String":
+            field.setAccessible(True)
+            texts.append(str(field.get(None)))
     return texts
 
 

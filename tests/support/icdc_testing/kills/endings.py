@@ -73,7 +73,7 @@ async def check(trial: Trial) -> Ending:
     status, generation = parse_status(pipeline["status"]), pipeline["metadata"]["generation"]
     assert status == witness.status
     assert status.observed_generation == generation
-    assert {each.observed_generation for each in status.conditions} == {generation}
+    assert {condition.observed_generation for condition in status.conditions} == {generation}
     assert status.current_run is None
     assert [_short(run.name, trial) for run in reversed(status.recent_runs)] == list(story.runs)
     return ending

@@ -165,8 +165,12 @@ class MutationTrial(Trial):
             "verdict": verdict(pipeline).value,
             "phase": status["phase"],
             "summary": status["summary"]["tables"],
-            "conditions": {each["type"]: _condition(each) for each in status["conditions"]},
-            "tables": [(each["name"], each["index"], each["state"]) for each in status["tables"]],
+            "conditions": {
+                condition["type"]: _condition(condition) for condition in status["conditions"]
+            },
+            "tables": [
+                (table["name"], table["index"], table["state"]) for table in status["tables"]
+            ],
             "failures": status.get("consecutiveFailures", 0),
             "next": "nextAttemptTime" in status,
             "application": newest["spec"],

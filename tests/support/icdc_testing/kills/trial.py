@@ -97,7 +97,7 @@ class Trial:
     @property
     def calls(self) -> list[str]:
         """The operators' calls, with the name of the pipeline taken out."""
-        return [each.replace(self.name, "shop") for each in self.journal.calls]
+        return [call.replace(self.name, "shop") for call in self.journal.calls]
 
     @property
     def positions(self) -> int:

@@ -31,8 +31,8 @@ def verdict(resource: Resource) -> Verdict:
     if observed is not None and observed != metadata.get("generation", observed):
         return Verdict.IN_PROGRESS
     conditions = status.get("conditions") or []
-    for each in conditions:
-        if each["type"] in _OF_CONDITION and each["status"] == "True":
-            return _OF_CONDITION[each["type"]]
+    for condition in conditions:
+        if condition["type"] in _OF_CONDITION and condition["status"] == "True":
+            return _OF_CONDITION[condition["type"]]
     ready = [each["status"] for each in conditions if each["type"] == "Ready"]
     return Verdict.CURRENT if ready in ([], ["True"]) else Verdict.IN_PROGRESS

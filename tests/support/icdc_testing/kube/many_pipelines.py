@@ -41,8 +41,8 @@ class Many:
         made = {"apiVersion": "v1", "kind": "List", "items": items}
         self._pipelines.ok("create", "-f", "-", stdin=json.dumps(made))
         listed = json.loads(self._pipelines.ok("get", "icdc", "-o", "json"))
-        for each in listed["items"]:
-            each["status"] = _idle(each["metadata"]["name"], self._table).to_resource()
+        for item in listed["items"]:
+            item["status"] = _idle(item["metadata"]["name"], self._table).to_resource()
         self._pipelines.ok("replace", "--subresource=status", "-f", "-", stdin=json.dumps(listed))
 
     def run_once(self, name: str, times: int) -> None:

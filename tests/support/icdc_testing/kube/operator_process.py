@@ -38,7 +38,7 @@ class OperatorProcess:
 
     def says(self, text: str) -> None:
         """Waits until it has logged something with `text` in it."""
-        self.until(lambda: any(text in each for each in self.messages), f"it logs {text!r}")
+        self.until(lambda: any(text in message for message in self.messages), f"it logs {text!r}")
 
     def until(self, reached: Any, what: str, *, seconds: float = 60.0) -> None:
         """Waits; an AssertionError shows the log."""

@@ -76,4 +76,4 @@ class Pipelines:
     def names(self, *selection: str) -> list[str]:
         """The names of the pipelines that a list shows."""
         listed = json.loads(self.ok("get", naming.CRD_NAME, *selection, "-o", "json"))
-        return sorted(each["metadata"]["name"] for each in listed["items"])
+        return sorted(item["metadata"]["name"] for item in listed["items"])

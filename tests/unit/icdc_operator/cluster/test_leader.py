@@ -194,7 +194,7 @@ def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: World) -> Non
 def test_of_two_candidates_that_write_at_once_one_leads(world: World) -> None:
     async def story() -> list[bool]:
         candidates = [world.candidate(name) for name in "ab"]
-        return list(await asyncio.gather(*(each._try() for each in candidates)))
+        return list(await asyncio.gather(*(candidate._try() for candidate in candidates)))
 
     assert sorted(asyncio.run(story())) == [False, True]
 

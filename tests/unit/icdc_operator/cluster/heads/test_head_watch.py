@@ -89,7 +89,7 @@ def run(story: Callable[[World], Awaitable[None]]) -> None:
         world = World()
         await story(world)
         await world.watch.close()
-        assert [each for each in asyncio.all_tasks() if each is not asyncio.current_task()] == []
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
     asyncio.run(whole())
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_looked_at_is_said_once_and_shown(
 
     with caplog.at_level(logging.INFO):
         run(story)
-    warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == 1
     assert "shop.t0, shop.t1, shop.t2 and 2 more cannot be read: the catalog" in warned[0]
     assert "can be read again" in caplog.records[-1].getMessage()

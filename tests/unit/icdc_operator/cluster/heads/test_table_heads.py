@@ -190,7 +190,7 @@ def test_connections_are_bounded_and_the_one_not_used_for_longest_goes() -> None
     readers = FakeReaders(seven)
     one, two, three = (spec_of("a.b", warehouse=name) for name in "xyz")
     World(readers, max_catalogs=2).read(one, two, one, three, one, two)
-    used = [each.properties["warehouse"] for each in readers.connections]
+    used = [connection.properties["warehouse"] for connection in readers.connections]
     assert used == ["x", "y", "z", "y"]
 
 
@@ -208,7 +208,7 @@ def test_a_namespace_with_many_catalogs_pushes_out_its_own(most: int, kept: int)
         reader.close()
 
     asyncio.run(story())
-    used = [each.properties["warehouse"] for each in readers.connections]
+    used = [connection.properties["warehouse"] for connection in readers.connections]
     assert used == ["small", *"abcdefghij"]
 
 

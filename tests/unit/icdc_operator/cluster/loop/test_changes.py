@@ -74,13 +74,15 @@ def test_a_condition_is_written_at_once_unless_it_tells_of_lag(
     status: PipelineStatus, kind: ConditionType
 ) -> None:
     turned = tuple(
-        each.model_copy(update={"reason": "Other"}) if each.type == kind else each
-        for each in status.conditions
+        condition.model_copy(update={"reason": "Other"}) if condition.type == kind else condition
+        for condition in status.conditions
     )
     after = status.model_copy(update={"conditions": turned})
     assert is_progress_only(status, after) == (kind == ConditionType.CAUGHT_UP)
 
 
 def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
-    told = tuple(each.model_copy(update={"message": "3 left"}) for each in status.conditions)
+    told = tuple(
+        condition.model_copy(update={"message": "3 left"}) for condition in status.conditions
+    )
     assert is_progress_only(status, status.model_copy(update={"conditions": told}))

@@ -24,7 +24,8 @@ SUBMITTED = run_record(state=RunState.SUBMITTED, started_at=None)
 
 def told(decision: Decision) -> dict[str, tuple[str, str]]:
     return {
-        each.type.value: (each.status.value, each.reason) for each in decision.status.conditions
+        condition.type.value: (condition.status.value, condition.reason)
+        for condition in decision.status.conditions
     }
 
 
