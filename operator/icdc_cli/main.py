@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from icdc_api.errors import IcdcError
 from icdc_cli import exits
 from icdc_cli.cluster import change, logs, status
-from icdc_cli.commands import crd, dead_letters, questions, run
-from icdc_cli.demo import command as demo
+from icdc_cli.commands import crd, dead_letters, demo, questions, run
 from icdc_cli.exits import Exit
 
 _COMMANDS = (

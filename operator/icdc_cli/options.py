@@ -4,25 +4,22 @@ Names and meanings are the contract with users and scripts.
 """
 
 import argparse
-import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
-from icdc_api.spec import PipelineSpec
-from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_cli.local.resource import LocalPipeline
-from icdc_cli.local.secrets import check_secrets
-from icdc_cli.local.state_dir import StateDir
+from icdc_cli.local.state_dir import STATE_HOME
 
-STATE_HOME = Path(".icdc")
-"""Below the working directory; holds one state directory for each pipeline."""
+if TYPE_CHECKING:
+    # Only for its type: building the models of a spec takes most of the time of `icdc --help`.
+    from icdc_api.spec import PipelineSpec
+
+WAIT_SECONDS = 600
+"""How long to wait for the answer of a cluster unless --wait says otherwise."""
 
 
 class Output(StrEnum):
@@ -81,6 +78,18 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """Add `--wait`."""
+    parser.add_argument(
+        "--wait",
+        type=number_from(1),
+        default=WAIT_SECONDS,
+        metavar="SECONDS",
+        help="how long to wait for the answer from a cluster, which may have to wait itself for "
+        f"the end of the active run (default: {WAIT_SECONDS})",
+    )
+
+
 def number_from(least: int) -> Callable[[str], int]:
     """Return the `type` of an option that takes whole numbers from `least` on."""
 
@@ -92,7 +101,7 @@ def number_from(least: int) -> Callable[[str], int]:
     return parse
 
 
-def check_tables(names: Iterable[str], spec: PipelineSpec, *, source: str) -> None:
+def check_tables(names: Iterable[str], spec: "PipelineSpec", *, source: str) -> None:
     """Raise BadSpec for a `--table` that the pipeline in `source` does not have."""
     tables = [table.name for table in spec.tables]
     for name in names:
@@ -100,34 +109,11 @@ def check_tables(names: Iterable[str], spec: PipelineSpec, *, source: str) -> No
             raise BadSpec(f"--table {name}: {source} has no such table: {', '.join(tables)}")
 
 
-def state_dir(given: Path | None, local: LocalPipeline) -> StateDir:
-    """The state directory that was named, or the pipeline's own."""
-    return StateDir(STATE_HOME / local.key if given is None else given)
-
-
-def secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
-    """The directory, absolute because the application runs elsewhere; BadSpec if it lacks a Secret
-    that the pipeline names."""
-    found = None if given is None else given.resolve()
-    check_secrets(local, found)
-    return found
-
-
-@contextlib.contextmanager
-def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[LocalPipeline]:
-    """The pipeline with a real host: that of a node under `state` where it says `embedded`."""
-    if not local.pipeline.spec.sink.opensearch.embedded:
-        yield local
-        return
-    with OpenSearchNode(state.node_path, keep=keep) as node:
-        yield local.with_host(node.url)
-        if keep:
-            sys.stderr.write(f"OpenSearch goes on at {node.url}; stop it: {node.stop_command}\n")
-
-
 def write(value: dict[str, Any], output: Output) -> None:
     """`value` to standard output, in the form that programs read."""
     if output == Output.YAML:
+        import yaml
+
         yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -34,9 +34,6 @@ from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
 
-WAIT_SECONDS = 600
-"""How long to wait for an answer unless --wait says otherwise."""
-
 POLL_SECONDS = 1.0
 """Between two reads of the pipeline while it has no answer."""
 
@@ -56,18 +53,6 @@ class ClusterAnswer:
     """The next thing that the operator does by itself, as one line."""
     answer: dict[str, Any] | Failure
     """The result of the run, or why there is none."""
-
-
-def add_wait(parser: argparse.ArgumentParser) -> None:
-    """Add `--wait`."""
-    parser.add_argument(
-        "--wait",
-        type=options.number_from(1),
-        default=WAIT_SECONDS,
-        metavar="SECONDS",
-        help="how long to wait for the answer from a cluster, which may have to wait itself for "
-        f"the end of the active run (default: {WAIT_SECONDS})",
-    )
 
 
 def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> ClusterAnswer:

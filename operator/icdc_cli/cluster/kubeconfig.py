@@ -1,6 +1,10 @@
-"""Which context and namespace a person is in, by the rules of kubectl.
+"""The kubeconfig by the rules of kubectl: which context and namespace a person is in.
 
-Reads kubeconfig files for names alone: addresses and credentials are `cluster.connect`'s business.
+Several files are read as one: the first that names something wins. Must not know what an entry
+means for a connection; that is `credentials`.
+
+    KUBECONFIG=a:b    a: current-context x; contexts x     b: current-context y; contexts x, y
+    choose_context    x, as a has it                       --context y: as b has it
 """
 
 import os
@@ -13,7 +17,7 @@ import yaml
 
 from icdc_api.errors import BadSpec
 from icdc_api.naming import DEFAULT_NAMESPACE
-from icdc_operator.cluster.kube.connect import IN_CLUSTER, KUBECONFIG
+from icdc_operator.cluster.kube.environment import IN_CLUSTER, KUBECONFIG
 
 POD_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -23,24 +27,68 @@ class Context:
     """Where commands go that say nothing else."""
 
     name: str | None
-    """Of the kubeconfig; None in a pod."""
+    """Of the kubeconfig; None in a pod, and where no context is current."""
     namespace: str
 
 
-def chosen(
+@dataclass(frozen=True)
+class Entry:
+    """One named entry of a kubeconfig."""
+
+    folder: Path
+    """Folder of the file that it stands in: relative paths in it begin there."""
+    inner: Mapping[str, Any]
+    """What stands below its name."""
+
+
+def choose_context(
     env: Mapping[str, str], wanted: str | None, *, pod_file: Path = POD_NAMESPACE_FILE
 ) -> Context:
-    """The context `wanted`, or the current one; BadSpec where a kubeconfig cannot be read."""
-    if IN_CLUSTER in env and not env.get(KUBECONFIG) and wanted is None:
+    """Return the context `wanted`, or the current one. BadSpec where a file cannot be read."""
+    if in_pod(env) and wanted is None:
         return Context(None, _pod_namespace(pod_file))
-    documents = list(_documents(env))
-    name = wanted or next((each["current-context"] for each in documents if _current(each)), None)
-    for entry in _contexts(documents):
+    documents = [document for _, document in _documents(env)]
+    current = (document["current-context"] for document in documents if _has_current(document))
+    name = wanted or next(current, None)
+    entry = None if name is None else _find(env, "contexts", "context", name)
+    namespace = None if entry is None else entry.inner.get("namespace")
+    return Context(name, str(namespace or DEFAULT_NAMESPACE))
+
+
+def in_pod(env: Mapping[str, str]) -> bool:
+    """Return whether this is a pod whose own account counts: no kubeconfig is named."""
+    return IN_CLUSTER in env and not env.get(KUBECONFIG)
+
+
+def find_entry(env: Mapping[str, str], section: str, key: str, name: str) -> Entry:
+    """Return what stands in `section` (contexts, clusters, users) under `name`, below `key`.
+
+    BadSpec that lists the names there are.
+    """
+    entry = _find(env, section, key, name)
+    if entry is None:
+        names = sorted(str(named.get("name")) for _, named in _entries(env, section))
+        listed = ", ".join(names) or "none"
+        raise BadSpec(f"the kubeconfig {_paths(env)} has no {key} {name}; it has: {listed}")
+    return entry
+
+
+def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
+    """Return the error for a host on which nothing says which cluster is meant."""
+    if any(path.is_file() for path in _files(env)):
+        return BadSpec(f"the kubeconfig {_paths(env)} has no current context: use --context")
+    return BadSpec(
+        f"no cluster is known: this is no pod, and there is no kubeconfig at {_paths(env)}; set "
+        f"{KUBECONFIG}"
+    )
+
+
+def _find(env: Mapping[str, str], section: str, key: str, name: str) -> Entry | None:
+    for folder, entry in _entries(env, section):
         if entry.get("name") == name:
-            inner = entry.get("context")
-            namespace = inner.get("namespace") if isinstance(inner, dict) else None
-            return Context(name, str(namespace or DEFAULT_NAMESPACE))
-    return Context(name, DEFAULT_NAMESPACE)
+            inner = entry.get(key)
+            return Entry(folder, inner if isinstance(inner, dict) else {})
+    return None
 
 
 def _pod_namespace(path: Path) -> str:
@@ -50,14 +98,21 @@ def _pod_namespace(path: Path) -> str:
         return DEFAULT_NAMESPACE
 
 
-def _documents(env: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Every kubeconfig that is there; the first one that names something wins."""
-    paths = env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
-    for path in (Path(each).expanduser() for each in paths.split(os.pathsep) if each):
+def _paths(env: Mapping[str, str]) -> str:
+    return env.get(KUBECONFIG) or str(Path.home() / ".kube" / "config")
+
+
+def _files(env: Mapping[str, str]) -> list[Path]:
+    return [Path(path).expanduser() for path in _paths(env).split(os.pathsep) if path]
+
+
+def _documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the folder and the content of every kubeconfig that is there."""
+    for path in _files(env):
         try:
             document = yaml.safe_load(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            continue
+            continue  # kubectl passes over it too
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             text = " ".join(str(error).split())
             raise BadSpec(f"the kubeconfig {path} cannot be read: {text}") from error
@@ -65,16 +120,16 @@ def _documents(env: Mapping[str, str]) -> Iterator[dict[str, Any]]:
             continue
         if not isinstance(document, dict):
             raise BadSpec(f"the kubeconfig {path} is not one: it holds no mapping")
-        yield document
+        yield path.parent, document
 
 
-def _current(document: dict[str, Any]) -> bool:
+def _has_current(document: dict[str, Any]) -> bool:
     return isinstance(document.get("current-context"), str) and bool(document["current-context"])
 
 
-def _contexts(documents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for document in documents:
-        entries = document.get("contexts")
+def _entries(env: Mapping[str, str], section: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for folder, document in _documents(env):
+        entries = document.get(section)
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict):
-                yield entry
+                yield folder, entry

@@ -14,7 +14,7 @@ from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_cli.cluster import kubeconfig
 from icdc_cli.exits import Exit
-from icdc_operator.cluster.kube import connect, errors
+from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
 
@@ -80,10 +80,13 @@ def run_for(
 async def _run_for(
     work: Callable[[Target, argparse.Namespace], Awaitable[Result]], arguments: argparse.Namespace
 ) -> Result:
-    context = kubeconfig.chosen(os.environ, arguments.context)
+    context = kubeconfig.choose_context(os.environ, arguments.context)
     namespace = arguments.namespace or context.namespace
+    # Here and not above: it brings aiohttp, and `icdc --help` needs no connection.
+    from icdc_cli.cluster import thin_client
+
     try:
-        async with connect.open_api(os.environ, context=context.name) as api:
+        async with thin_client.open_api(os.environ, context=context.name) as api:
             return await work(Target(api, namespace, arguments.name), arguments)
     except (errors.Denied, errors.Invalid) as error:
         raise BadSpec(error.message) from error

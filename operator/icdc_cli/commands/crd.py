@@ -3,7 +3,6 @@
 import argparse
 import sys
 
-from icdc_api import crd
 from icdc_cli import options
 from icdc_cli.exits import Exit
 
@@ -21,5 +20,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(_arguments: argparse.Namespace) -> int:
     """Carries out the command; the exit code."""
+    # Here and not above: it builds the models of all fields.
+    from icdc_api import crd
+
     sys.stdout.write(crd.render())
     return Exit.DONE

@@ -14,10 +14,9 @@ from icdc_api.job import RunMode
 from icdc_api.runs import Failure, RunKind
 from icdc_api.triggers import MAX_ASKED_IDS, AskedKind
 from icdc_cli import exits, options, tables
-from icdc_cli.cluster import asking, session
+from icdc_cli.cluster import session
 from icdc_cli.commands import questions
 from icdc_cli.exits import Exit
-from icdc_cli.local import resource
 from icdc_cli.options import Output
 
 
@@ -53,7 +52,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     for action, command in ((listing, list_letters), (replay, replay_letters)):
         session.add_target(action, required=False)
         options.add_pipeline(action, required=False)
-        asking.add_wait(action)
+        options.add_wait(action)
         action.add_argument("--table", action="append", help="of this table alone; may be repeated")
         action.add_argument("--id", action="append", help="of this document; may be repeated")
         options.add_verbose(action)
@@ -78,11 +77,15 @@ def _ask(
 ) -> dict[str, Any] | Failure:
     ids = arguments.id
     if questions.is_of_file(arguments, "dead-letters"):
+        from icdc_cli.local import resource
+
         local = resource.load(arguments.filename)
         options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
         return questions.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
     if ids is not None and len(ids) > MAX_ASKED_IDS:
         raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")
+    from icdc_cli.cluster import asking
+
     return asking.ask(arguments, kind, tables=arguments.table, ids=ids, **details).answer
 
 

@@ -8,19 +8,18 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from icdc_api.cautions import find_cautions
 from icdc_api.errors import BadSpec
 from icdc_api.job import RunMode
 from icdc_api.runs import Failure, RunKind
 from icdc_cli import exits, options, tables
-from icdc_cli.cluster import asking, session
+from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
-from icdc_cli.local import application, resource
-from icdc_cli.local.ask import ask
-from icdc_cli.local.resource import LocalPipeline
 from icdc_cli.options import Output
+
+if TYPE_CHECKING:
+    from icdc_cli.local.resource import LocalPipeline
 
 
 def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -35,7 +34,7 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
-    asking.add_wait(parser)
+    options.add_wait(parser)
     options.add_verbose(parser)
     parser.set_defaults(command=plan)
 
@@ -51,7 +50,7 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
-    asking.add_wait(parser)
+    options.add_wait(parser)
     parser.add_argument("--repair", action="store_true", help="mend what differs, and nothing else")
     options.add_verbose(parser)
     parser.set_defaults(command=verify)
@@ -61,6 +60,9 @@ def plan(arguments: argparse.Namespace) -> int:
     """Carries out `icdc plan`; the exit code."""
     if is_of_file(arguments, "plan"):
         return _ask(arguments, RunMode.PLAN, tables.plan_table)
+    # Here and not above: it brings the models of a spec, which `icdc status` can do without.
+    from icdc_cli.cluster import asking
+
     reply = asking.ask(arguments, RunKind.PLAN)
     answer = reply.answer
     if arguments.output == Output.TEXT:
@@ -76,6 +78,8 @@ def verify(arguments: argparse.Namespace) -> int:
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
         return _ask(arguments, mode, tables.verify_table)
+    from icdc_cli.cluster import asking
+
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
     return _tell(reply.answer, arguments, mode, tables.verify_table)
 
@@ -101,6 +105,9 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
 def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
+    from icdc_api.cautions import find_cautions
+    from icdc_cli.local import resource
+
     local = resource.load(arguments.filename)
     # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
     for caution in find_cautions(local.pipeline.spec):
@@ -109,15 +116,18 @@ def _ask(
 
 
 def answer(
-    local: LocalPipeline, arguments: argparse.Namespace, mode: RunMode, **details: Any
+    local: "LocalPipeline", arguments: argparse.Namespace, mode: RunMode, **details: Any
 ) -> dict[str, Any] | Failure:
     """What the application on this host answers; `details` are further fields of its request."""
-    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
+    from icdc_cli.local import application, host
+    from icdc_cli.local.ask import ask
+
+    secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
         spark = application.installed(local.pipeline.spec)
         if local.pipeline.spec.sink.opensearch.embedded:
-            state = stack.enter_context(options.state_dir(arguments.state_dir, local))
-            local = stack.enter_context(options.with_node(local, state, keep=False))
+            state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
+            local = stack.enter_context(host.with_node(local, state, keep=False))
         return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
 

@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from icdc_cli import exits, live, options, tables
-from icdc_cli.local import application, resource
-from icdc_cli.local.runner import LocalRunner
-from icdc_cli.local.runs import LocalRuns
+from icdc_cli import exits, options, tables
 from icdc_cli.options import Output
 
 
@@ -35,14 +32,23 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out the command; the exit code."""
+    """Carry out the command; return the exit code."""
+    # Here and not above: a laptop that only asks a cluster has neither rich nor Spark.
+    from icdc_cli.local import application
+
+    application.require_spark()
+    from icdc_cli import live
+    from icdc_cli.local import host, resource
+    from icdc_cli.local.runner import LocalRunner
+    from icdc_cli.local.runs import LocalRuns
+
     local = resource.load(arguments.filename)
-    secrets_dir = options.secrets_dir(arguments.secrets_dir, local)
+    secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
-        state = stack.enter_context(options.state_dir(arguments.state_dir, local))
+        state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
         resource.recall(state, local)  # refuses a directory before anything is started in it
         spark = application.installed(local.pipeline.spec)
-        local = stack.enter_context(options.with_node(local, state, keep=arguments.keep))
+        local = stack.enter_context(host.with_node(local, state, keep=arguments.keep))
         view = live.view(quiet=arguments.output != Output.TEXT)
         runner = LocalRunner(
             local,

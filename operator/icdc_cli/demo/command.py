@@ -17,7 +17,7 @@ import yaml
 
 from icdc_api.errors import Bug, IcdcError
 from icdc_api.job import RunMode
-from icdc_cli import live, options, tables
+from icdc_cli import live, tables
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change
 from icdc_cli.demo.stage import Stage
@@ -31,19 +31,6 @@ from icdc_cli.local.state_dir import StateDir
 
 KILL_AFTER_DOCUMENTS = 5000
 """Writes of the last batch that are let through before the application is killed."""
-
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="show the main job on an embedded default",
-        description="Makes three Iceberg tables, follows them with one pipeline through changes "
-        "and a crash, and proves that every index equals its table.",
-    )
-    options.add_keep(parser)
-    options.add_verbose(parser)
-    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

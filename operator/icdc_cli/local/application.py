@@ -47,6 +47,15 @@ _FOREIGN_VARIABLES = (
 """What belongs to another Spark on this host and would change ours."""
 
 
+LOCAL_PACKAGES = ("pyspark", "rich")
+"""What a run on this host needs beyond the extra `cli`: Spark, and the live table of `icdc run`."""
+
+_INSTALL = (
+    "pip install 'iceberg-cdc-operator[operator,spark]' (a pipeline in a cluster needs neither: "
+    "icdc plan NAME)"
+)
+
+
 @dataclass(frozen=True)
 class Application:
     """What it takes to start the application on this host."""
@@ -84,17 +93,25 @@ def leaves_the_host(catalog: Catalog) -> bool:
 
 
 def application_file() -> Path:
-    """The main file of the installed `icdc_spark`, found without importing it."""
-    found = importlib.util.find_spec("icdc_spark")
-    folders = [] if found is None else list(found.submodule_search_locations or ())
+    """Return the main file of the installed `icdc_spark`, found without importing it.
+
+    Submission where Spark is not installed: `icdc_spark` alone is part of every install.
+    """
+    require_spark()
+    package = importlib.util.find_spec("icdc_spark")
+    folders = [] if package is None else list(package.submodule_search_locations or ())
     for folder in folders:
         main_file = Path(folder, "process", "main.py")
         if main_file.is_file():
             return main_file
-    raise Submission(
-        "the Spark application (package icdc_spark) is not installed beside icdc; "
-        "install iceberg-cdc-operator with its extra spark"
-    )
+    raise Submission(f"the Spark application (package icdc_spark) is not here; {_INSTALL}")
+
+
+def require_spark() -> None:
+    """Raise Submission where the packages of a local run are not installed."""
+    missing = [name for name in LOCAL_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Submission(f"a run on this host needs {' and '.join(missing)}: {_INSTALL}")
 
 
 def command(application: Application, request: Path) -> list[str]:

@@ -21,6 +21,9 @@ import yaml
 from icdc_api import errors
 from icdc_cli.local import files
 
+STATE_HOME = Path(".icdc")
+"""Below the working directory; holds one state directory for each pipeline."""
+
 
 class StateDir:
     """A context manager: entering takes the lock, leaving frees it."""

@@ -16,11 +16,11 @@ from typing import Any
 from icdc_api.runs import RunKind
 from icdc_api.spark import DynamicAllocation, Spark
 from icdc_api.spark_defaults import build_defaults
-from icdc_operator.manifests import metadata, pod_paths, refusals, templates
+from icdc_operator.manifests import metadata, pod_paths, refusals, spark_kind, templates
 from icdc_operator.manifests.launch import Launch
 
-API_VERSION = "sparkoperator.k8s.io/v1beta2"
-KIND = "SparkApplication"
+API_VERSION = spark_kind.API_VERSION
+KIND = spark_kind.KIND
 
 SPARK_VERSION = "4.1.4"
 """Spark version of the image; a test compares it with the pyspark that pyproject.toml pins."""

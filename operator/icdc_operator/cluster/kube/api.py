@@ -11,10 +11,8 @@ object means. Raises the errors of `kube.errors` only. For one event loop.
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
-
-from kubernetes.aio.client import ApiClient
 
 from icdc_api import naming
 from icdc_operator.cluster.kube import errors, event_object, kinds
@@ -26,6 +24,10 @@ from icdc_operator.cluster.kube.transport import (
     Transport,
     ignore_request,
 )
+
+if TYPE_CHECKING:
+    # Only for its type, see `transport`.
+    from kubernetes.aio.client import ApiClient
 
 PAGE_SIZE = 500
 """Objects in one page of a list: bounds the memory of both sides."""
@@ -52,7 +54,7 @@ class ClusterApi:
 
     def __init__(
         self,
-        client: ApiClient,
+        client: "ApiClient",
         *,
         observer: Observer = ignore_request,
         request_seconds: float = REQUEST_SECONDS,

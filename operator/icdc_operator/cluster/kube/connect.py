@@ -18,13 +18,12 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from icdc_api.errors import BadSpec
-from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.kube import environment, errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.transport import REQUEST_SECONDS, Observer
 
-KUBECONFIG = "KUBECONFIG"
-IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
-"""Set by the kubelet in every pod."""
+KUBECONFIG = environment.KUBECONFIG
+IN_CLUSTER = environment.IN_CLUSTER
 
 
 @asynccontextmanager

@@ -17,14 +17,13 @@ sends a request decides what an error means for a run.
 # ruff: noqa: N818 - they are the words in which people and HTTP speak of these answers.
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import aiohttp
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.config import ConfigException
 
-from icdc_api.errors import BadSpec, FailureClass, RunError, WhoActs
+from icdc_api.errors import BadSpec, FailureClass, IcdcError, RunError, WhoActs
 
 MAX_SHOWN = 600
 """Most characters of an answer in a message."""
@@ -119,18 +118,30 @@ def map_errors(what: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise Unavailable(f"{what}: the API server did not answer in time") from error
-    except ApiException as error:
-        raise of_answer(error.status or 0, error.body or "", error.headers or {}, what=what) from (
-            error
-        )
-    except ConfigException as error:
-        raise BadSpec(f"{what}: {_clip(str(error))}") from error
     except (aiohttp.ClientError, OSError) as error:
         text = _clip(str(error)) or type(error).__name__
         raise Unavailable(f"{what}: the API server cannot be reached: {text}") from error
     except ValueError as error:
         # A proxy in between may answer with an HTML page.
         raise Unavailable(f"{what}: the answer is not that of an API server") from error
+    except Exception as error:
+        mapped_error = _map_library_error(error, what)
+        if mapped_error is None:
+            raise
+        raise mapped_error from error
+
+
+def _map_library_error(error: Exception, what: str) -> IcdcError | None:
+    """Return the error that one of the `kubernetes` library stands for; None for any other."""
+    # Not imported here: the command line does without that library, and an error of it cannot
+    # have been raised where nobody has imported it.
+    exceptions = sys.modules.get("kubernetes.aio.client.exceptions")
+    if exceptions is not None and isinstance(error, exceptions.ApiException):
+        return of_answer(error.status or 0, error.body or "", error.headers or {}, what=what)
+    config = sys.modules.get("kubernetes.aio.config")
+    if config is not None and isinstance(error, config.ConfigException):
+        return BadSpec(f"{what}: {_clip(str(error))}")
+    return None
 
 
 def _parse_status(body: bytes | str) -> tuple[str, float | None]:

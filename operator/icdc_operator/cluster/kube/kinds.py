@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from icdc_api import naming
 from icdc_api.errors import Bug
-from icdc_operator.manifests import application
+from icdc_operator.manifests import spark_kind
 
 Resource = dict[str, Any]
 """An object as the API has it, in plain JSON values."""
@@ -46,7 +46,7 @@ class Kind:
 
 
 PIPELINE = Kind(naming.API_VERSION, naming.KIND, naming.PLURAL)
-APPLICATION = Kind(application.API_VERSION, application.KIND, "sparkapplications")
+APPLICATION = Kind(spark_kind.API_VERSION, spark_kind.KIND, "sparkapplications")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")

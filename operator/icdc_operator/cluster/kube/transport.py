@@ -6,13 +6,16 @@ of `kube.errors`. It knows HTTP and the client library, and must not know a kind
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
-from kubernetes.aio.client import ApiClient
 
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.kinds import Resource
+
+if TYPE_CHECKING:
+    # Only for its type: the command line has a client of its own, and this library costs it 0.3 s.
+    from kubernetes.aio.client import ApiClient
 
 REQUEST_SECONDS = 30.0
 """Time-out of one request; the API server itself gives up after 60 s."""
@@ -31,7 +34,7 @@ def ignore_request(verb: str, plural: str, code: int | str) -> None:
 class Transport:
     """A connection to one API server. `verb` and `plural` are for counting and for messages."""
 
-    def __init__(self, client: ApiClient, observer: Observer, seconds: float) -> None:
+    def __init__(self, client: "ApiClient", observer: Observer, seconds: float) -> None:
         self._client: Any = client  # the library is typed for a part only
         self._observer = observer
         self._seconds = seconds

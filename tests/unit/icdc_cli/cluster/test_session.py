@@ -150,20 +150,20 @@ def test_the_first_kubeconfig_that_names_something_wins(
         paths.append(tmp_path / str(number))
         paths[-1].write_text(json.dumps(document))
     env = {"KUBECONFIG": ":".join(map(str, paths)), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-    assert kubeconfig.chosen(env, wanted) == expected
+    assert kubeconfig.choose_context(env, wanted) == expected
 
 
 def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     file = tmp_path / "namespace"
-    assert kubeconfig.chosen(env, None, pod_file=file) == Context(None, "default")
+    assert kubeconfig.choose_context(env, None, pod_file=file) == Context(None, "default")
     file.write_text("lake\n")
-    assert kubeconfig.chosen(env, None, pod_file=file) == Context(None, "lake")
+    assert kubeconfig.choose_context(env, None, pod_file=file) == Context(None, "lake")
 
 
 def test_a_kubeconfig_that_is_a_directory_is_bad_usage(tmp_path: Path) -> None:
     with pytest.raises(BadSpec, match="cannot be read"):
-        kubeconfig.chosen({"KUBECONFIG": str(tmp_path)}, None)
+        kubeconfig.choose_context({"KUBECONFIG": str(tmp_path)}, None)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

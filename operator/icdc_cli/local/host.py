@@ -1,0 +1,39 @@
+"""What a command on this host needs around a pipeline: state directory, Secrets, a node.
+
+Apart from the options that name them, so that a command about a cluster imports none of it.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_cli.local.resource import LocalPipeline
+from icdc_cli.local.secrets import check_secrets
+from icdc_cli.local.state_dir import STATE_HOME, StateDir
+
+
+def choose_state_dir(given: Path | None, local: LocalPipeline) -> StateDir:
+    """The state directory that was named, or the pipeline's own."""
+    return StateDir(STATE_HOME / local.key if given is None else given)
+
+
+def choose_secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
+    """The directory, absolute because the application runs elsewhere; BadSpec if it lacks a Secret
+    that the pipeline names."""
+    found = None if given is None else given.resolve()
+    check_secrets(local, found)
+    return found
+
+
+@contextlib.contextmanager
+def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[LocalPipeline]:
+    """The pipeline with a real host: that of a node under `state` where it says `embedded`."""
+    if not local.pipeline.spec.sink.opensearch.embedded:
+        yield local
+        return
+    with OpenSearchNode(state.node_path, keep=keep) as node:
+        yield local.with_host(node.url)
+        if keep:
+            sys.stderr.write(f"OpenSearch goes on at {node.url}; stop it: {node.stop_command}\n")
