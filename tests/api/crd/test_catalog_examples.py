@@ -12,13 +12,13 @@ pytestmark = pytest.mark.api
 
 
 def test_every_example_is_stored_as_it_stands_in_the_page(pipelines: Pipelines) -> None:
-    found = examples()
-    objects = [minimal(label, catalog=each.catalog) for label, each in found.items()] + [
-        each.secret for each in found.values() if each.secret
+    result = examples()
+    objects = [minimal(label, catalog=each.catalog) for label, each in result.items()] + [
+        each.secret for each in result.values() if each.secret
     ]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
     pipelines.ok("apply", "--validate=strict", "-f", "-", stdin=json.dumps(listed))
-    for label, each in found.items():
+    for label, each in result.items():
         stored = pipelines.get(label)
         assert stored["spec"]["catalog"] == {"name": "lake", **each.catalog}
         assert parse_pipeline(stored, source="the server").spec.catalog is not None

@@ -13,22 +13,22 @@ pytestmark = pytest.mark.api
 
 
 def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
-    found = kube.kubectl.object("get", "crd", naming.CRD_NAME)
-    conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    result = kube.kubectl.object("get", "crd", naming.CRD_NAME)
+    conditions = {each["type"]: each["status"] for each in result["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
-    assert found["status"]["acceptedNames"] == crd.document()["spec"]["names"]
+    assert result["status"]["acceptedNames"] == crd.document()["spec"]["names"]
 
 
 def test_the_server_keeps_the_definition_word_for_word(kube: KubeApi) -> None:
-    found = kube.kubectl.object("get", "crd", naming.CRD_NAME)["spec"]
-    assert found.pop("conversion") == {"strategy": "None"}
-    assert found == crd.document()["spec"]
+    result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["spec"]
+    assert result.pop("conversion") == {"strategy": "None"}
+    assert result == crd.document()["spec"]
 
 
 def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
     def version() -> str:
-        found = kube.kubectl.object("get", "crd", naming.CRD_NAME)["metadata"]
-        return str(found["resourceVersion"])
+        result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["metadata"]
+        return str(result["resourceVersion"])
 
     before = version()
     how = ("--server-side", "--field-manager=icdc-tests", "-f", str(crd.COMMITTED))

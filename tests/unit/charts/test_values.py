@@ -46,8 +46,8 @@ def template(name: str) -> str:
 
 
 def schema(chart: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
+    return result
 
 
 def nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -78,10 +78,10 @@ def test_a_chart_has_the_version_of_the_project(chart: Path) -> None:
 def test_every_flag_of_the_operator_is_set_by_the_chart(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         options.parse(["--help"], {})
-    known = set(
+    pairs = set(
         re.findall(r"^ +(?:-h, )?(--[a-z-]+)(?:, (--[a-z-]+))?", capsys.readouterr().out, re.M)
     )
-    flags = {each for pair in known for each in pair if each}
+    flags = {flag for pair in pairs for flag in pair if flag}
     used = set(re.findall(r"^ +- (--[a-z-]+)", template("deployment.yaml"), re.MULTILINE))
     assert used - {"--socket"} == flags - NOT_SET  # of the container beside it
 
@@ -95,15 +95,15 @@ def test_the_schema_knows_exactly_the_values(chart: Path) -> None:
 
 
 def test_the_schema_has_no_value_that_the_chart_lacks() -> None:
-    found = files.values(OPERATOR)
-    groups = {path.rsplit(".", 1)[0] for path in files.leaves(found) if "." in path}
+    result = files.values(OPERATOR)
+    groups = {path.rsplit(".", 1)[0] for path in files.leaves(result) if "." in path}
     stated = {
         f"{path}.{name}".lstrip(".")
         for path, node in nodes(schema(OPERATOR))
         for name in node.get("properties", {})
     }
     above = {group.rsplit(".", 1)[0] for group in groups}
-    assert stated - {"global"} == set(files.leaves(found)) | groups | above
+    assert stated - {"global"} == set(files.leaves(result)) | groups | above
 
 
 @pytest.mark.parametrize("chart", BOTH, ids=lambda chart: chart.name)
@@ -130,12 +130,12 @@ def test_drivers_get_the_account_that_pipelines_take_by_default() -> None:
 
 
 def test_ports_and_other_defaults_are_those_of_the_process() -> None:
-    found = files.values(OPERATOR)
+    result = files.values(OPERATOR)
     given = options.parse(["--all-namespaces", "--image=x"], {})
-    assert found["ports"] == {"metrics": given.metrics_port, "health": given.health_port}
-    assert found["workers"] == given.workers
-    assert (found["logLevel"], found["logFormat"]) == (given.log_level, given.log_format)
-    assert set(found["limits"].values()) == {0}
+    assert result["ports"] == {"metrics": given.metrics_port, "health": given.health_port}
+    assert result["workers"] == given.workers
+    assert (result["logLevel"], result["logFormat"]) == (given.log_level, given.log_format)
+    assert set(result["limits"].values()) == {0}
     assert not given.limits
 
 
@@ -151,6 +151,6 @@ def test_every_file_of_the_chart_is_used_by_a_template() -> None:
 
 
 def test_the_charts_name_no_host_of_a_registry() -> None:
-    found = files.values(OPERATOR)
-    for image in (found["image"], found["spark"]["image"]):
+    result = files.values(OPERATOR)
+    for image in (result["image"], result["spark"]["image"]):
         assert "." not in image["repository"].split("/")[0]

@@ -27,5 +27,5 @@ def test_an_example_is_a_catalog_with_the_secret_that_it_names(label: str) -> No
 @pytest.mark.parametrize("label", sorted(EXAMPLES))
 def test_what_is_secret_stands_in_no_pipeline(label: str) -> None:
     words = ("credential", "password", "token", "secret")
-    told = [key for key in EXAMPLES[label].catalog["properties"] if key.endswith(words)]
-    assert told == []
+    keys = [key for key in EXAMPLES[label].catalog["properties"] if key.endswith(words)]
+    assert keys == []

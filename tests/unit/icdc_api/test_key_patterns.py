@@ -26,7 +26,7 @@ def test_common_parts_are_written_once() -> None:
 def test_the_keys_and_what_begins_so_are_found(
     keys: list[str], beginnings: list[str], asked: list[str]
 ) -> None:
-    found = re.compile(build_pattern(keys, beginnings))
+    result = re.compile(build_pattern(keys, beginnings))
     for key in (*asked, *keys, *beginnings, *(f"{beginning}x.y" for beginning in beginnings)):
         wanted = key in keys or key.startswith(tuple(beginnings))
-        assert bool(found.search(key)) == wanted, key
+        assert bool(result.search(key)) == wanted, key

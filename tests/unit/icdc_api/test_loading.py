@@ -81,9 +81,9 @@ def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path
 def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
     unknown = "".join(f"  zzz{number}: 1\n" for number in range(15))
     path = _written(tmp_path, HEAD + "spec:\n" + unknown + TABLES + SINK)
-    found = _refusal(path).splitlines()
-    assert len(found) == 11
-    assert found[-1] == f"{path}: and 5 more problems"
+    result = _refusal(path).splitlines()
+    assert len(result) == 11
+    assert result[-1] == f"{path}: and 5 more problems"
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ EXAMPLES = {
 
 
 def _leaves(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, each in value.items():
         path = prefix + name
         if path in EXAMPLES:
             continue
         if isinstance(each, dict):
-            found |= _leaves(each, f"{path}.")
+            result |= _leaves(each, f"{path}.")
         else:
-            found[path] = each
-    return found
+            result[path] = each
+    return result
 
 
 def test_the_defaults_are_those_that_the_full_sample_shows() -> None:
@@ -61,18 +61,18 @@ def test_the_full_sample_sets_every_field_but_start_from() -> None:
 
 
 def _unset(model: BaseModel, prefix: str = "") -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for name, field in type(model).model_fields.items():
         path = f"{prefix}{field.alias or name}"
         value = getattr(model, name)
         if value is None:
-            found.append(path)
+            result.append(path)
         elif isinstance(value, BaseModel):
-            found += _unset(value, f"{path}.")
+            result += _unset(value, f"{path}.")
         elif isinstance(value, tuple):
             below = [each for each in value if isinstance(each, BaseModel)]
-            found += [name for each in below for name in _unset(each, f"{path}[].")]
-    return found
+            result += [name for each in below for name in _unset(each, f"{path}[].")]
+    return result
 
 
 def _models(base: type[ApiModel]) -> list[type[ApiModel]]:

@@ -116,9 +116,9 @@ def test_a_termination_message_tells_how_the_run_ended_and_fits(report: RunRepor
 
 @given(REPORTS, st.text(min_size=1), JSON)
 def test_fields_of_the_future_are_passed_over(report: RunReport, name: str, value: Any) -> None:
-    known = {report_text.OMITTED, *(field.alias for field in RunReport.model_fields.values())}
+    fields = {report_text.OMITTED, *(field.alias for field in RunReport.model_fields.values())}
     document = report.to_resource()
-    if name not in known:
+    if name not in fields:
         document[name] = value
     document["futureField"] = value
     for table in document["tables"]:
@@ -188,16 +188,16 @@ def test_what_is_not_a_report_has_a_reason(text: str, reason: str) -> None:
 @given(st.text() | st.binary().map(lambda data: base64.b64encode(data).decode()))
 def test_garbage_is_never_an_exception(text: str) -> None:
     for read in (report_text.from_annotation, report_text.from_termination_message):
-        found: Parsed[Any] = read(text)
-        assert found.value is None
-        assert found.problem
-        assert len(found.problem) <= MAX_TEXT
+        result: Parsed[Any] = read(text)
+        assert result.value is None
+        assert result.problem
+        assert len(result.problem) <= MAX_TEXT
 
 
 @given(JSON | st.dictionaries(st.sampled_from(["runId", "tables", "outcome", "finished"]), JSON))
 def test_json_of_any_form_is_never_an_exception(document: Any) -> None:
-    for found in (
+    for result in (
         report_text.from_annotation(packed(document)),
         report_text.from_termination_message(json.dumps(document)),
     ):
-        assert found.value is not None or found.problem
+        assert result.value is not None or result.problem

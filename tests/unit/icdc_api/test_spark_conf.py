@@ -161,11 +161,11 @@ def test_what_would_break_a_run_is_refused_with_what_to_do_instead(key: str, why
     ],
 )
 def test_what_is_not_listed_is_refused_with_the_names_near_it(key: str, near: str) -> None:
-    found = find_problem(key, "x") or ""
+    result = find_problem(key, "x") or ""
     start = "the property is refused: it is not in docs/spark-properties.md; allowed are "
-    assert found.startswith(start)
-    assert near in found
-    assert key not in found
+    assert result.startswith(start)
+    assert near in result
+    assert key not in result
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_what_is_no_name_of_a_property_is_refused(key: str) -> None:
 def test_a_value_that_names_what_is_elsewhere_is_refused_and_not_repeated(
     key: str, value: str, why: str
 ) -> None:
-    found = find_problem(key, value) or ""
-    assert found.startswith("the value is not allowed: ")
-    assert why in found
-    assert value == "" or value not in found
+    result = find_problem(key, value) or ""
+    assert result.startswith("the value is not allowed: ")
+    assert why in result
+    assert value == "" or value not in result
 
 
 NAMES = sorted(

@@ -35,5 +35,5 @@ def _with_variable(value: str) -> dict[str, Any]:
 def test_a_jvm_for_which_nobody_names_a_collector_gets_ours(
     said: dict[str, Any], java_options: list[str], ours: set[str]
 ) -> None:
-    found = build_defaults(Spark.model_validate(said), *java_options)
-    assert found == {**DEFAULT_CONF, **dict.fromkeys(ours, COLLECTOR)}
+    result = build_defaults(Spark.model_validate(said), *java_options)
+    assert result == {**DEFAULT_CONF, **dict.fromkeys(ours, COLLECTOR)}

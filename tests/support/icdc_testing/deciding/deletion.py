@@ -82,12 +82,12 @@ class World:
         return next((run.name for run in self.seen.runs if run.live), None)
 
     def reason(self, kind: ConditionType = ConditionType.READY) -> str:
-        found = self.status.condition(kind)
-        return "" if found is None else found.reason
+        result = self.status.condition(kind)
+        return "" if result is None else result.reason
 
     def message(self) -> str:
-        found = self.status.condition(ConditionType.READY)
-        return "" if found is None else found.message
+        result = self.status.condition(ConditionType.READY)
+        return "" if result is None else result.message
 
     def _see(self, run: RunSeen) -> None:
         others = tuple(each for each in self.seen.runs if each.name != run.name)

@@ -50,8 +50,8 @@ def after(world: Observed, decision: Decision, **more: Any) -> Observed:
 
 
 def seen_run(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
-    told = RunReport(run_id=run.run_id or "", started_at=NOW, updated_at=NOW, **report)
-    return RunSeen(run.name, run.epoch, phase, not phase.ended, report=told)
+    run_report = RunReport(run_id=run.run_id or "", started_at=NOW, updated_at=NOW, **report)
+    return RunSeen(run.name, run.epoch, phase, not phase.ended, report=run_report)
 
 
 def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
@@ -67,8 +67,8 @@ def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     begun = decide(after(world, created, runs=live), NOW)
     working = decide(after(world, begun, runs=live), NOW + timedelta(minutes=5))
     assert not working.actions
-    told = {"finished": True, "result": RESULT} | report
-    over = (seen_run(create.run, RunPhase.SUCCEEDED, **told),)
+    report = {"finished": True, "result": RESULT} | report
+    over = (seen_run(create.run, RunPhase.SUCCEEDED, **report),)
     last = decide(after(world, working, runs=over), NOW + timedelta(minutes=6))
     return after(world, last, runs=over), working.status
 
@@ -101,8 +101,8 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
     assert asked is not None
     assert (asked.id, asked.run, asked.finished, asked.failure) == ("q1", "shop-p2-1", True, None)
     assert [run.name for run in world.status.recent_runs] == ["shop-p2-1", "shop-e1-1"]
-    told = (ConditionType.READY, ConditionType.STALLED, ConditionType.SUSPENDED)
-    for kind in told:
+    kinds = (ConditionType.READY, ConditionType.STALLED, ConditionType.SUSPENDED)
+    for kind in kinds:
         assert working.condition(kind) == before.condition(kind)
         assert world.status.condition(kind) == before.condition(kind)
     for name in ("last_run", "consecutive_failures", "next_attempt_time", "mode", "tables"):

@@ -33,8 +33,8 @@ def test_credentials_that_go_unencrypted_are_told_of_and_not_refused(
     sink = {"opensearch": {"hosts": hosts, "credentialsFrom": credentials}}
     world = make_observed(make_spec(sink=sink))
     conditions = summary.build_conditions(world.status, world, now=NOW)
-    known = {"observed_generation": world.generation, "conditions": conditions}
-    value = summary.summarize(world.status.model_copy(update=known))
+    fields = {"observed_generation": world.generation, "conditions": conditions}
+    value = summary.summarize(world.status.model_copy(update=fields))
     valid = value.condition(ConditionType.SPEC_VALID)
     assert valid is not None
     assert value.holds(ConditionType.SPEC_VALID)

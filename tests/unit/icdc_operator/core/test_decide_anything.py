@@ -20,9 +20,9 @@ pytestmark = pytest.mark.unit
 def bounded(examples: int) -> settings:
     """Seconds in all. A state that fails is printed as it was found, which shrinking takes minutes
     to better."""
-    found = [Phase.explicit, Phase.reuse, Phase.generate]
+    result = [Phase.explicit, Phase.reuse, Phase.generate]
     return settings(
-        max_examples=examples, deadline=None, phases=found, suppress_health_check=list(HealthCheck)
+        max_examples=examples, deadline=None, phases=result, suppress_health_check=list(HealthCheck)
     )
 
 

@@ -202,9 +202,9 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
     assert decision.requeue_after is not None
     assert (decision.requeue_after >= 600) == stalled
     assert decision.status.consecutive_failures == 0, "no restartNonce is needed, ever"
-    told = decision.status.condition(ConditionType.STALLED)
-    assert told is not None
-    assert told.message == (
+    condition = decision.status.condition(ConditionType.STALLED)
+    assert condition is not None
+    assert condition.message == (
         ""
         if not stalled
         else f"another run has taken over {1 + len(recent)} times in a row: Fenced: owned by "

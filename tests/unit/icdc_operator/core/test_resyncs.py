@@ -117,7 +117,7 @@ def test_a_comparison_of_a_table_that_was_taken_out_asks_for_nothing() -> None:
 
 
 def test_a_status_of_an_earlier_version_asks_for_nothing_twice() -> None:
-    known = ObservedTriggers(resync_nonce=4, verified_nonce=4)
-    pipeline = Pipeline(PipelineStatus(observed_triggers=known))
+    triggers = ObservedTriggers(resync_nonce=4, verified_nonce=4)
+    pipeline = Pipeline(PipelineStatus(observed_triggers=triggers))
     assert pipeline.plans(nonce=4, mode="Verify") == (None, None)
     assert pipeline.plans(nonce=4) == (None, None)

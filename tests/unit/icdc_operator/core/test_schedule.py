@@ -73,8 +73,8 @@ def test_heads_that_are_known_decide_alone(heads: Heads, expected: float | None)
 
 
 def test_no_look_is_needed_for_heads_that_the_adapter_tells_of() -> None:
-    told = decide(idle(heads={ORDERS: "7"}), NOW)
-    assert told.requeue_after == schedule.LOST_SECONDS
+    decision = decide(idle(heads={ORDERS: "7"}), NOW)
+    assert decision.requeue_after == schedule.LOST_SECONDS
     asked = decide(replace(idle(heads={ORDERS: "7"}), heads_watched=False), NOW)
     assert asked.requeue_after == 10.0
 

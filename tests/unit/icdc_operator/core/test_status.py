@@ -240,8 +240,8 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
     tables: list[dict[str, Any]], expected: tuple[str, str, str]
 ) -> None:
     names = [f"shop.t{number}" for number in range(len(tables))]
-    known = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
-    value = told(make_observed(make_spec(*names)), tables=tuple(known), last_run=GOOD_RUN)
+    entries = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
+    value = told(make_observed(make_spec(*names)), tables=tuple(entries), last_run=GOOD_RUN)
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert (condition.status.value, condition.reason, condition.message) == expected

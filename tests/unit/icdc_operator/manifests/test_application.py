@@ -32,20 +32,20 @@ def test_the_spark_version_is_the_one_that_is_pinned() -> None:
 
 def test_it_is_named_labelled_and_owned(launch: Make) -> None:
     made = launch(run=run_record(run_id=None))
-    found = build_spark_application(made)["metadata"]
-    assert found["name"] == "shop-e1-1"
-    assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", found["name"])
-    assert found["labels"] == {
+    result = build_spark_application(made)["metadata"]
+    assert result["name"] == "shop-e1-1"
+    assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", result["name"])
+    assert result["labels"] == {
         "app.kubernetes.io/managed-by": "iceberg-cdc-operator",
         "icebergcdc.dev/pipeline": "shop",
         "icebergcdc.dev/run": "shop-e1-1",
     }
     # A record without a run id is known by its name, as in local runs.
-    assert found["annotations"] == {
+    assert result["annotations"] == {
         "icebergcdc.dev/epoch": "1000",
         "icebergcdc.dev/run-id": "shop-e1-1",
     }
-    (owner,) = found["ownerReferences"]
+    (owner,) = result["ownerReferences"]
     assert (owner["kind"], owner["uid"]) == (naming.KIND, made.owner.uid)
     assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, False)
 
@@ -62,9 +62,9 @@ def test_its_pods_can_be_told_without_it(launch: Make) -> None:
     made = launch()
     spec = build_spark_application(made)["spec"]
     for role in ("driver", "executor"):
-        found = spec[role]["template"]["metadata"]
-        assert metadata.labels(made).items() <= found["labels"].items()
-        assert metadata.annotations(made).items() <= found["annotations"].items()
+        result = spec[role]["template"]["metadata"]
+        assert metadata.labels(made).items() <= result["labels"].items()
+        assert metadata.annotations(made).items() <= result["annotations"].items()
 
 
 def test_it_never_restarts_or_goes_away_by_itself(launch: Make) -> None:
@@ -109,10 +109,10 @@ def test_properties_of_the_user_go_over_the_defaults(launch: Make) -> None:
         "spark.network.timeout": "300s",
         "spark.sql.codegen.cache.maxEntries": "7",
     }
-    found = build_spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
+    result = build_spark_application(launch(spark={"conf": conf}))["spec"]["sparkConf"]
     ours = {**application.BASE_CONF, **build_defaults(Spark(conf=conf))}
-    assert found == ours | conf | application.FIXED_CONF | application.ENCRYPTION_CONF
-    assert "spark.executor.defaultJavaOptions" not in found
+    assert result == ours | conf | application.FIXED_CONF | application.ENCRYPTION_CONF
+    assert "spark.executor.defaultJavaOptions" not in result
 
 
 ENCRYPTED = {
@@ -142,9 +142,9 @@ def test_nobody_can_end_jobs_in_the_browser(launch: Make) -> None:
 def test_prometheus_is_sent_to_where_the_driver_answers(
     conf: dict[str, str], port: str | None, launch: Make
 ) -> None:
-    found = driver_template(launch(spark={"conf": conf}))["metadata"]["annotations"]
-    assert found.get("prometheus.io/port") == port
-    assert ("prometheus.io/scrape" in found) == (port is not None)
+    result = driver_template(launch(spark={"conf": conf}))["metadata"]["annotations"]
+    assert result.get("prometheus.io/port") == port
+    assert ("prometheus.io/scrape" in result) == (port is not None)
 
 
 def test_the_image_is_the_pipelines_or_else_the_operators(launch: Make) -> None:

@@ -59,8 +59,8 @@ def golden(case: str) -> Path:
 
 
 def application_of(case: str) -> dict[str, Any]:
-    found: dict[str, Any] = list(yaml.safe_load_all(golden(case).read_text()))[1]
-    return found
+    result: dict[str, Any] = list(yaml.safe_load_all(golden(case).read_text()))[1]
+    return result
 
 
 def leaves(value: Any) -> Iterator[str]:
@@ -73,8 +73,8 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 def template_of(case: str, role: str) -> dict[str, Any]:
-    found: dict[str, Any] = application_of(case)["spec"][role]["template"]
-    return found
+    result: dict[str, Any] = application_of(case)["spec"][role]["template"]
+    return result
 
 
 each_template = pytest.mark.parametrize(

@@ -153,9 +153,9 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     result = driver_template(made) if role == "driver" else executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
-    main, found = _named(ours, role), _named(result, role)
+    main, actual = _named(ours, role), _named(result, role)
     for field in ("env", "volumeMounts"):
-        assert [each for each in main.get(field, []) if each not in found[field]] == []
+        assert [each for each in main.get(field, []) if each not in actual[field]] == []
     assert [
         volume for volume in ours["spec"]["volumes"] if volume not in result["spec"]["volumes"]
     ] == []
@@ -199,12 +199,12 @@ def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) ->
 
 
 def _named(template: dict[str, Any], role: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
+    result: dict[str, Any] = next(
         container
         for container in template["spec"]["containers"]
         if container["name"] == f"spark-kubernetes-{role}"
     )
-    return found
+    return result
 
 
 def _not_held(result: Any, theirs: Any, field: str = "") -> Iterator[str]:

@@ -56,5 +56,5 @@ def test_a_pod_leaves_a_lost_node_soon_unless_the_user_says_when(
 ) -> None:
     template = None if theirs is None else {"spec": {"tolerations": theirs}}
     made = launch(spark={role: {"template": template}})
-    found = build_spark_application(made)["spec"][role]["template"]["spec"]["tolerations"]
-    assert found == expected
+    result = build_spark_application(made)["spec"][role]["template"]["spec"]["tolerations"]
+    assert result == expected
