@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     builder = SparkSession.builder.master("local[2]")
     for key, value in split_pairs(options.conf).items():
         builder = builder.config(key, value)
+    # After the caller's: the application's own settings win, as they do in a run.
     for key, value in sessions.APPLICATION_CONF.items():
         builder = builder.config(key, value)
     application = builder.getOrCreate()

@@ -50,6 +50,7 @@ def end_with_stdin() -> None:
         # Not through sys.stdin, whose lock a thread may not hold while Python ends.
         while os.read(sys.stdin.fileno(), 1):
             pass
+        # Not sys.exit, which would end this thread alone.
         os._exit(1)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()

@@ -9,7 +9,7 @@
 Example, a continuous run with `retry.initialSeconds` 1:
 
     step fails, SourceUnavailable    reported; tried again after 1 s, then 2 s, 4 s …
-    step succeeds                    the count of failures begins anew
+    step succeeds                    the count of failures is 0 again
     step fails, Gap                  the table is stalled; tried again after 30 s
     a Secret changes meanwhile       tried again at once, with the new credentials
 
@@ -134,6 +134,7 @@ class TableFollower:
                 return None
             self._renew_access()
             if self._run is None:
+                # Also after a failure: somebody may have deleted icdc-state.
                 self._context.store.ensure_index()
                 self._run = TableRun(self._context)
             return self._run.advance()

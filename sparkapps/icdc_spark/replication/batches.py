@@ -10,7 +10,7 @@ Example, `maxBytesPerBatch` 1 GiB, applied 70, current 75, bytes of the differen
     up to 72   0.6 GiB      up to 74   1.4 GiB
 
 The batch ends at 73: it fits, and 74 does not. The next one begins at 73. At 74 a column was
-added, so 73 is an end only if its documents look as those of 75 do; else the batch ends at 75.
+added, so 73 is an end only if its documents have the form of those at 75; else 75 is the end.
 """
 
 import logging
@@ -46,6 +46,7 @@ def find_end_of_batch(
     def fits(snapshot_id: int) -> bool:
         return plan(table, from_id, snapshot_id).bytes <= max_bytes
 
+    # First: nearly every batch fits, and that costs one plan.
     if fits(to_id):
         return to_id
     spec_hash = documents_at(to_id).hash

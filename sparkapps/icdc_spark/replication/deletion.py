@@ -61,6 +61,7 @@ def delete(context: TableContext) -> Entry:
         # Without a state document nothing says that the tags are ours.
         tags = _remove_tags(context)
         _raise_if_stopped(context)
+        # Fenced if a newer run has claimed it meanwhile: that one may have created an index.
         context.store.delete_unchanged(stored)
     entry: Entry = {"name": context.table.name, "index": context.alias}
     entry |= {"deleted": deleted, "left": left, "tags": tags}

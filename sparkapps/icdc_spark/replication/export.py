@@ -77,18 +77,18 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
 
     When the run is asked to stop, it returns between two Spark jobs, with the export still open.
     """
-    begin = step.kind is StepKind.BEGIN
     context = work.context
-    snapshot_id = int(step.to_id) if step.to_id else None
-    planned = snapshot_id is not None and not begin
-    chunks = plan(work.table, snapshot_id) if planned and snapshot_id is not None else []
+    chunks: list[Chunk] = []
+    # StreamOnly begins with an index that stays empty, and so does a table without a snapshot.
+    if step.to_id is not None and step.kind is not StepKind.BEGIN:
+        chunks = plan(work.table, int(step.to_id))
     if step.kind is not StepKind.REPLAY:
-        stored = _recordrequire_intent(work, stored, step, len(chunks))
+        stored = _record_intent(work, stored, step, len(chunks))
     elif require_intent(stored.document).chunks_total not in (0, len(chunks)):
         # Another version cut the snapshot into other chunks: their numbers mean nothing now.
-        stored = _recordrequire_intent(work, stored, step, len(chunks))
+        stored = _record_intent(work, stored, step, len(chunks))
     intent = require_intent(stored.document)
-    # An export of no chunks only makes the index: StreamOnly begins with it.
+    # The replay of a StreamOnly start: it was recorded without chunks.
     chunks = chunks if intent.chunks_total else []
     if intent.phase is IntentPhase.WRITING:
         try:
@@ -110,7 +110,7 @@ def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:
     return plan_export(table, snapshot_id, target_bytes=CHUNK_BYTES, target_rows=CHUNK_ROWS)
 
 
-def _recordrequire_intent(
+def _record_intent(
     work: ExportWork, stored: Stored, step: Step, chunks: int, *, miscounts: int = 0
 ) -> Stored:
     """Create the new index and record the export, in place of any open intent.
@@ -141,6 +141,7 @@ def _recordrequire_intent(
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
     state = state if abandoned is None else state.abandon(now=instant())
+    # Whatever the document has missed, an export does not build on it.
     state = state.trust(identity.read_store_history(client), now=instant())
     state = state.with_previous(serving, now=instant()).with_intent(intent, now=instant())
     policies = context.policies()
@@ -181,6 +182,7 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
             lines = build_export_lines(reader, whole_wave, work.documents, version=version)
             result = context.write(lines.frame, intent, version)
         state = stored.document
+        # Applied already, by a wave that died before it was recorded: they are documents as well.
         rows = result.upserted + result.already_applied + result.dead_letters
         for chunk in wave:
             # Rows are known for the wave only, and nothing is recorded between its chunks.
@@ -236,7 +238,7 @@ def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, misco
     miscounts = require_intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
-    return _recordrequire_intent(work, stored, step, chunks, miscounts=miscounts)
+    return _record_intent(work, stored, step, chunks, miscounts=miscounts)
 
 
 def _report_progress(work: ExportWork, stored: Stored, rows_total: int) -> None:

@@ -3,7 +3,7 @@
 Each step may be repeated, so a crash anywhere is repaired by the next run. The order matters:
 
     1. the alias moves              readers see the new index
-    2. older dead letters go        they are about the old index
+    2. older dead letters: deleted  they are about the old index
     3. the state document advances  from here on batches write into the new index
     4. older indices are deleted    never before 1, or readers would see nothing
 

@@ -39,6 +39,7 @@ def pin(context: TableContext, table: IcebergTable, snapshot_id: str | None) -> 
     """Retain the applied snapshot, and report whether that could be done."""
     if context.pins is PinSnapshots.NEVER or snapshot_id is None:
         return
+    # Removed in the commit that sets the tag, so that one of them retains the snapshot always.
     done = naming.next_tag(context.tag)
     problem = _retain(context, table, context.tag, snapshot_id, done=done)
     context.reporter.set(

@@ -51,6 +51,7 @@ class TableRun:
         if observation.step.kind in (StepKind.IDLE, StepKind.COMPLETE):
             self._settle(observation)
             return observation.step.kind
+        # A batch may end before the current snapshot, at an older schema.
         documents = self.observer.documents_at(observation, observation.step.to_id)
         self.observer.check_filter(observation, documents)
         stored = observation.stored or self._create_state(observation)
@@ -69,8 +70,9 @@ class TableRun:
         self._stored = self._stored or self._claim()
         observation = self.observer.observe(self._stored)
         if was_claimed and observation.index.store_changed:
+            # A passing error: the next attempt claims the document that exists now.
             raise TargetUnavailable(
-                "The index icdc-state was restored or made anew: its document is read again."
+                "The index icdc-state was restored or created again. Its document is read again."
             )
         return observation
 

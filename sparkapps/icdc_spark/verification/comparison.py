@@ -193,7 +193,7 @@ def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
             F.lit("extra"), F.greatest(F.col("documents") - F.col("rows"), F.lit(0)).cast("int")
         ),
     )
-    # One line for each row or document, so that counts and samples are made as for ids.
+    # One line for each row or document, so that counts and samples are taken as for ids.
     kind = F.explode(kinds)
     shown = joined.select(kind.alias("kind"), "row_id", "document_id")
     named = F.when(F.col("kind") == "extra", F.col("document_id")).otherwise(F.col("row_id"))

@@ -89,10 +89,10 @@ def test_a_missing_table_stalls_alone_and_the_exit_code_says_so(
     )
     printed = capsys.readouterr()
     status = json.loads(printed.out)["status"]
-    found = {table["name"]: table for table in status["tables"]}
+    by_name = {table["name"]: table for table in status["tables"]}
     assert code == 1
-    assert found["cli.present"]["state"] == "Streaming"
-    assert (found["cli.absent"]["state"], found["cli.absent"]["reason"]) == (
+    assert by_name["cli.present"]["state"] == "Streaming"
+    assert (by_name["cli.absent"]["state"], by_name["cli.absent"]["reason"]) == (
         "Stalled",
         "TableNotFound",
     )

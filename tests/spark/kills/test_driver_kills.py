@@ -137,10 +137,10 @@ class Chain:
         report = self.harness.run()
         assert report.outcome is None, report.outcome
         assert [table.message for table in report.tables if table.reason] == []
-        for each in plots:
-            each.check()
+        for subject in plots:
+            subject.check()
         assert assert_written_once(self.proxy, self.url, plots) > 0, "no batch was repeated"
-        sent = Counter(key for each in plots for key in self._sent(each))
+        sent = Counter(key for plot in plots for key in self._sent(plot))
         assert [key for key in self.recorded if sent[key] != 1] == []
         verified = self.harness.run(RunMode.VERIFY).result
         assert verified is not None
@@ -161,7 +161,7 @@ class Chain:
 
     def _ask(self, tables: list[Plot], export: Plot | None = None) -> None:
         spec = self.harness.resource["spec"]
-        spec["tables"] = [each.entry for each in tables]
+        spec["tables"] = [table.entry for table in tables]
         if export is not None:
             nonce = len(self.exported)
             spec["resync"] = {"nonce": nonce, "tables": [export.entry["name"]]}
@@ -190,7 +190,7 @@ class Chain:
 
         def ready() -> bool:
             assert run.alive, f"the run ended by itself:\n{run.log[-4000:]}"
-            if not all(each.held.is_set() for each in held):
+            if not all(plot.held.is_set() for plot in held):
                 return False
             return self.recovering is None or self.recovering[0].is_applied(self.recovering[1])
 

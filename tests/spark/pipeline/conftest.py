@@ -25,7 +25,7 @@ def teller(
     node_calls.clean_indices(opensearch.url)
     folder: Path = tmp_path_factory.mktemp("stories")
 
-    def told(stories: Sequence[Scenario], **spec: Any) -> Stages:
+    def play(stories: Sequence[Scenario], **spec: Any) -> Stages:
         with warnings.catch_warnings():
             # pyspark leaves the sockets over which it collects to the garbage collector.
             warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
@@ -33,5 +33,5 @@ def teller(
             gc.collect()
         return found
 
-    yield told
+    yield play
     node_calls.clean_indices(opensearch.url)

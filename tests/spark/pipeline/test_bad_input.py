@@ -242,12 +242,12 @@ ALIASES = [story.alias for story in stories(Path())]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
+def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
     return teller(stories(tmp_path_factory.mktemp("other")))
 
 
 @pytest.mark.parametrize("alias", ALIASES)
 def test_what_cannot_be_followed_says_why_and_leaves_nothing_behind(
-    told: Stages, alias: str
+    stages: Stages, alias: str
 ) -> None:
-    assert_played(told[alias])
+    assert_played(stages[alias])

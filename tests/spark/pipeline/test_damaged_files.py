@@ -190,10 +190,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_damaged_table_names_its_file_and_the_others_go_on(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_a_damaged_table_names_its_file_and_the_others_go_on(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

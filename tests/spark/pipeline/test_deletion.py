@@ -27,7 +27,7 @@ FOREIGN = ["people-000041", "people-archive"]
 
 def names(url: str) -> list[str]:
     listed = json.loads(call(url, "GET", "/_cat/indices?format=json&expand_wildcards=all").body)
-    return sorted(each["index"] for each in listed if each["index"] != "icdc-state")
+    return sorted(index["index"] for index in listed if index["index"] != "icdc-state")
 
 
 def state(url: str, alias: str = "people") -> bool:
@@ -35,8 +35,8 @@ def state(url: str, alias: str = "people") -> bool:
 
 
 def tags(lake: Lake, table: str) -> list[str]:
-    found = lake.sql(f"select name from lake.{table}.refs where type = 'TAG' order by name")
-    return [row[0] for row in found]
+    rows = lake.sql(f"select name from lake.{table}.refs where type = 'TAG' order by name")
+    return [row[0] for row in rows]
 
 
 def deleted(harness: Harness) -> RunReport:

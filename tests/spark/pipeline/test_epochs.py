@@ -76,9 +76,9 @@ def test_an_epoch_that_no_run_can_exceed_stalls_the_table_and_says_what_to_do(
     pipeline.run()
     claim(clean_indices, 2**63 - 1)
     spark.sql(f"insert into lake.{table} values (4,'d')")
-    (found,) = pipeline.run().tables
-    assert found.reason == "StateCorrupt"
-    assert "no run can have a higher epoch than" in (found.message or "")
+    (table_status,) = pipeline.run().tables
+    assert table_status.reason == "StateCorrupt"
+    assert "no run can have a higher epoch than" in (table_status.message or "")
     assert MAX_COUNT < 2**63 - 1
 
 
@@ -107,7 +107,7 @@ def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
             runner.stop()
             thread.join(120)
     failed = [run.failure for run in runner.status.recent_runs if run.failure is not None]
-    assert [each.failure_class for each in failed] == [FailureClass.FENCED]
+    assert [run.failure_class for run in failed] == [FailureClass.FENCED]
     assert failed[0].rival is not None
     assert (failed[0].rival.epoch, failed[0].rival.run_id) == (epoch, "laptop")
     oracle.assert_equal(

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.spark
 
 ALIAS = "idle"
 IDENTITY = f"/{ALIAS}-000001,icdc-state/_stats/docs"
-"""What is asked at each look: whether the index is still the one that was written."""
+"""The request of each poll that says whether the index is still the one that was written."""
 READERS = f"/_alias/{ALIAS}"
-"""The other question: whether readers see it."""
+"""The other request of each poll: whether readers see it."""
 POLLS = 3
 
 
@@ -58,12 +58,12 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
         try:
             until(lambda: ALIAS in oracle_aliases(clean_indices), "it is exported", seconds=120)
             until(lambda: status() is TableState.STREAMING, "it is followed")
-            # A catalog of numbered files is sure of what it read after the second look.
+            # A catalog of numbered files is sure of what it read after the second poll.
             until_polled(POLLS)
             read, asked = bytes_read(spark), len(proxy.requests())
             until_polled(POLLS)
             assert bytes_read(spark) == read
-            about = [each.target for each in proxy.requests()[asked:]]
+            about = [request.target for request in proxy.requests()[asked:]]
             targets = {target.partition("?")[0] for target in about if ALIAS in target}
             assert targets == {IDENTITY, READERS}
             lake.sql(f"insert into lake.{name} values (2, 'b')")

@@ -132,15 +132,15 @@ STORIES = [story for stories in GROUPS.values() for story in stories]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_key_becomes_its_id(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_a_key_becomes_its_id(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Stages, group: str) -> None:
-    assert_same_bytes(told, GROUPS[group])
+def test_every_path_gives_the_same_bytes_under_the_same_ids(stages: Stages, group: str) -> None:
+    assert_same_bytes(stages, GROUPS[group])

@@ -176,11 +176,11 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
     insert(lake, events, 3)
     lake.sql(f"delete from lake.{bad} where id = 1")
-    found = states(harness)
+    by_table = states(harness)
     deletion = snapshots(lake, bad)[-1][0]
-    assert found["events"].reason is None
-    assert (found["bad"].state, found["bad"].reason) == ("Stalled", "NotAppendOnly")
-    assert found["bad"].message == (
+    assert by_table["events"].reason is None
+    assert (by_table["bad"].state, by_table["bad"].reason) == ("Stalled", "NotAppendOnly")
+    assert by_table["bad"].message == (
         f"{bad}: snapshot {deletion} is of operation delete, and the table is declared appendOnly"
     )
     assert document_writes(proxy.writes(), "bad") == []

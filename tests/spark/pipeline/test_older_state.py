@@ -110,7 +110,7 @@ def check(spark: SparkSession, url: str, table: str) -> None:
     refused = wanted.pop("3")
     oracle.assert_equal(oracle.indexed(url, ALIAS), wanted)
     letters = oracle.indexed(url, f"{ALIAS}-dead-letters")
-    assert [json.loads(each["document"]) for each in letters.values()] == [refused]
+    assert [json.loads(letter["document"]) for letter in letters.values()] == [refused]
 
 
 def behind(url: str) -> list[str]:

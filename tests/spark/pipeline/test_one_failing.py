@@ -26,8 +26,8 @@ class WorkerKiller:
     def __init__(self, proxy: FaultProxy, path: str, *, times: int) -> None:
         self._proxy = proxy
         self._holds = [Hold(after=False) for _ in range(times)]
-        for each in self._holds:
-            proxy.add(each, path=path)
+        for hold in self._holds:
+            proxy.add(hold, path=path)
         self._thread = threading.Thread(target=self._work)
         self.killed = 0
 
@@ -39,11 +39,11 @@ class WorkerKiller:
         self._thread.join()
 
     def _work(self) -> None:
-        for each in self._holds:
-            each.wait()
+        for hold in self._holds:
+            hold.wait()
             (busy,) = connected_to(python_workers(), self._proxy.port)
             kill(busy)
-            each.drop()
+            hold.drop()
             self.killed += 1
 
 
@@ -90,7 +90,7 @@ def test_what_nobody_foresaw_is_tried_a_few_times_and_stalls_its_table_alone(
     report = pipeline.run()
 
     assert report.outcome is None
-    assert [(each.state, each.reason) for each in report.tables] == [
+    assert [(table.state, table.reason) for table in report.tables] == [
         ("Streaming", None),
         ("Stalled", "Bug"),
         ("Streaming", None),
@@ -98,7 +98,7 @@ def test_what_nobody_foresaw_is_tried_a_few_times_and_stalls_its_table_alone(
     assert report.tables[1].message == f"OpenSearch at {proxy.url} answered 418 (teapot)."
     assert odd.hits == 3
     proxy.clear()
-    assert [each.reason for each in pipeline.run().tables] == [None, None, None]
+    assert [table.reason for table in pipeline.run().tables] == [None, None, None]
 
 
 def test_a_failure_that_passes_at_the_second_try_is_none(
@@ -106,7 +106,7 @@ def test_a_failure_that_passes_at_the_second_try_is_none(
 ) -> None:
     proxy.add(Status(418, kind="teapot"), method="PUT", path="/poisoned-0")
     report = harness(spark, proxy, tmp_path, three).run()
-    assert [(each.state, each.reason) for each in report.tables] == [("Streaming", None)] * 3
+    assert [(table.state, table.reason) for table in report.tables] == [("Streaming", None)] * 3
     assert report.outcome is None
 
 
@@ -121,7 +121,7 @@ def test_what_nobody_foresaw_ends_no_answer_of_the_other_tables(
     assert report.outcome is not None
     assert report.outcome.reason == "Bug"
     assert report.result is not None
-    assert [each["name"] for each in report.result["tables"]] == [three[0], three[2]]
+    assert [table["name"] for table in report.result["tables"]] == [three[0], three[2]]
 
 
 def test_a_table_whose_python_workers_die_again_and_again_is_tried_again_by_the_next_run(
@@ -137,9 +137,9 @@ def test_a_table_whose_python_workers_die_again_and_again_is_tried_again_by_the_
     assert report.outcome is not None
     assert (report.outcome.failure_class, report.outcome.retryable) == ("OutOfMemory", True)
     assert "a Python worker died, most likely for memory" in report.outcome.message
-    assert [(each.state, each.reason) for each in report.tables] == [
+    assert [(table.state, table.reason) for table in report.tables] == [
         ("Streaming", None),
         ("Streaming", "OutOfMemory"),
         ("Streaming", None),
     ]
-    assert [each.reason for each in pipeline.run().tables] == [None, None, None]
+    assert [table.reason for table in pipeline.run().tables] == [None, None, None]

@@ -32,8 +32,8 @@ def in_nanoseconds(stage: Stage) -> None:
     table = IcebergTable.load(stage.spark, stage.scenario.catalog, stage.name)
     path = Path(table.metadata_location.removeprefix("file:"))
     metadata = json.loads(path.read_text(encoding="utf-8"))
-    for each in metadata["snapshots"]:
-        each["timestamp-ms"] *= 1_000_000
+    for snapshot in metadata["snapshots"]:
+        snapshot["timestamp-ms"] *= 1_000_000
     path.write_text(json.dumps(metadata), encoding="utf-8")
 
 
@@ -177,10 +177,10 @@ ALIASES = [story.alias for story in stories(Path())]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
+def stages(teller: Callable[..., Stages], tmp_path_factory: pytest.TempPathFactory) -> Stages:
     return teller(stories(tmp_path_factory.mktemp("poison")), retry={"initialSeconds": 1})
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_a_poisoned_table_stalls_alone_and_says_why(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_a_poisoned_table_stalls_alone_and_says_why(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

@@ -48,8 +48,8 @@ class Pipeline:
 
     def served(self) -> list[str]:
         """The indices that readers see."""
-        found = self.call("*/_alias")
-        return sorted(name for name, body in found.items() if ALIAS in body["aliases"])
+        aliases = self.call("*/_alias")
+        return sorted(name for name, body in aliases.items() if ALIAS in body["aliases"])
 
     def check(self) -> None:
         """The index equals the table, for readers and by the pipeline's own comparison."""
@@ -80,7 +80,7 @@ def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipelin
             assert restored() is None
             pipeline.change_alias(REMOVED)
             until(lambda: pipeline.served() == [FIRST], "the alias is back", seconds=60)
-            until(lambda: restored() is not None, "it is told")
+            until(lambda: restored() is not None, "it is reported")
         finally:
             stop.set()
         assert running.result(60).outcome is None

@@ -28,15 +28,15 @@ def entry(table: str) -> dict[str, Any]:
 
 def tagged(lake: Lake, table: str) -> dict[str, int]:
     """The tags of the table."""
-    found = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
-    return {row[0]: row[1] for row in found}
+    rows = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
+    return {row[0]: row[1] for row in rows}
 
 
 def tag_of(url: str, owner: str = "default/test", alias: str = "people") -> str:
     """The tag of a pipeline whose progress is in the node at `url`."""
     uuid = oracle.request(f"{url}/icdc-state/_settings/index.uuid")
-    ((_, found),) = uuid.items()
-    key = hashlib.sha256(f"{found['settings']['index']['uuid']}\n{owner}".encode()).hexdigest()
+    ((_, settings),) = uuid.items()
+    key = hashlib.sha256(f"{settings['settings']['index']['uuid']}\n{owner}".encode()).hexdigest()
     return f"icdc-{alias}-{key[:10]}"
 
 
@@ -62,7 +62,7 @@ def set_days(lake: Lake, table: str, tag: str, days: float) -> None:
 
 
 def commits(lake: Lake, table: str) -> int:
-    """How often the metadata of the table were written."""
+    """Count the metadata files that were written for the table."""
     return len(lake.sql(f"select file from lake.{table}.metadata_log_entries"))
 
 

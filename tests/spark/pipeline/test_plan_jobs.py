@@ -33,6 +33,6 @@ def test_a_plan_starts_no_job_of_spark(
 
 
 def _jobs(spark: SparkSession) -> int:
-    """How many jobs Spark has started so far."""
+    """Count the jobs that Spark has started so far."""
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     return int(scheduler.nextJobId())

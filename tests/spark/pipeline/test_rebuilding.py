@@ -111,10 +111,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_the_index_is_built_anew_and_then_followed(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_the_index_is_built_anew_and_then_followed(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

@@ -29,8 +29,8 @@ def asked(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
     assert report.outcome is None, report.outcome
     assert report.result is not None
     (entry,) = report.result["tables"]
-    found: dict[str, Any] = entry
-    return found
+    answer: dict[str, Any] = entry
+    return answer
 
 
 def mended(url: str) -> None:
@@ -63,10 +63,10 @@ def test_refused_rows_are_listed_without_values_unless_asked_for(
         "letters": [],
     }
     harness.sync()
-    found = asked(harness, RunMode.DEAD_LETTERS)
-    assert found["count"] == 2
-    assert "secret" not in str(found)
-    first, second = found["letters"]
+    answer = asked(harness, RunMode.DEAD_LETTERS)
+    assert answer["count"] == 2
+    assert "secret" not in str(answer)
+    first, second = answer["letters"]
     assert (first["id"], second["id"]) == ("2", "3")
     assert first | {"at": "", "documentBytes": 0} == {
         "id": "2",
@@ -100,13 +100,13 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
 
     mended(clean_indices)
     proxy.clear()
-    found = asked(harness, RunMode.REPLAY, ids=["2", "77"])
-    assert (found["resent"], found["left"]) == (1, 0)
+    answer = asked(harness, RunMode.REPLAY, ids=["2", "77"])
+    assert (answer["resent"], answer["left"]) == (1, 0)
     ((_, written, _),) = list_operations(document_writes(proxy.writes(), "things"))
     assert written == "2"
     assert asked(harness, RunMode.DEAD_LETTERS)["count"] == 1
-    found = asked(harness, RunMode.REPLAY)
-    assert (found["resent"], found["left"]) == (1, 0)
+    answer = asked(harness, RunMode.REPLAY)
+    assert (answer["resent"], answer["left"]) == (1, 0)
     assert asked(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
 
@@ -123,9 +123,9 @@ def test_rows_are_not_sent_again_while_something_else_comes_first(
     mended(clean_indices)
     entry = harness.resource["spec"]["tables"][0]
     harness.resource["spec"]["tables"][0] = entry | {"rowFilter": "id < 9"}
-    found = asked(harness, RunMode.REPLAY)
-    assert found["reason"] == "IncompatibleSchema"
-    assert "the next run exports the table anew (documents differ: " in found["message"]
+    answer = asked(harness, RunMode.REPLAY)
+    assert answer["reason"] == "IncompatibleSchema"
+    assert "the next run exports the table anew (documents differ: " in answer["message"]
 
     harness.resource["spec"]["tables"][0] = entry
     store = StateStore(Connection(hosts=(clean_indices,)))
@@ -143,8 +143,8 @@ def test_rows_are_not_sent_again_while_something_else_comes_first(
     )
     store.replace(stored, stored.document.with_intent(intent, now="2026-11-24T10:00:00Z"))
     store.close()
-    found = asked(harness, RunMode.REPLAY)
-    assert (found["reason"], found["left"]) == ("BatchUnderWay", 2)
+    answer = asked(harness, RunMode.REPLAY)
+    assert (answer["reason"], answer["left"]) == ("BatchUnderWay", 2)
     harness.sync()
     assert asked(harness, RunMode.REPLAY)["left"] == 0
 

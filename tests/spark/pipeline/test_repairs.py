@@ -1,4 +1,4 @@
-"""A repair that dies half-way has repaired what it wrote; the rest is found by the next one."""
+"""A repair that dies half-way has repaired what it wrote; the rest is repaired by the next one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,8 +28,8 @@ def table(lake: Lake) -> str:
 
 
 def state(url: str) -> dict[str, Any]:
-    found: dict[str, Any] = oracle.request(f"{url}/icdc-state/_doc/things")["_source"]
-    return found
+    source: dict[str, Any] = oracle.request(f"{url}/icdc-state/_doc/things")["_source"]
+    return source
 
 
 @pytest.mark.parametrize("next_run", [RunMode.RUN, RunMode.REPAIR])
@@ -61,8 +61,8 @@ def test_a_repair_that_died_is_not_taken_for_done(
         left = state(clean_indices)
         assert (left["intent"], left["applied"]) == (None, applied)
     # As the operator plans it: what is under way is finished first.
-    (found,) = (pipeline.run(RunMode.REPAIR, tables=[table]).result or {})["tables"]
-    assert found["repaired"] == 1
+    (repaired,) = (pipeline.run(RunMode.REPAIR, tables=[table]).result or {})["tables"]
+    assert repaired["repaired"] == 1
     assert pipeline.inspect(RunMode.VERIFY)["equal"] is True
     spark.sql(f"insert into lake.{table} values (3, 'c')")
     pipeline.sync()

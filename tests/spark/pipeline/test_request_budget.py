@@ -45,9 +45,9 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
     def asked() -> Counter[str]:
         before = len(proxy.requests())
         pipeline.sync()
-        shown = (f"{each.method} {each.target}" for each in proxy.requests()[before:])
+        shown = (f"{request.method} {request.target}" for request in proxy.requests()[before:])
         # How often it waits for requests of an earlier run depends on time.
-        return Counter(re.sub(r"\?.*", "", each) for each in shown if "_tasks" not in each)
+        return Counter(re.sub(r"\?.*", "", line) for line in shown if "_tasks" not in line)
 
     idle = asked()
     lake.sql(f"insert into lake.{name} select id, 'b' from range(100, 110)")
@@ -56,5 +56,5 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
     assert batch.total() <= BATCH, batch
 
     forget_shards(clean_indices, ALIAS)
-    assert asked() - idle == RECORDING, "the first look after an upgrade records the shards"
+    assert asked() - idle == RECORDING, "the first run after an upgrade records the shards"
     assert asked() - idle == Counter(), "and no later one does"

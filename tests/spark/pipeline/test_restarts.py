@@ -36,7 +36,7 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
 
     def answered(code: int) -> bool:
         status()
-        return any(each.status == code for each in proxy.requests())
+        return any(request.status == code for request in proxy.requests())
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, spark, stop).run)
@@ -51,9 +51,9 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
             proxy.upstream = recovered
             lake.sql(f"insert into lake.{name} values (2, 'b')")
             until(lambda: len(oracle.indexed(recovered, "things")) == 2, "it goes on", seconds=90)
-            until(lambda: status().snapshots_behind == 0, "it is told", seconds=60)
+            until(lambda: status().snapshots_behind == 0, "it is reported", seconds=60)
         finally:
             stop.set()
         assert running.result(60).outcome is None
-    assert {(each.state, each.reason) for each in seen if each.reason} == set()
-    assert [each for each in proxy.requests("things-000002") if each.method != "GET"] == []
+    assert {(report.state, report.reason) for report in seen if report.reason} == set()
+    assert [request for request in proxy.requests("things-000002") if request.method != "GET"] == []

@@ -30,8 +30,8 @@ def table(lake: Lake) -> str:
 
 
 def condition(status: PipelineStatus) -> tuple[str, str, str]:
-    (found,) = (each for each in status.conditions if each.type == "Verified")
-    return found.status.value, found.reason, found.message
+    (verification,) = (condition for condition in status.conditions if condition.type == "Verified")
+    return verification.status.value, verification.reason, verification.message
 
 
 def test_verify_finds_what_somebody_broke_and_repair_mends_it(
@@ -54,11 +54,11 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     assert pipeline.names == ["e1-1", "c2-1", "v3-1"]
     counts = f"{table}: 0 missing, 1 extra, 1 different"
     assert condition(status) == ("False", "Different", counts)
-    (found,) = (each.verification for each in status.tables)
-    assert found is not None
-    assert (found.nonce, found.rows, found.documents) == (1, 4, 5)
-    assert found.samples == ("extra 9", "different 1")
-    assert found.snapshot_id == status.tables[0].applied_snapshot_id
+    (verification,) = (table.verification for table in status.tables)
+    assert verification is not None
+    assert (verification.nonce, verification.rows, verification.documents) == (1, 4, 5)
+    assert verification.samples == ("extra 9", "different 1")
+    assert verification.snapshot_id == status.tables[0].applied_snapshot_id
     assert list_operations(document_writes(proxy.writes(), "things")) == [put("4", id=4, name="d")]
     assert status.holds(status.conditions[0].type)
     assert exits.of_status(status) == (Exit.STALLED, counts)

@@ -90,7 +90,7 @@ def following(
 def indexed(url: str, count: int) -> Callable[[], bool]:
     def look() -> bool:
         listed = oracle.request(f"{url}/_alias", "GET", None)
-        visible = any("things" in each["aliases"] for each in listed.values())
+        visible = any("things" in index["aliases"] for index in listed.values())
         return visible and len(oracle.indexed(url, "things")) == count
 
     return look
@@ -117,7 +117,7 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         proxy.credentials = (USER, "second")
         secrets.put("search", password="second")
         held.release()
-        until(lambda: 401 in {each.status for each in proxy.requests()}, "it is refused")
+        until(lambda: 401 in {request.status for request in proxy.requests()}, "it is refused")
         until(indexed(clean_indices, 2), "the batch is written", seconds=SOON)
         until(lambda: status().snapshots_behind == 0, "it is applied", seconds=SOON)
         assert status().reason is None
@@ -178,7 +178,7 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
     with catalog_service.running() as service:
 
         def asked_with(token: str) -> bool:
-            asked = {each.headers.get("authorization") for each in service.all}
+            asked = {request.headers.get("authorization") for request in service.all}
             return f"Bearer {token}" in asked
 
         catalog = {

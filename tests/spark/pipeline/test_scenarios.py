@@ -202,7 +202,7 @@ TWINS = Scenario(
 )
 
 STORIES = [
-    *(replace(INTEGRATION, format=each) for each in EVERY_FORMAT),
+    *(replace(INTEGRATION, format=table_format) for table_format in EVERY_FORMAT),
     regions(COW2, [EU_ALICE]),
     regions(MOR2, [EU_ALICE, EU_BOB]),
     regions(MOR3, [EU_ALICE, EU_BOB]),
@@ -217,7 +217,7 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(
+def stages(
     teller: Callable[..., Stages], spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Stages:
     warehouse: Path = tmp_path_factory.mktemp("second")
@@ -230,5 +230,5 @@ def told(
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_each_commit_writes_exactly_what_changed(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_each_commit_writes_exactly_what_changed(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

@@ -38,7 +38,7 @@ STORIES = [
     *(
         Scenario(
             name="filtered",
-            format=each,
+            format=table_format,
             entry={"rowFilter": "age < 10"},
             where="age < 10",
             steps=[
@@ -55,33 +55,33 @@ STORIES = [
                 Step(do=["delete from {t} where id = 1"], writes=[]),
             ],
         )
-        for each in (COW2, MOR3)
+        for table_format in (COW2, MOR3)
     ),
     *(
         Scenario(
             name="projected",
-            format=each,
+            format=table_format,
             entry={"columns": ["name"]},
             projection=["name"],
             steps=[
                 Step(do=[FILL], writes=[put(str(n), name="abc"[n - 1]) for n in (1, 2, 3)]),
                 Step(
                     do=["update {t} set age = 9 where id = 1"],
-                    writes=[] if each is COW2 else [put("1", name="a")],
+                    writes=[] if table_format is COW2 else [put("1", name="a")],
                 ),
                 Step(do=["update {t} set name = 'x' where id = 1"], writes=[put("1", name="x")]),
             ],
         )
-        for each in (COW2, MOR2)
+        for table_format in (COW2, MOR2)
     ),
 ]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_only_what_was_chosen_is_written(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_only_what_was_chosen_is_written(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

@@ -76,7 +76,7 @@ def test_a_run_ends_although_catalogs_never_answer_and_says_so(
     assert type(answer.outcome) is SourceUnavailable
     assert answer.outcome.retryable
     *waiting, healthy = RunReport.read(Path(request.report_path)).tables
-    assert {each.reason for each in waiting} == {"SourceUnavailable"}
+    assert {table.reason for table in waiting} == {"SourceUnavailable"}
     assert waiting[0].message == (
         "db.silent0: the catalog has accepted a request and not answered it within 2 s; it is "
         "tried again"

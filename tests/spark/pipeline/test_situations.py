@@ -47,7 +47,7 @@ STORIES = [
     *(
         Scenario(
             name="rollback",
-            format=each,
+            format=table_format,
             steps=[
                 FIRST,
                 Step(
@@ -59,12 +59,12 @@ STORIES = [
                 Step(do=[to_snapshot(1)], writes=[FOUR]),
             ],
         )
-        for each in (COW2, MOR3)
+        for table_format in (COW2, MOR3)
     ),
     *(
         Scenario(
             name="compaction",
-            format=each,
+            format=table_format,
             steps=[
                 Step(do=[FILL, "delete from {t} where id = 2"], writes=[FILLED[0], FILLED[2]]),
                 Step(do=[COMPACT, "call {c}.system.rewrite_manifests('{n}')"]),
@@ -75,12 +75,12 @@ STORIES = [
                 Step(do=[EXPIRE]),
             ],
         )
-        for each in EVERY_FORMAT
+        for table_format in EVERY_FORMAT
     ),
     *(
         Scenario(
             name="keys",
-            format=each,
+            format=table_format,
             steps=[
                 FIRST,
                 Step(
@@ -90,16 +90,16 @@ STORIES = [
                 # There and back between two runs is no change at all.
                 Step(
                     do=["delete from {t} where id = 2", "insert into {t} values (2,'b',2)"],
-                    writes=[FILLED[1]] if each is not COW2 else [],
+                    writes=[FILLED[1]] if table_format is not COW2 else [],
                 ),
             ],
         )
-        for each in (COW2, MOR2)
+        for table_format in (COW2, MOR2)
     ),
     *(
         Scenario(
             name="added_column",
-            format=each,
+            format=table_format,
             steps=[
                 FIRST,
                 Step(
@@ -124,7 +124,7 @@ STORIES = [
                 ),
             ],
         )
-        for each in (COW2, MOR3)
+        for table_format in (COW2, MOR3)
     ),
     Scenario(
         name="evolution",
@@ -152,10 +152,10 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_the_index_follows_with_exactly_the_writes_that_are_due(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_the_index_follows_with_exactly_the_writes_that_are_due(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])

@@ -225,10 +225,12 @@ STORIES = [
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES, changelog={"onGap": "Stop", "onIncompatibleSchema": "Stop"})
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_a_table_that_cannot_go_on_says_why_and_the_others_go_on(
+    stages: Stages, alias: str
+) -> None:
+    assert_played(stages[alias])

@@ -31,15 +31,15 @@ def test_rows_from_before_the_start_are_neither_missing_nor_written_by_a_repair(
     harness.sync()
     assert set(oracle.indexed(clean_indices, "things")) == {"1", "4", "5"}
 
-    found = TableComparison.model_validate(harness.inspect(RunMode.VERIFY))
-    assert (found.equal, found.rows, found.documents, found.missing.count) == (True, 3, 3, 0)
-    assert "StreamOnly" in (found.message or "")
+    answer = TableComparison.model_validate(harness.inspect(RunMode.VERIFY))
+    assert (answer.equal, answer.rows, answer.documents, answer.missing.count) == (True, 3, 3, 0)
+    assert "StreamOnly" in (answer.message or "")
 
     edit(clean_indices, 4, {"id": 4, "name": "edited"})
     edit(clean_indices, 9, {"id": 9, "name": "extra"})
-    found = TableComparison.model_validate(harness.inspect(RunMode.REPAIR))
-    assert (found.equal, found.missing.count, found.repaired) == (False, 0, 2)
-    assert (found.different.samples, found.extra.samples) == (("4",), ("9",))
+    answer = TableComparison.model_validate(harness.inspect(RunMode.REPAIR))
+    assert (answer.equal, answer.missing.count, answer.repaired) == (False, 0, 2)
+    assert (answer.different.samples, answer.extra.samples) == (("4",), ("9",))
     documents = oracle.indexed(clean_indices, "things")
     assert {key: value["name"] for key, value in documents.items()} == {
         "1": "x",

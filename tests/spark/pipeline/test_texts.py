@@ -93,10 +93,12 @@ STORIES = [story(2), story(3)]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
-@pytest.mark.parametrize("alias", [each.alias for each in STORIES])
-def test_a_table_with_types_that_spark_does_not_know_is_followed(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+@pytest.mark.parametrize("alias", [story.alias for story in STORIES])
+def test_a_table_with_types_that_spark_does_not_know_is_followed(
+    stages: Stages, alias: str
+) -> None:
+    assert_played(stages[alias])

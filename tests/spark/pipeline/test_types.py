@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 
 OMITTED = object()
 NULL = Cell("null", OMITTED)
-NAN, INF, MINUS_INF = (f"double('{each}')" for each in ("NaN", "Infinity", "-Infinity"))
+NAN, INF, MINUS_INF = (f"double('{text}')" for text in ("NaN", "Infinity", "-Infinity"))
 FAR, EARLY = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"
 EMOJI = "\N{GRINNING FACE}\N{MUSICAL SYMBOL G CLEF}"
 
@@ -175,7 +175,7 @@ def inserted(marker: str) -> str:
 
 
 def written(marker: str) -> list[Op]:
-    """What must be written for the rows."""
+    """Return what must be written for the rows."""
     fields = [
         {name: cell.json for name, cell in row.items() if cell.json is not OMITTED} for row in ROWS
     ]
@@ -199,8 +199,8 @@ def variants_inserted(marker: str) -> str:
 
 
 def variants_written(marker: str) -> list[Op]:
-    found = [put(str(n), id=n, marker=marker, v=wanted) for n, (_, wanted) in enumerate(VARIANTS)]
-    return [*found, put("99", id=99, marker=marker)]
+    puts = [put(str(n), id=n, marker=marker, v=wanted) for n, (_, wanted) in enumerate(VARIANTS)]
+    return [*puts, put("99", id=99, marker=marker)]
 
 
 ALL_COLUMNS = "id int, marker string, " + ", ".join(f"{n} {c[0]}" for n, c in COLUMNS.items())
@@ -219,21 +219,21 @@ STORIES = [story for stories in GROUPS.values() for story in stories]
 
 
 @pytest.fixture(scope="module")
-def told(teller: Callable[..., Stages]) -> Stages:
+def stages(teller: Callable[..., Stages]) -> Stages:
     return teller(STORIES)
 
 
 @pytest.mark.parametrize("alias", [story.alias for story in STORIES])
-def test_a_value_of_each_type_becomes_its_document(told: Stages, alias: str) -> None:
-    assert_played(told[alias])
+def test_a_value_of_each_type_becomes_its_document(stages: Stages, alias: str) -> None:
+    assert_played(stages[alias])
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_path_gives_the_same_bytes_under_the_same_ids(told: Stages, group: str) -> None:
-    assert_same_bytes(told, GROUPS[group])
+def test_every_path_gives_the_same_bytes_under_the_same_ids(stages: Stages, group: str) -> None:
+    assert_same_bytes(stages, GROUPS[group])
 
 
-def test_negative_zero_keeps_its_sign(told: Stages) -> None:
-    source = told["types-exported-cow2"].outcomes[-1].sources["2"]
+def test_negative_zero_keeps_its_sign(stages: Stages) -> None:
+    source = stages["types-exported-cow2"].outcomes[-1].sources["2"]
 
     assert b'"f":-0.0,"d":-0.0,' in source

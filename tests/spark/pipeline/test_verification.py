@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 NONE = {"count": 0, "samples": []}
 
 
-def found(*ids: str) -> dict[str, Any]:
+def samples(*ids: str) -> dict[str, Any]:
     return {"count": len(ids), "samples": list(ids)}
 
 
@@ -75,9 +75,9 @@ def test_edits_by_somebody_else_are_found_and_mended(
         "documents": 4,
         "rows": 4,
         "equal": False,
-        "missing": found("2"),
-        "extra": found("9"),
-        "different": found("1", "4"),
+        "missing": samples("2"),
+        "extra": samples("9"),
+        "different": samples("1", "4"),
         "repaired": None,
     }
     assert (proxy.writes(), state(clean_indices)) == ([], before)
