@@ -171,7 +171,7 @@ def test_a_list_that_was_cut_off_says_so(
     *rows, last = shown.out.splitlines()
     assert 150 < len(rows) - 1 < 1000
     assert last == f"shop.orders: {1000 - (len(rows) - 1)} more are not shown"
-    assert "left out of the report, which is too large" in shown.err
+    assert "omitted because the report is too large" in shown.err
 
 
 def test_plan_says_first_what_the_operator_does_by_itself(
