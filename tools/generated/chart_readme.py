@@ -51,25 +51,25 @@ def _keys(name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str
     if description is None:
         raise BadValuesError(f"{path} has no comment that starts with `# --`")
     pairs = value.value if isinstance(value, yaml.MappingNode) else []
-    below = [each.start_mark.line for each, _ in pairs if each.start_mark.line > line]
-    if any(_comment(lines, each) for each in below):
+    below = [child.start_mark.line for child, _ in pairs if child.start_mark.line > line]
+    if any(_comment(lines, number) for number in below):
         yield Key(path, description, None)
-        for each, inner in pairs:
-            yield from _keys(each, inner, lines=lines, above=f"{path}.")
+        for child, inner in pairs:
+            yield from _keys(child, inner, lines=lines, above=f"{path}.")
     else:
         yield Key(path, description, _one_line(value))
 
 
 def _comment(lines: Sequence[str], line: int) -> str | None:
     """The comment right above the line, if it is one of ours."""
-    found: list[str] = []
+    comment: list[str] = []
     for above in reversed(lines[:line]):
         match = _COMMENT.fullmatch(above)
         if match is None:
             return None
-        found.insert(0, match[1].strip())
-        if found[0].startswith("-- "):
-            return " ".join(found).removeprefix("-- ")
+        comment.insert(0, match[1].strip())
+        if comment[0].startswith("-- "):
+            return " ".join(comment).removeprefix("-- ")
     return None
 
 
@@ -91,13 +91,13 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def renewed(chart: Path) -> str:
-    """The README of the chart with the table as it should be."""
+def render_readme(chart: Path) -> str:
+    """Return the README of the chart with the table of its present values."""
     readme = (chart / "README.md").read_text(encoding="utf-8")
     before, start, rest = readme.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise BadValuesError(f"{chart / 'README.md'} lacks the lines between which the table goes")
+        raise BadValuesError(f"{chart / 'README.md'} has no lines between which the table belongs")
     values = (chart / "values.yaml").read_text(encoding="utf-8")
     return f"{before}{START}{table(values)}{END}{after}"
 
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in NAMES:
         path = CHARTS / name / "README.md"
         try:
-            wanted = renewed(CHARTS / name)
+            wanted = render_readme(CHARTS / name)
         except BadValuesError as exc:
             problems.append(f"{name}: {exc}")
             continue

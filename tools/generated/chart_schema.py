@@ -62,14 +62,16 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
         result["additionalProperties"] = _of_others(node, is_merged=is_merged)
     if "properties" in node:
         below = node["properties"].items()
-        result["properties"] = {name: _of_values(each, is_merged=is_merged) for name, each in below}
+        result["properties"] = {
+            name: _of_values(field, is_merged=is_merged) for name, field in below
+        }
     if "required" in node and not is_merged:
         result["required"] = node["required"]
     return result
 
 
 def _of_others(node: Schema, *, is_merged: bool) -> Any:
-    """What an object may have besides its properties."""
+    """Return the schema of fields besides the properties: false where none may be there."""
     if "additionalProperties" in node:
         return _of_values(node["additionalProperties"], is_merged=is_merged)
     return bool(node.get("x-kubernetes-preserve-unknown-fields"))
@@ -90,8 +92,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.write:
         COMMITTED.write_text(render(), encoding="utf-8")
     elif options.check:
-        found = COMMITTED.read_text(encoding="utf-8") if COMMITTED.exists() else ""
-        if found != render():
+        committed = COMMITTED.read_text(encoding="utf-8") if COMMITTED.exists() else ""
+        if committed != render():
             sys.stderr.write(f"{COMMITTED} differs from the models: run `make charts`\n")
             return 1
     else:

@@ -36,15 +36,17 @@ def types(document: Schema) -> dict[str, dict[str, str]]:
     `[X]` is a list of X, `{X}` a map from text to X.
     """
     schemas: dict[str, Schema] = document["components"]["schemas"]
-    found: dict[str, dict[str, str]] = {}
+    fields_by_type: dict[str, dict[str, str]] = {}
     waiting = [ROOT]
     while waiting:
         name = waiting.pop()
-        if _short(name) in found:
+        if _short(name) in fields_by_type:
             continue
         fields = schemas[name]["properties"]
-        found[_short(name)] = {field: _type(each, waiting) for field, each in fields.items()}
-    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+        fields_by_type[_short(name)] = {
+            field: _type(schema, waiting) for field, schema in fields.items()
+        }
+    return {name: dict(sorted(fields_by_type[name].items())) for name in sorted(fields_by_type)}
 
 
 def _short(name: str) -> str:

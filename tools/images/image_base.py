@@ -58,7 +58,7 @@ def write(archive: Path, scratch: Path, epoch: int) -> None:
                 path,
                 arcname=str(path.relative_to(rootfs)),
                 recursive=False,
-                filter=lambda member: _undated(member, epoch),
+                filter=lambda member: _remove_dates(member, epoch),
             )
 
 
@@ -109,7 +109,7 @@ def _empty(folder: Path) -> None:
             path.unlink()
 
 
-def _undated(member: tarfile.TarInfo, epoch: int) -> tarfile.TarInfo:
+def _remove_dates(member: tarfile.TarInfo, epoch: int) -> tarfile.TarInfo:
     member.mtime = epoch
     member.uname = member.gname = ""
     return member

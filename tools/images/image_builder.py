@@ -49,9 +49,9 @@ class Buildah:
         stand_in = f"{_STAND_IN}:{image_base.key(epoch)}"
         names = {"registry": [wanted], "debootstrap": [stand_in], "auto": [wanted, stand_in]}
         for name in names[how]:
-            known = self._call("images", "--quiet", "--no-trunc", name, may_fail=True)
-            if known:
-                return known.splitlines()[0]
+            ids = self._call("images", "--quiet", "--no-trunc", name, may_fail=True)
+            if ids:
+                return ids.splitlines()[0]
         if how != "debootstrap":
             sys.stdout.write(f"pulling {wanted}\n")
             alone = how == "registry"
@@ -65,9 +65,9 @@ class Buildah:
             f"the base image is made with debootstrap ({image_base.SUITE}), in place of {wanted}: "
             "minutes, but only once\n"
         )
-        return self._bootstrapped(stand_in, epoch)
+        return self._bootstrap(stand_in, epoch)
 
-    def _bootstrapped(self, name: str, epoch: int) -> str:
+    def _bootstrap(self, name: str, epoch: int) -> str:
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".base-") as scratch:
             archive = Path(scratch) / "base.tar"
             image_base.write(archive, Path(scratch), epoch)
@@ -121,7 +121,7 @@ class Buildah:
         self._call("rmi", image)
 
     def run(self, image: str, command: list[str], text: str) -> str:
-        """What the command prints as the image's own user, with `text` on its standard input."""
+        """Run a command as the image's own user with `text` as input; return its output."""
         with self._container(image) as container:
             arguments = ("--isolation", "chroot", container, "--", *command)
             return self._call("run", *arguments, text=text)
@@ -156,7 +156,7 @@ class Buildah:
         seconds: float = _SECONDS,
         folder: Path | None = None,
     ) -> str:
-        """What it prints; nothing where it fails and may. Submission where it may not."""
+        """Return what buildah prints, nothing if it fails and may. Raises Submission."""
         roots = ("--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run"))
         try:
             done = subprocess.run(
@@ -183,9 +183,9 @@ class Buildah:
 
 def secrets() -> dict[str, str]:
     """The files that a build takes as secrets, by their ids, as far as this user has them."""
-    found = {}
+    secret_files = {}
     for name, paths in _SETTINGS.items():
         files = (path for path in map(os.path.expanduser, paths) if Path(path).is_file())
         if path := next(files, ""):
-            found[name] = path
-    return found
+            secret_files[name] = path
+    return secret_files

@@ -65,59 +65,62 @@ def key() -> str:
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 
 
-def problems(target: str, version: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each thing that is not as it must be."""
-    if found["user"] != USER:
-        yield f"runs as {found['user']}, not as {USER}"
-    if found["folder"] != "/tmp":
-        yield f"starts in {found['folder']}, not in the one folder that can be written"
+def problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for everything in the image that must not be so."""
+    if contents["user"] != USER:
+        yield f"runs as {contents['user']}, not as {USER}"
+    if contents["folder"] != "/tmp":
+        yield f"starts in {contents['folder']}, not in the one folder that can be written"
     for key, why in _EMPTY.items():
-        yield from (f"{each} {why}" for each in found[key])
+        yield from (f"{item} {why}" for item in contents[key])
     locked = {**versions(target), OURS: {version}}
-    for name, installed in found["packages"].items():
+    for name, installed in contents["packages"].items():
         wanted = locked.get(name, {"nothing"})
         if installed not in wanted:
             yield f"{name} {installed} is installed, the lock says {' or '.join(sorted(wanted))}"
     for bill in (sbom_formats.SPDX_FILE, sbom_formats.CYCLONEDX_FILE):
-        yield from _bill_problems(bill, found)
+        yield from _bill_problems(bill, contents)
     if target == "spark":
-        yield from _spark_problems(found)
+        yield from _spark_problems(contents)
 
 
-def _bill_problems(file: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """What is in the image and not in its bill of materials of that name."""
-    bill = found["bills"].get(file)
+def _bill_problems(file: str, contents: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for everything in the image that its bill of that name does not list."""
+    bill = contents["bills"].get(file)
     if bill is None:
         yield f"the bill of materials {file} is missing"
         return
     listed = {purl.partition("?")[0] for purl in sbom_formats.purls(bill)}
     installed = [
-        *(Component("pypi", name, version) for name, version in found["packages"].items()),
-        *(Component("deb", name, version, "debian") for name, version in found["debian"].items()),
+        *(Component("pypi", name, version) for name, version in contents["packages"].items()),
+        *(
+            Component("deb", name, version, "debian")
+            for name, version in contents["debian"].items()
+        ),
     ]
     for component in installed:
         if component.purl not in listed:
             yield f"{component.name} {component.version} is not in {file}"
-    for jar in sorted(set(found["jars"]) - sbom_formats.files(bill)):
+    for jar in sorted(set(contents["jars"]) - sbom_formats.files(bill)):
         yield f"the jar {jar} is not in {file}"
 
 
-def _spark_problems(found: Mapping[str, Any]) -> Iterator[str]:
+def _spark_problems(contents: Mapping[str, Any]) -> Iterator[str]:
     lock = jar_lock.load()
     for name in (jars.SPARK_SET, jars.IMAGE_SET):
         for jar in lock[name].jars:
-            if jar.file not in found["jars"]:
+            if jar.file not in contents["jars"]:
                 yield f"the jar {jar.file} is missing"
-    if DECOMMISSION not in found["scripts"]:
+    if DECOMMISSION not in contents["scripts"]:
         yield f"Spark cannot start {DECOMMISSION}"
-    if MAIN not in found["applications"]:
+    if MAIN not in contents["applications"]:
         yield f"a driver cannot read {MAIN}"
 
 
 def versions(part: str) -> dict[str, set[str]]:
     """Versions by package of one part of the lock: more than one where Pythons need another."""
     text = (ROOT / f"tools/locks/{part}.lock").read_text(encoding="utf-8")
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, re.MULTILINE):
-        found.setdefault(name, set()).add(version)
-    return found
+        by_name.setdefault(name, set()).add(version)
+    return by_name

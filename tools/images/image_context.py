@@ -52,7 +52,7 @@ def source(root: Path = ROOT) -> Source:
     files = sorted(_files(root))
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return Source(
-        files={_shown(path, root): _sum(path) for path in files},
+        files={_describe(path, root): _sum(path) for path in files},
         version=project["version"],
         revision=_revision(root, files),
         epoch=int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH_DEFAULT)),
@@ -71,11 +71,11 @@ def _files(root: Path) -> Iterator[Path]:
         for path in root.glob(line[1:]) if line.startswith("!") else ():
             below = path.rglob("*") if path.is_dir() else [path]
             yield from (
-                each for each in below if each.is_file() and "__pycache__" not in each.parts
+                file for file in below if file.is_file() and "__pycache__" not in file.parts
             )
 
 
-def _shown(path: Path, root: Path) -> str:
+def _describe(path: Path, root: Path) -> str:
     mark = "*" if os.access(path, os.X_OK) else ""
     return f"{path.relative_to(root).as_posix()}{mark}"
 
@@ -95,7 +95,7 @@ def _revision(root: Path, files: Iterable[Path]) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git answers; nothing where there is no git, or no repository of it."""
+    """Run git and return its output; nothing where there is no git, or no repository."""
     command = ["git", "-C", str(root), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -36,19 +36,19 @@ def python_packages(lock: str, report: str) -> Iterator[Component]:
     file, its source.
     """
     locked = {
-        (normalised(name), version): re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)
+        (normalise(name), version): re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)
         for name, version, hashes in re.findall(
             r"^([A-Za-z0-9._-]+)==([^ ;\\]+)[^\n]*((?:\n +--hash=\S+(?: \\)?)*)", lock, re.MULTILINE
         )
     }
-    for each in json.loads(report)["install"]:
-        name, version = normalised(each["metadata"]["name"]), each["metadata"]["version"]
-        known = locked.get((name, version), [])
-        archive = each["download_info"].get("archive_info", {})
-        found = archive.get("hashes", {}).get("sha256", archive.get("hash", "").rpartition("=")[2])
-        if found not in known and len(known) != 1:
-            raise WrongBillError(f"{name} {version} with SHA-256 {found} is not in the lock")
-        yield Component("pypi", name, version, sha256=found if found in known else known[0])
+    for package in json.loads(report)["install"]:
+        name, version = normalise(package["metadata"]["name"]), package["metadata"]["version"]
+        hashes = locked.get((name, version), [])
+        archive = package["download_info"].get("archive_info", {})
+        own = archive.get("hashes", {}).get("sha256", archive.get("hash", "").rpartition("=")[2])
+        if own not in hashes and len(hashes) != 1:
+            raise WrongBillError(f"{name} {version} with SHA-256 {own} is not in the lock")
+        yield Component("pypi", name, version, sha256=own if own in hashes else hashes[0])
 
 
 def debian_packages(status: str, release: str) -> Iterator[Component]:
@@ -75,8 +75,8 @@ def jars(folder: Path, lock: str) -> Iterator[Component]:
         yield Component(kind, name, version, group, qualifiers, digest, jar.name)
 
 
-def normalised(name: str) -> str:
-    """The name of a Python package as package URLs and pip compare it."""
+def normalise(name: str) -> str:
+    """Return the name of a Python package as package URLs and pip compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -89,12 +89,12 @@ def _coordinates(jar: Path, locked: str) -> tuple[str, str, str, str]:
         for member in content.namelist():
             if re.fullmatch(r"META-INF/maven/[^/]+/[^/]+/pom\.properties", member):
                 text = content.read(member).decode(errors="replace")
-                found = dict(re.findall(r"^(\w+)\s*=\s*(\S+)\s*$", text, re.MULTILINE))
-                name, version = found.get("artifactId", ""), found.get("version", "")
+                pom = dict(re.findall(r"^(\w+)\s*=\s*(\S+)\s*$", text, re.MULTILINE))
+                name, version = pom.get("artifactId", ""), pom.get("version", "")
                 # A jar may hold others whole: only its own description begins as its name does.
                 own = re.fullmatch(rf"{re.escape(f'{name}-{version}')}(?:-(.+))?\.jar", jar.name)
-                if own and "groupId" in found:
-                    return found["groupId"], name, version, own[1] or ""
+                if own and "groupId" in pom:
+                    return pom["groupId"], name, version, own[1] or ""
     by_name = _JAR.fullmatch(jar.name)
     return ("", by_name["name"], by_name["version"], "") if by_name else ("", jar.stem, "", "")
 

@@ -82,9 +82,9 @@ def _build(
 
 
 def check(options: argparse.Namespace) -> int:
-    """Looks into the images of this checkout, building what lacks; 1 where something is wrong.
+    """Inspect the images of this checkout, building those that are missing; 1 if one is wrong.
 
-    An image whose archive was found to be right is looked into again only by other checks.
+    An image whose archive was found to be right is inspected again only by other checks.
     """
     source = image_context.source()
     tag = options.tag or _tag(source, options)
@@ -95,10 +95,10 @@ def check(options: argparse.Namespace) -> int:
         if passed.is_file() and not options.rebuild:
             _say(f"{target}: 0 problems, as found before")
             continue
-        found = _inspected(source, options, target)
-        problems = list(image_checks.problems(target, source.version, found))
+        contents = _inspect(source, options, target)
+        problems = list(image_checks.problems(target, source.version, contents))
         wrong += [f"{target}: {problem}" for problem in problems]
-        _say(f"{target}: {len(found['packages'])} packages, {len(problems)} problems")
+        _say(f"{target}: {len(contents['packages'])} packages, {len(problems)} problems")
         if not problems and archive.is_file():
             passed.touch()
     for line in wrong:
@@ -106,8 +106,8 @@ def check(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _inspected(source: Source, options: argparse.Namespace, target: str) -> dict[str, Any]:
-    """What the image says that is in it."""
+def _inspect(source: Source, options: argparse.Namespace, target: str) -> dict[str, Any]:
+    """Build the image, run the inspection in it, and return what that lists."""
     with _storage(options) as builder:
         host_packages.ensure(_PACKAGES[options.builder])
         base = builder.base(options.base_image, options.base, source.epoch)
@@ -115,18 +115,18 @@ def _inspected(source: Source, options: argparse.Namespace, target: str) -> dict
         image = builder.build(
             target, base=base, arguments=arguments, epoch=source.epoch, cached=True
         )
-        found: dict[str, Any] = json.loads(builder.run(image, *image_checks.question(target)))
-    return found
+        contents: dict[str, Any] = json.loads(builder.run(image, *image_checks.question(target)))
+    return contents
 
 
 def layers(options: argparse.Namespace) -> int:
     """Prints digest, bytes and compressed bytes of each layer, so that builds can be compared."""
     for file in options.archives:
-        found = oci_archive.layers(file)
-        for digest, size, packed in found:
+        listed = oci_archive.layers(file)
+        for digest, size, packed in listed:
             _say(f"{file.stem} {digest} {size} {packed}")
-        whole = sum(size for _, size, _ in found) / 1e6
-        sent = sum(packed for _, _, packed in found) / 1e6
+        whole = sum(size for _, size, _ in listed) / 1e6
+        sent = sum(packed for _, _, packed in listed) / 1e6
         _say(f"{file.stem} {whole:.0f} MB, compressed {sent:.0f} MB")
     return 0
 

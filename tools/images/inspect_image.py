@@ -51,7 +51,7 @@ def everything() -> Iterator[Path]:
             yield from (Path(folder, name) for name in (*folders, *files))
 
 
-def closed() -> Iterator[str]:
+def list_closed() -> Iterator[str]:
     """Files and folders below NEEDED, and folders on the way there, that some user cannot open.
 
     A platform may choose any user id, with the group 0 of root (OpenShift does): both the group's
@@ -73,12 +73,12 @@ def closed() -> Iterator[str]:
 def debian_packages() -> dict[str, str]:
     """Versions of what dpkg has installed, by name."""
     text = Path("/var/lib/dpkg/status").read_text(encoding="utf-8")
-    found = {}
+    versions = {}
     for paragraph in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
         if fields.get("Status", "").endswith(" installed"):
-            found[fields["Package"]] = fields["Version"]
-    return found
+            versions[fields["Package"]] = fields["Version"]
+    return versions
 
 
 def bills() -> dict[str, object]:
@@ -87,8 +87,8 @@ def bills() -> dict[str, object]:
     return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def imported(name: str) -> str | None:
-    """Why a module cannot be imported; None where it can."""
+def import_error(name: str) -> str | None:
+    """Return why a module cannot be imported, None if it can."""
     try:
         importlib.import_module(name)
     except ImportError as error:
@@ -96,13 +96,13 @@ def imported(name: str) -> str | None:
     return None
 
 
-def dated(bytecode: Path) -> bool:
-    """Whether Python compares it with its source by date, which no layer keeps (PEP 552)."""
+def is_dated(bytecode: Path) -> bool:
+    """True if Python compares it with its source by date, which no layer keeps (PEP 552)."""
     return bytecode.read_bytes()[4:8] != b"\1\0\0\0"
 
 
-def unmapped() -> list[str]:
-    """What Java says of an archive of Spark's classes that does not fit; nothing where it does."""
+def class_data_problems() -> list[str]:
+    """Return what Java prints about an archive of Spark's classes that does not fit, if so."""
     home = Path("/opt/spark")
     if not home.exists():
         return []
@@ -120,21 +120,23 @@ def unmapped() -> list[str]:
 
 
 def main() -> None:
-    """Prints what was found."""
+    """Print everything as JSON."""
     own = [path for path in everything() if not path.is_symlink() and str(path) not in NOT_OURS]
     files = [path for path in own if path.is_file()]
     bytecode = [path for path in files if path.suffix == ".pyc"]
-    packages = {each.name.lower().replace("_", "-"): each for each in metadata.distributions()}
-    found = {
+    packages = {
+        package.name.lower().replace("_", "-"): package for package in metadata.distributions()
+    }
+    contents = {
         "user": [os.getuid(), os.getgid()],
         "folder": str(Path.cwd()),
         "programs": [name for name in PROGRAMS if shutil.which(name)],
         "left": [path for path in files if str(path).startswith(LEFT_BEHIND)],
         "privileged": [path for path in files if path.lstat().st_mode & PRIVILEGES],
         "writable": [path for path in own if os.access(path, os.W_OK)],
-        "closed": sorted(set(closed())),
-        "dated_bytecode": [path for path in bytecode if dated(path)],
-        "packages": {name: each.version for name, each in packages.items()},
+        "closed": sorted(set(list_closed())),
+        "dated_bytecode": [path for path in bytecode if is_dated(path)],
+        "packages": {name: package.version for name, package in packages.items()},
         "debian": debian_packages(),
         "bills": bills(),
         "jars": sorted(path.name for path in Path("/opt/spark/jars").glob("*.jar")),
@@ -142,10 +144,10 @@ def main() -> None:
         "applications": [
             path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)
         ],
-        "class_data": unmapped(),
-        "imports": [why for why in map(imported, sys.argv[1:]) if why],
+        "class_data": class_data_problems(),
+        "imports": [why for why in map(import_error, sys.argv[1:]) if why],
     }
-    sys.stdout.write(json.dumps(found, default=str))
+    sys.stdout.write(json.dumps(contents, default=str))
 
 
 main()

@@ -47,7 +47,7 @@ def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
         _add(tar, "index.json", json.dumps(index).encode())
         _add(tar, _blob(own), manifest)
-        digests = [each["digest"] for each in (described["config"], *described["layers"])]
+        digests = [blob["digest"] for blob in (described["config"], *described["layers"])]
         for digest in dict.fromkeys(digests):
             tar.add(folder / digest.partition(":")[2], _blob(digest), filter=_plain)
 
@@ -63,12 +63,12 @@ def layers(archive: Path) -> list[tuple[str, int, int]]:
     with tarfile.open(archive) as tar:
         manifest = _json(tar, _blob(_json(tar, "index.json")["manifests"][0]["digest"]))
         return [
-            (layer["digest"], layer["size"], _compressed(tar, layer["digest"]))
+            (layer["digest"], layer["size"], _gzip_bytes(tar, layer["digest"]))
             for layer in manifest["layers"]
         ]
 
 
-def _compressed(tar: tarfile.TarFile, digest: str) -> int:
+def _gzip_bytes(tar: tarfile.TarFile, digest: str) -> int:
     counted = _Counted()
     blob = tar.extractfile(_blob(digest))
     if blob is None:

@@ -130,15 +130,15 @@ def purls(bill: Mapping[str, Any]) -> set[str]:
     """The package URLs of a bill in either form."""
     if "components" in bill:
         return {part["purl"] for part in bill["components"]}
-    references = (each for part in bill["packages"] for each in part.get("externalRefs", ()))
-    return {each["referenceLocator"] for each in references}
+    references = (ref for part in bill["packages"] for ref in part.get("externalRefs", ()))
+    return {reference["referenceLocator"] for reference in references}
 
 
 def files(bill: Mapping[str, Any]) -> set[str]:
     """The names of the files that a bill in either form describes one by one."""
     if "components" in bill:
-        noted = (each for part in bill["components"] for each in part.get("properties", ()))
-        return {each["value"] for each in noted if each["name"] == _FILE_PROPERTY}
+        noted = (item for part in bill["components"] for item in part.get("properties", ()))
+        return {item["value"] for item in noted if item["name"] == _FILE_PROPERTY}
     return {part["packageFileName"] for part in bill["packages"] if "packageFileName" in part}
 
 

@@ -88,7 +88,7 @@ def _same_each_time() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
-def packed(lists: Iterable[str]) -> bytes:
+def pack_lists(lists: Iterable[str]) -> bytes:
     """One list of all that these name (-XX:DumpLoadedClassList), the same whatever their order."""
     lines = {line for text in lists for line in text.splitlines() if not _GENERATED.search(line)}
     return gzip.compress("".join(f"{line}\n" for line in sorted(lines)).encode(), mtime=0)
@@ -102,8 +102,8 @@ def main(arguments: Sequence[str]) -> None:
     elif what == "dump":
         dump(Path(first), Path(rest[0]))
     elif what == "pack":
-        texts = [Path(each).read_text(encoding="utf-8") for each in rest]
-        Path(first).write_bytes(packed(texts))
+        texts = [Path(name).read_text(encoding="utf-8") for name in rest]
+        Path(first).write_bytes(pack_lists(texts))
     else:
         raise SystemExit(f"{what}: one of jar, dump, pack")
 

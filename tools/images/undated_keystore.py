@@ -20,8 +20,8 @@ _CERTIFICATE = 2
 _SHA1_BYTES = 20
 
 
-def undated(store: bytes) -> bytes:
-    """The same store with all its dates at 1970; ValueError for what is no such store."""
+def remove_dates(store: bytes) -> bytes:
+    """Return the same store with all its dates at 1970; ValueError for what is no such store."""
     magic, version, count = _HEADER.unpack_from(store)
     if (magic, version) != (_MAGIC, _VERSION) or store[-_SHA1_BYTES:] != seal(store[:-_SHA1_BYTES]):
         raise ValueError("not a JKS keystore of version 2, or sealed with another password")
@@ -48,15 +48,15 @@ def _entries(store: bytes, count: int) -> Iterator[bytes]:
 
 
 def seal(body: bytes) -> bytes:
-    """What Java checks a store by; the phrase is part of the format."""
+    """Return the digest by which Java checks a store; the phrase is part of the format."""
     return hashlib.sha1(PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + body).digest()
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrites the file that is named."""
+    """Rewrite the file that is named."""
     (name,) = arguments
     path = Path(name)
-    path.write_bytes(undated(path.read_bytes()))
+    path.write_bytes(remove_dates(path.read_bytes()))
     return 0
 
 

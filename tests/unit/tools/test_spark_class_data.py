@@ -34,8 +34,8 @@ def test_one_jar_names_all_jars_in_order(tmp_path: Path) -> None:
 def test_a_packed_list_has_each_class_once_and_none_that_java_makes_up() -> None:
     first = "# NOTE: Do not modify this file.\njava/lang/Object\norg/a/B$$anon$1\n"
     second = "org/a/B$$anon$1\njdk/proxy1/$Proxy3\n@lambda-proxy org/a/B run\n"
-    packed = spark_class_data.packed([first, second])
-    assert packed == spark_class_data.packed([second, first])
+    packed = spark_class_data.pack_lists([first, second])
+    assert packed == spark_class_data.pack_lists([second, first])
     assert gzip.decompress(packed).decode().splitlines() == [
         "@lambda-proxy org/a/B run",
         "java/lang/Object",

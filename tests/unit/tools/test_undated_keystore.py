@@ -22,14 +22,16 @@ def _store(*entries: tuple[str, bytes], date: int = 0, tag: int = 2, version: in
 
 
 def test_stores_that_differ_in_dates_and_order_become_one() -> None:
-    made = undated_keystore.undated(_store(TWO, ONE, date=1_700_000_000_000))
-    assert made == undated_keystore.undated(_store(ONE, TWO, date=5))
+    made = undated_keystore.remove_dates(_store(TWO, ONE, date=1_700_000_000_000))
+    assert made == undated_keystore.remove_dates(_store(ONE, TWO, date=5))
     assert made == _store(ONE, TWO)
 
 
 def test_another_certificate_is_another_store() -> None:
     other = (ONE[0], b"certificate 3")
-    assert undated_keystore.undated(_store(ONE)) != undated_keystore.undated(_store(other))
+    assert undated_keystore.remove_dates(_store(ONE)) != undated_keystore.remove_dates(
+        _store(other)
+    )
 
 
 @pytest.mark.parametrize(
