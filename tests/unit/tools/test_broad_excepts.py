@@ -20,7 +20,7 @@ ROOTS = {
     "operator/icdc_operator/cluster/heads/reader/child.py::serve": "the process of one catalog",
     "operator/icdc_operator/cluster/loop/workers.py::_one": "a worker: other pipelines go on",
     "operator/icdc_operator/cluster/main.py::main": "the process `icdc-operator`",
-    "sparkapps/icdc_spark/process/table_follower.py::translate_errors": "the thread of a table: others go on",
+    "sparkapps/icdc_spark/process/table_follower.py::translate_errors": "a table: others go on",
     "sparkapps/icdc_spark/process/main.py::_end": "the end of a driver whose report is written",
     "sparkapps/icdc_spark/process/main.py::main": "the process of a driver",
 }
