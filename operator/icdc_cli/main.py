@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from icdc_api.errors import IcdcError
-from icdc_cli import exits
+from icdc_cli import exits, options
 from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import crd, dead_letters, demo, questions, run
 from icdc_cli.exits import Exit
@@ -30,33 +30,36 @@ _COMMANDS = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of all commands."""
-    root = argparse.ArgumentParser(
+    """Build the command line of all commands."""
+    root: argparse.ArgumentParser = options.Parser(
         prog="icdc", description="Keeps OpenSearch indices equal to Apache Iceberg tables."
     )
-    commands = root.add_subparsers(metavar="COMMAND", required=True)
+    # Typed by its base, which is what the commands take.
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = root.add_subparsers(
+        metavar="COMMAND", required=True
+    )
     for add in _COMMANDS:
         add(commands)
     return root
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code. Errors are one or two sentences on standard error."""
+    """Run one command; return the exit code. Errors are one or two sentences on standard error."""
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
     except IcdcError as error:
-        _tell(error.message, arguments.verbose)
+        _print_error(error.message, arguments.verbose)
         return exits.of_error(error)
     except KeyboardInterrupt:
-        _tell("interrupted", arguments.verbose)
+        _print_error("interrupted", arguments.verbose)
         return Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the root of a process; a traceback only on request
-        _tell(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
+        _print_error(f"internal error: {type(error).__name__}: {error}; try -v", arguments.verbose)
         return Exit.STALLED
 
 
-def _tell(message: str, verbose: bool) -> None:
+def _print_error(message: str, verbose: bool) -> None:
     if verbose:
         traceback.print_exc()
     sys.stderr.write(f"icdc: {message}\n")

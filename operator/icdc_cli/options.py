@@ -4,12 +4,13 @@ Names and meanings are the contract with users and scripts.
 """
 
 import argparse
+import difflib
 import json
 import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icdc_api.errors import BadSpec
 from icdc_cli.local.state_dir import STATE_HOME
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 600
 """How long to wait for the answer of a cluster unless --wait says otherwise."""
+
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Output(StrEnum):
@@ -56,8 +60,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     parser.add_argument(
         "--output",
         "-o",
-        type=Output,
-        choices=list(Output),
+        type=choice_of(Output),
         default=Output.TEXT,
         metavar="{text,json,yaml}",
         help="text for people, json or yaml for programs (default: text)",
@@ -88,6 +91,38 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
         help="how long to wait for the answer from a cluster, which may have to wait itself for "
         f"the end of the active run (default: {WAIT_SECONDS})",
     )
+
+
+def choice_of(values: type[Choice]) -> Callable[[str], Choice]:
+    """Return the `type` of an option that takes one of `values`, in whatever case it is typed."""
+    # Not argparse's `choices`: with an enum its message shows Python's way of writing the values.
+    by_name = {value.value.lower(): value for value in values}
+
+    def parse(text: str) -> Choice:
+        if text.lower() not in by_name:
+            allowed = ", ".join(value.value for value in values)
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not one of {allowed}{_near(text, by_name)}"
+            )
+        return by_name[text.lower()]
+
+    return parse
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says which command was probably meant by one that does not exist."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse has no public place for this: its own message lists all the commands.
+        if action.choices is not None and value not in action.choices:
+            names = [str(name) for name in action.choices]
+            message = f"{value!r} is not one of {', '.join(names)}{_near(str(value), names)}"
+            raise argparse.ArgumentError(action, message)
+
+
+def _near(text: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(text.lower(), list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def number_from(least: int) -> Callable[[str], int]:

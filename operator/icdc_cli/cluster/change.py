@@ -64,19 +64,13 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     parser.add_argument(
         "--mode",
-        type=_mode,
-        choices=list(ResyncMode),
+        type=options.choice_of(ResyncMode),
         default=ResyncMode.EXPORT,
         metavar=f"{{{','.join(ResyncMode)}}}",
         help="what to do (default: Export)",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_resync))
-
-
-def _mode(text: str) -> str:
-    """In whatever case it was typed."""
-    return text.capitalize()
 
 
 async def _pause(target: Target, _arguments: argparse.Namespace) -> Exit:

@@ -33,20 +33,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--run", metavar="RUN", help="of this run (default: the current or newest)")
     parser.add_argument(
         "--tail",
-        type=_lines,
+        type=options.number_from(0),
         default=TAIL_LINES,
         metavar="LINES",
         help=f"begin with the last lines (default: {TAIL_LINES})",
     )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_logs))
-
-
-def _lines(text: str) -> int:
-    lines = int(text)
-    if lines < 0:
-        raise argparse.ArgumentTypeError("it is 0 or more")
-    return lines
 
 
 async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:

@@ -38,8 +38,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--output",
         "-o",
-        type=Output,
-        choices=list(Output),
+        type=options.choice_of(Output),
         default=Output.TEXT,
         metavar="{text,json,yaml}",
         help="text for people, json or yaml for programs (default: text)",

@@ -172,3 +172,28 @@ def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixtur
         main.main([*command, "--help"])
     assert left.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: icdc {command[0]}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["staus", "shop"], "'staus' is not one of run, plan,"),
+        (["staus", "shop"], "; did you mean status?"),
+        (["dead-letters", "lst"], "'lst' is not one of list, replay; did you mean list?"),
+        (["status", "shop", "-o", "wide"], "'wide' is not one of text, json, yaml"),
+        (["status", "shop", "-o", "yml"], "did you mean yaml?"),
+        (["resync", "shop", "--mode", "verfy"], "'verfy' is not one of Export, Verify"),
+        (["resync", "shop", "--mode", "verfy"], "did you mean verify?"),
+        (["logs", "shop", "--tail", "x"], "'x' is not a whole number of 0 or more"),
+        (["plan", "shop", "--wait", "0"], "'0' is not a whole number of 1 or more"),
+    ],
+)
+def test_a_slip_is_answered_in_plain_words(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main.main(arguments)
+    assert left.value.code == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "<" not in printed.splitlines()[-1]
