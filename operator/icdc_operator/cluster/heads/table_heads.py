@@ -72,10 +72,10 @@ class _OpenedCatalog:
     """One catalog: connected with the first question, and again after a failure."""
 
     def __init__(
-        self, namespace: str, catalog: PyCatalog, readers: Readers, places: CallLimits
+        self, namespace: str, catalog: PyCatalog, readers: Readers, limits: CallLimits
     ) -> None:
         self.namespace = namespace
-        self.lane = Lane(places, namespace)
+        self.lane = Lane(limits, namespace)
         self._catalog = catalog
         self._readers = readers
         self._open: OpenConnection | None = None
@@ -117,14 +117,14 @@ class HeadReader:
         metrics: Metrics,
         readers: Readers,
         *,
-        places: CallLimits | None = None,
+        limits: CallLimits | None = None,
         table_seconds: float = TABLE_SECONDS,
         max_catalogs: int = MAX_CATALOGS,
     ) -> None:
         self._secrets = secrets
         self._metrics = metrics
         self._readers = readers
-        self._places = places or CallLimits()
+        self._limits = limits or CallLimits()
         self._table_seconds = table_seconds
         self._max_catalogs = max_catalogs
         self._held: OrderedDict[tuple[str, str], _OpenedCatalog] = OrderedDict()
@@ -178,7 +178,7 @@ class HeadReader:
         key = (namespace, catalog.digest)
         held = self._held.get(key)
         if held is None:
-            held = _OpenedCatalog(namespace, catalog, self._readers, self._places)
+            held = _OpenedCatalog(namespace, catalog, self._readers, self._limits)
             self._held[key] = held
         self._held.move_to_end(key)
         own = [held_key for held_key in self._held if held_key[0] == namespace]

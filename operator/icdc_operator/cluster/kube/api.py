@@ -113,7 +113,7 @@ class ClusterApi:
         for _ in range(MAX_LISTS - 1):
             try:
                 return await self._list_pages(kind, namespace, selector, accept)
-            except errors.Gone:
+            except errors.Expired:
                 continue  # etcd compacted the version of the first pages: start again
         return await self._list_pages(kind, namespace, selector, accept)
 

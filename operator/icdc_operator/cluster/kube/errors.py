@@ -7,7 +7,7 @@ sends a request decides what an error means for a run.
       ClusterError      the API server did not do what was asked
         Conflict        somebody else was faster: read again
         NameTaken       the name belongs to an object that is not ours
-        Gone            a list or watch goes on from too long ago: start it anew
+        Expired         a list or watch goes on from too long ago: start it anew
         NotFound        no such object, or no such kind
         Denied          a permission is missing, or an admission rule refuses
         Invalid         the server refuses the object as it is
@@ -48,7 +48,7 @@ class NameTaken(ClusterError):
     who_acts = WhoActs.PLATFORM
 
 
-class Gone(ClusterError):
+class Expired(ClusterError):
     """The version to go on from is too old; a new list helps."""
 
     retryable = True
@@ -91,7 +91,7 @@ _BY_STATUS: Mapping[int, type[ClusterError]] = {
     406: Invalid,
     408: Unavailable,
     409: Conflict,
-    410: Gone,
+    410: Expired,
     413: Invalid,
     415: Invalid,
     422: Invalid,

@@ -74,10 +74,10 @@ class WatchEvent:
 class Informer:
     """A watch of one cluster. `tell` is called in the event loop and must not block."""
 
-    def __init__(self, scope: Scope, login: Login, tell: Callable[[WatchEvent], None]) -> None:
+    def __init__(self, scope: Scope, login: Login, report: Callable[[WatchEvent], None]) -> None:
         self._scope = scope
         self._login = login
-        self._tell = tell
+        self._report = report
 
     async def watch(
         self, *, applications: bool, started: Callable[[], None] = lambda: None
@@ -121,7 +121,7 @@ class Informer:
 
     async def _pipeline_changed(self, event: Mapping[str, Any], **_: Any) -> None:
         metadata = event["object"]["metadata"]
-        self._tell(_read_event(naming.PLURAL, metadata["name"], event))
+        self._report(_read_event(naming.PLURAL, metadata["name"], event))
 
     async def _application_changed(self, event: Mapping[str, Any], **_: Any) -> None:
         self._run_changed(kinds.APPLICATION.plural, event)
@@ -133,7 +133,7 @@ class Informer:
         labels = event["object"]["metadata"].get("labels") or {}
         pipeline = labels.get(naming.LABEL_PIPELINE)
         if pipeline:
-            self._tell(_read_event(kind, pipeline, event))
+            self._report(_read_event(kind, pipeline, event))
 
 
 def _read_event(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEvent:

@@ -89,15 +89,15 @@ class Reconciler:
         self._post_events = post_events
         self._metrics = metrics
         self._written: dict[PipelineKey, datetime] = {}
-        self._looked_at: dict[PipelineKey, str] = {}
+        self._last_versions: dict[PipelineKey, str] = {}
 
     def last_versions(self) -> dict[PipelineKey, str]:
         """Return the resourceVersion in which each pipeline was last reconciled or written."""
-        return dict(self._looked_at)
+        return dict(self._last_versions)
 
     def knows(self, key: PipelineKey, version: str) -> bool:
         """Return whether the pipeline was last reconciled, or written, in that version."""
-        return self._looked_at.get(key) == version
+        return self._last_versions.get(key) == version
 
     async def reconcile(self, key: PipelineKey) -> float | None:
         """Reconcile once; return the seconds until the next time, None to wait for a change.
@@ -141,7 +141,7 @@ class Reconciler:
         self._metrics.show(key, decision.status)
         write_wait = self._seconds_until_write(key, observation, decision, now)
         if write_wait is not None:
-            self._looked_at[key] = _version(observation)
+            self._last_versions[key] = _version(observation)
             return _earliest(_requeue_seconds(decision), write_wait)
         if decision.status != observation.observed.status:
             try:
@@ -155,7 +155,7 @@ class Reconciler:
             await self._adapter.confirm(observation)
         for action in decision.actions:
             await self._adapter.act(observation, action)
-        self._looked_at[key] = _version(observation)
+        self._last_versions[key] = _version(observation)
         return _requeue_seconds(decision)
 
     async def _save(
@@ -204,7 +204,7 @@ class Reconciler:
 
     def _forget(self, key: PipelineKey) -> None:
         self._written.pop(key, None)
-        self._looked_at.pop(key, None)
+        self._last_versions.pop(key, None)
         self._admission.forget(key)
         self._metrics.forget(key)
 

@@ -49,8 +49,8 @@ class ListApi(Protocol):
 class Relist:
     """Lists the pipelines of `scope` and adds keys to the queue.
 
-    `looked_at` gives the resourceVersion of each pipeline's last reconcile; `listed` is called with
-    each list before the queue gets its keys.
+    `last_versions` gives the resourceVersion of each pipeline's last reconcile; `listed` is called
+    with each list before the queue gets its keys.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Relist:
         scope: Scope,
         queue: WorkQueue,
         watch_age: WatchAge,
-        looked_at: Callable[[], dict[PipelineKey, str]],
+        last_versions: Callable[[], dict[PipelineKey, str]],
         *,
         listed: Callable[[Iterable[PipelineKey]], None] = lambda _: None,
         period_seconds: float = PERIOD_SECONDS,
@@ -69,7 +69,7 @@ class Relist:
         self._scope = scope
         self._queue = queue
         self._watch_age = watch_age
-        self._looked_at = looked_at
+        self._last_versions = last_versions
         self._listed = listed
         self._period_seconds = period_seconds
         self._retry_seconds = retry_seconds
@@ -92,7 +92,7 @@ class Relist:
     async def once(self) -> None:
         """List everything once; raises the API's errors."""
         # Before the request: events that come while it runs are newer than its answer.
-        told_before, looked_at = self._watch_age.versions(), self._looked_at()
+        reported_before, last_versions = self._watch_age.versions(), self._last_versions()
         versions: dict[PipelineKey, str] = {}
         for namespace in self._scope.listed:
             for pipeline in await self._api.list_objects(
@@ -101,15 +101,17 @@ class Relist:
                 metadata = pipeline["metadata"]
                 key = PipelineKey(metadata["namespace"], metadata["name"])
                 versions[key] = metadata["resourceVersion"]
-        self._watch_age.note_list(versions, began=told_before)
+        self._watch_age.note_list(versions, began=reported_before)
         self._listed(versions)
-        self._feed(versions, looked_at)
+        self._feed(versions, last_versions)
         self.done.set()
 
-    def _feed(self, versions: dict[PipelineKey, str], looked_at: dict[PipelineKey, str]) -> None:
+    def _feed(
+        self, versions: dict[PipelineKey, str], last_versions: dict[PipelineKey, str]
+    ) -> None:
         turn = next(self._round)
-        for key in versions.keys() | looked_at.keys():
-            if versions.get(key) != looked_at.get(key):
+        for key in versions.keys() | last_versions.keys():
+            if versions.get(key) != last_versions.get(key):
                 self._queue.add(key)
             elif zlib.crc32(str(key).encode()) % ROUNDS == turn:
                 self._queue.add(key, after=random.uniform(0.0, self._period_seconds))

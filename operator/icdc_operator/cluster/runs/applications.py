@@ -131,8 +131,8 @@ def _before_pod(
         wrong = evidence.failure(Submission(text), "SparkOperatorNotWatching", retryable=True)
         return RunPhase.PENDING, wrong
     submitted = evidence.moment(status.get("lastSubmissionAttemptTime"))
-    gone = submitted is not None and now - submitted > timedelta(seconds=PODLESS_SECONDS)
-    return (RunPhase.MISSING if gone and written == "SUBMITTED" else RunPhase.PENDING), None
+    overdue = submitted is not None and now - submitted > timedelta(seconds=PODLESS_SECONDS)
+    return (RunPhase.MISSING if overdue and written == "SUBMITTED" else RunPhase.PENDING), None
 
 
 def _failure_of_exit(application: Resource, message: str) -> Failure | None:

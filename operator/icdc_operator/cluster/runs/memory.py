@@ -24,8 +24,8 @@ Key = tuple[str, str]
 DENIAL_SECONDS = 300.0
 """How long a denial is remembered after the last try: longer than any wait between two tries."""
 
-_KEPT_ANNOTATIONS = (report_text.ANNOTATION_REPORT, ANNOTATION_RUN_ID, ANNOTATION_EPOCH)
-_KEPT_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
+_SAVED_ANNOTATIONS = (report_text.ANNOTATION_REPORT, ANNOTATION_RUN_ID, ANNOTATION_EPOCH)
+_SAVED_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
 
 
 class Memory:
@@ -50,10 +50,10 @@ class Memory:
         # Watches may repeat old objects: a newer attempt's pod must stay.
         if earlier is not None and _epoch(earlier[1]) > _epoch(pod):
             return
-        kept = {name: metadata[name] for name in _KEPT_METADATA if name in metadata}
-        kept["annotations"] = {n: annotations[n] for n in _KEPT_ANNOTATIONS if n in annotations}
+        saved = {name: metadata[name] for name in _SAVED_METADATA if name in metadata}
+        saved["annotations"] = {n: annotations[n] for n in _SAVED_ANNOTATIONS if n in annotations}
         spec = {"restartPolicy": (pod.get("spec") or {}).get("restartPolicy")}
-        slim = {"kind": "Pod", "metadata": kept, "spec": spec, "status": pod.get("status")}
+        slim = {"kind": "Pod", "metadata": saved, "spec": spec, "status": pod.get("status")}
         self._ended[key] = (run_id, slim)
 
     def ended_pods(self, key: Key, run_id: str | None) -> dict[str, Resource]:

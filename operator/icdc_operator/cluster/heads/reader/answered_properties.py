@@ -27,13 +27,13 @@ def keep_safe_properties(answered: Mapping[str, Any], uri: str) -> dict[str, str
 
     Raises ValueError where one is no text, and OutOfSight where they name another server.
     """
-    kept = {key: answered[key] for key in _KNOWN if key in answered}
-    for key, value in kept.items():
+    safe = {key: answered[key] for key in _KNOWN if key in answered}
+    for key, value in safe.items():
         if not isinstance(value, str):
             raise ValueError(f"the catalog answers with a {key} that is no text")
-    if "uri" in kept and _origin(kept["uri"]) != _origin(uri):
+    if "uri" in safe and _origin(safe["uri"]) != _origin(uri):
         raise OutOfSight("the catalog names another server for itself, which only a run follows")
-    return kept
+    return safe
 
 
 def may_lead_to(source: str, target: str) -> bool:

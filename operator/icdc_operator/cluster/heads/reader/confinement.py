@@ -54,15 +54,15 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE = 1, 4
 
 def environment(given: Mapping[str, str], *, cloud_role: bool) -> dict[str, str]:
     """Return the variables for readers of catalogs: none of Kubernetes, none of a cloud role."""
-    kept = {
+    variables = {
         name: value
         for name, value in given.items()
         if name.upper() in _VARIABLES or (cloud_role and name.startswith(_OF_CLOUD_ROLES))
     }
     if not cloud_role:
-        kept["AWS_EC2_METADATA_DISABLED"] = "true"
+        variables["AWS_EC2_METADATA_DISABLED"] = "true"
     # No file of a user's folder chooses profiles, processes or passwords.
-    return {**kept, "HOME": "/nonexistent"}
+    return {**variables, "HOME": "/nonexistent"}
 
 
 def confine(environ: Mapping[str, str], *, local_files: bool) -> None:

@@ -34,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = arguments(argv)
     settings = flags.of_arguments(given)
     api_server = addresses_of_the_api_server(os.environ)
-    kept = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
+    variables = confinement.environment(os.environ, cloud_role=settings.use_cloud_role)
     os.environ.clear()
-    os.environ.update(kept)
+    os.environ.update(variables)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     # A collection in a child would write to every object and so copy each shared page.

@@ -75,7 +75,7 @@ class World:
             CatalogSecrets(FakeServer().api(), allowed=False),
             self.metrics,
             self._readers or OfOwnProcess(ON_LOOPBACK),
-            places=CallLimits(2, of_namespace=2),
+            limits=CallLimits(2, of_namespace=2),
             table_seconds=self._seconds,
             max_catalogs=self._max,
         )

@@ -26,7 +26,7 @@ def _answer(details: dict[str, object] | None = None) -> bytes:
         (403, errors.Denied),
         (404, errors.NotFound),
         (409, errors.Conflict),
-        (410, errors.Gone),
+        (410, errors.Expired),
         (413, errors.Invalid),
         (418, errors.Invalid),
         (422, errors.Invalid),
@@ -88,8 +88,8 @@ def test_every_foreign_error_is_mapped_and_kept(
 
 
 def test_our_own_errors_pass_as_they_are() -> None:
-    own = errors.Gone("old")
-    with pytest.raises(errors.Gone) as caught, errors.map_errors("get pods"):
+    own = errors.Expired("old")
+    with pytest.raises(errors.Expired) as caught, errors.map_errors("get pods"):
         raise own
     assert caught.value is own
 
@@ -100,7 +100,7 @@ def _all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError
 
 def test_every_error_that_may_pass_says_so() -> None:
     passing = {each for each in _all_below(errors.ClusterError) if each.retryable}
-    assert passing == {errors.Conflict, errors.Gone, errors.Unavailable}
+    assert passing == {errors.Conflict, errors.Expired, errors.Unavailable}
 
 
 @pytest.mark.parametrize(

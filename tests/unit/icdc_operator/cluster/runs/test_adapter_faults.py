@@ -124,7 +124,7 @@ def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
 
 def test_a_list_that_expires_for_ever_is_gone(world: World) -> None:
     world.server.fault = on("GET", "icebergcdcpipelines", refusal(410, "old"))
-    with pytest.raises(errors.Gone):
+    with pytest.raises(errors.Expired):
         asyncio.run(world.server.api().list_pipelines(None))
 
 
