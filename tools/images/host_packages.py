@@ -10,7 +10,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from icdc_api.errors import BadSpec, IcdcError, Submission
+from icdc_api.errors import BadSpec, IcdcError
+from icdc_cli.embedded import programs
 
 _INSTALL_SECONDS = 900
 
@@ -50,22 +51,12 @@ def _is_installed(name: str) -> bool:
 def _apt_get(*arguments: str) -> None:
     # A question would wait for an answer that nobody gives.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        done = subprocess.run(
-            ["apt-get", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_INSTALL_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise Submission(f"apt-get {arguments[0]} did not end well: {exc}") from exc
-    if done.returncode != 0:
-        last = (done.stdout + done.stderr)[-2000:]
-        raise Submission(f"apt-get {' '.join(arguments)} failed: {last}")
+    programs.run_program(
+        ["apt-get", *arguments],
+        name=f"apt-get {' '.join(arguments)}",
+        seconds=_INSTALL_SECONDS,
+        env=environment,
+    )
 
 
 def main(names: Sequence[str]) -> int:

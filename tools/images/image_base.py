@@ -7,11 +7,10 @@ registry often sits behind a proxy that has one.
 
 import hashlib
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
-from icdc_api.errors import Submission
+from icdc_cli.embedded import programs
 
 SUITE = "bookworm"
 _SECONDS = 1800
@@ -64,20 +63,7 @@ def write(archive: Path, scratch: Path, epoch: int) -> None:
 
 def _debootstrap(rootfs: Path) -> None:
     command = ["debootstrap", "--variant=minbase", SUITE, str(rootfs)]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise Submission(f"debootstrap did not end well: {exc}") from exc
-    if done.returncode != 0:
-        raise Submission(f"debootstrap failed:\n{(done.stdout + done.stderr)[-2000:]}")
+    programs.run_program(command, name="debootstrap", seconds=_SECONDS)
 
 
 def _configure(rootfs: Path) -> None:

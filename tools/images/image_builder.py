@@ -6,7 +6,6 @@ container, no rights beyond root's ordinary ones.
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,11 +17,11 @@ import caches
 import image_base
 import oci_archive
 from icdc_api.errors import Submission
+from icdc_cli.embedded import programs
 
 _SECONDS = 7200
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
-_SHOWN_LINES = 30
 MAX_STORAGE_BYTES = 10 * 10**9
 """Of layers of earlier builds. One state of both images takes about 4 GB."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
@@ -158,27 +157,17 @@ class Buildah:
     ) -> str:
         """Return what buildah prints, nothing if it fails and may. Raises Submission."""
         roots = ("--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run"))
+        buildah = ["buildah", *roots, *_STORAGE, command, *arguments]
+        name = f"`buildah {command}`"
         try:
-            done = subprocess.run(
-                ["buildah", *roots, *_STORAGE, command, *arguments],
-                cwd=folder,
-                input=text,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=seconds,
-                check=False,
+            printed = programs.run_program(
+                buildah, name=name, seconds=seconds, folder=folder, text=text
             )
-        except (OSError, subprocess.TimeoutExpired) as exc:
+        except Submission:
             if may_fail:
                 return ""
-            raise Submission(f"`buildah {command}` did not end well: {exc}") from exc
-        if done.returncode == 0:
-            return done.stdout.strip()
-        if may_fail:
-            return ""
-        last = (done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:]
-        raise Submission(f"`buildah {command}` failed:\n" + "\n".join(last))
+            raise
+        return printed.strip()
 
 
 def secrets() -> dict[str, str]:

@@ -18,7 +18,8 @@ from pathlib import Path
 import image_builder
 import image_context
 import oci_archive
-from icdc_api.errors import BadSpec, StartTimeout, Submission
+from icdc_api.errors import BadSpec, StartTimeout
+from icdc_cli.embedded import programs
 from image_builder import Buildah
 
 PROGRAMS = ("buildkitd", "buildctl")
@@ -152,21 +153,7 @@ def _await(daemon: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
 
 
 def _run(*command: str) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_BUILD_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise Submission(f"`{command[0]}` did not end well: {exc}") from exc
-    if done.returncode != 0:
-        last = (done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:]
-        raise Submission(f"`{command[0]} build` failed:\n" + "\n".join(last))
+    programs.run_program(command, name=f"`{command[0]} build`", seconds=_BUILD_SECONDS)
 
 
 def _proxies() -> dict[str, str]:

@@ -5,15 +5,13 @@ The jar and its class-data archive live in the cache. Knows javac and files; sta
 
 import hashlib
 import os
-import subprocess
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from icdc_api.errors import Submission
-from icdc_cli.embedded import jars
+from icdc_cli.embedded import jars, programs
 from icdc_cli.embedded.jdk import Jdk
 
 MAIN_CLASS = "OpenSearchNode"
@@ -61,21 +59,8 @@ def _compile(source: bytes, libraries: list[Path], jdk: Jdk, jar: Path) -> None:
         class_path = os.pathsep.join(map(str, libraries))
         command = [str(jdk.javac), "-nowarn", "-proc:none", "-cp", class_path]
         command += ["-d", str(classes), str(java_file)]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_COMPILE_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise Submission(f"{jdk.javac} could not compile the node launcher: {exc}") from exc
-        if done.returncode != 0:
-            text = (done.stdout + done.stderr)[-2000:]
-            raise Submission(f"{jdk.javac} could not compile the node launcher: {text}")
+        name = f"{jdk.javac}, which compiles the launcher of the node,"
+        programs.run_program(command, name=name, seconds=_COMPILE_TIMEOUT_SECONDS)
         packed = Path(scratch) / "launcher.jar"
         with zipfile.ZipFile(packed, "w") as archive:
             for class_file in sorted(classes.glob("*.class")):

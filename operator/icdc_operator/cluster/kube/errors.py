@@ -124,24 +124,25 @@ def map_errors(what: str) -> Iterator[None]:
     except ValueError as error:
         # A proxy in between may answer with an HTML page.
         raise Unavailable(f"{what}: the answer is not that of an API server") from error
-    except Exception as error:
-        mapped_error = _map_library_error(error, what)
-        if mapped_error is None:
-            raise
-        raise mapped_error from error
+    except _library_errors() as error:
+        raise _map_library_error(error, what) from error
 
 
-def _map_library_error(error: Exception, what: str) -> IcdcError | None:
-    """Return the error that one of the `kubernetes` library stands for; None for any other."""
-    # Not imported here: the command line does without that library, and an error of it cannot
-    # have been raised where nobody has imported it.
+def _library_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the `kubernetes` library; none where nobody has imported it."""
+    # Not imported here: the command line does without that library, and what nobody has imported
+    # cannot have raised an error.
     exceptions = sys.modules.get("kubernetes.aio.client.exceptions")
-    if exceptions is not None and isinstance(error, exceptions.ApiException):
-        return of_answer(error.status or 0, error.body or "", error.headers or {}, what=what)
     config = sys.modules.get("kubernetes.aio.config")
-    if config is not None and isinstance(error, config.ConfigException):
+    errors = () if exceptions is None else (exceptions.ApiException,)
+    return errors if config is None else (*errors, config.ConfigException)
+
+
+def _map_library_error(error: Exception, what: str) -> IcdcError:
+    if not hasattr(error, "status"):  # of its configuration: no server was asked
         return BadSpec(f"{what}: {_clip(str(error))}")
-    return None
+    body, headers = getattr(error, "body", None), getattr(error, "headers", None)
+    return of_answer(error.status or 0, body or "", headers or {}, what=what)
 
 
 def _parse_status(body: bytes | str) -> tuple[str, float | None]:
