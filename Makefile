@@ -57,7 +57,7 @@ cluster-demo: setup ## the same on a cluster of one node, made for it (root); AR
 	@PYTHONPATH=tests/support $(BIN)/python -m real_cluster.demo --images $(ARCHIVES) $(ARGS)
 
 ##@ Check and test
-check: setup lint types layers sizes crds-check charts-check docs-check ## lint, types, layer contracts, sizes, drift of CRD and charts, links
+check: setup lint types layers sizes words crds-check charts-check docs-check ## lint, types, layer contracts, sizes, words, drift of CRD and charts, links
 
 lint:
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ _VERIFY_HEAD = (
     *("NAME", "INDEX", "SNAPSHOT", "EQUAL", "ROWS", "DOCUMENTS", "MISSING", "EXTRA", "DIFFERENT"),
     "MESSAGE",
 )
-_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
+_DEAD_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
 _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -62,7 +62,7 @@ def verify_table(result: Mapping[str, Any]) -> str:
     return "\n".join([aligned(_VERIFY_HEAD, rows), *samples])
 
 
-def letters_table(result: Mapping[str, Any]) -> str:
+def dead_letters_table(result: Mapping[str, Any]) -> str:
     """The rows that indices refused, one line each; then what else there is to say of a table."""
     fields = ("id", "errorType", "snapshotId", "ordinal", "at", "reason")
     rows = [
@@ -71,7 +71,7 @@ def letters_table(result: Mapping[str, Any]) -> str:
         for one in table.get("letters") or ()
     ]
     notes = [f"{table['name']}: {_message(table)}" for table in result["tables"] if _message(table)]
-    return "\n".join([aligned(_LETTERS_HEAD, rows), *notes])
+    return "\n".join([aligned(_DEAD_LETTERS_HEAD, rows), *notes])
 
 
 def replay_table(result: Mapping[str, Any]) -> str:

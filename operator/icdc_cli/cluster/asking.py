@@ -193,8 +193,8 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
         if report is not None and report.result is not None:
             _say_what_is_left_out(metadata["annotations"])
             return report.result
-    gone = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"
-    return Failure.of(NodeLost(f"{gone}: ask again"))
+    lost = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"
+    return Failure.of(NodeLost(f"{lost}: ask again"))
 
 
 def _say_what_is_left_out(annotations: dict[str, str]) -> None:

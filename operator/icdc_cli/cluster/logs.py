@@ -82,8 +82,8 @@ def _of_run(drivers: list[Resource], run: str) -> Resource:
     """The driver of that run; BadSpec that names those there are."""
     found = [pod for pod in drivers if _run(pod) == run]
     if not found:
-        kept = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
-        raise BadSpec(f"--run {run}: no driver of it is left; there are: {kept}")
+        runs_left = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
+        raise BadSpec(f"--run {run}: no driver of it is left; there are: {runs_left}")
     return _by_age(found)[-1]
 
 

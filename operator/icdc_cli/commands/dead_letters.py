@@ -49,7 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Writes the documents of the applied snapshot for the refused rows again, once "
         "the cause was mended in the index. Exit code 1 when one is refused again.",
     )
-    for action, command in ((listing, list_letters), (replay, replay_letters)):
+    for action, command in ((listing, list_dead_letters), (replay, replay_dead_letters)):
         session.add_target(action, required=False)
         options.add_pipeline(action, required=False)
         options.add_wait(action)
@@ -59,14 +59,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action.set_defaults(command=command)
 
 
-def list_letters(arguments: argparse.Namespace) -> int:
+def list_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters list`; return the exit code."""
     details = {"documents": arguments.documents}
     answer = _ask(arguments, RunMode.DEAD_LETTERS, RunKind.DEAD_LETTERS, details)
-    return _show(answer, arguments, tables.letters_table)
+    return _show(answer, arguments, tables.dead_letters_table)
 
 
-def replay_letters(arguments: argparse.Namespace) -> int:
+def replay_dead_letters(arguments: argparse.Namespace) -> int:
     """Carry out `icdc dead-letters replay`; return the exit code."""
     answer = _ask(arguments, RunMode.REPLAY, RunKind.REPLAY, {})
     return _show(answer, arguments, tables.replay_table)

@@ -70,7 +70,7 @@ def plan(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
     elif not isinstance(answer, Failure):
         answer = {"operator": reply.next_step, **answer}
-    return _tell(answer, arguments, RunMode.PLAN, tables.plan_table)
+    return _show_answer(answer, arguments, RunMode.PLAN, tables.plan_table)
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def verify(arguments: argparse.Namespace) -> int:
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _tell(reply.answer, arguments, mode, tables.verify_table)
+    return _show_answer(reply.answer, arguments, mode, tables.verify_table)
 
 
 def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
@@ -112,7 +112,7 @@ def _ask(
     # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
     for caution in find_cautions(local.pipeline.spec):
         sys.stderr.write(f"icdc: {tables.printable(caution)}\n")
-    return _tell(answer(local, arguments, mode), arguments, mode, text)
+    return _show_answer(answer(local, arguments, mode), arguments, mode, text)
 
 
 def answer(
@@ -131,7 +131,7 @@ def answer(
         return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
 
-def _tell(
+def _show_answer(
     answer: dict[str, Any] | Failure,
     arguments: argparse.Namespace,
     mode: RunMode,
