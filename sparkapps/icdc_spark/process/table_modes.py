@@ -1,7 +1,7 @@
 """Maps each mode of a run to what is done with one table.
 
     mode      a table's entry in the result is made by        changes
-    run       (none: tables are followed, see `table_follower`)  index, state, tags
+    run       none: `table_follower` follows the tables       index, state, tags
     plan      `inspection.plan`                               nothing
     verify    `inspection.verify`                             nothing, unless it was planned
     repair    `inspection.repair`                             documents that differ
