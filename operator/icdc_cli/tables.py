@@ -29,7 +29,7 @@ def status_table(tables: Iterable[TableStatus]) -> str:
 
 
 def plan_table(result: Mapping[str, Any]) -> str:
-    """What the next run would do, by table, then the mapping changes."""
+    """Render the plan: one line for each table, then the mapping changes."""
     rows = [
         (
             *(_cell(table.get(key)) for key in ("name", "index", "mode")),
@@ -51,13 +51,13 @@ def plan_table(result: Mapping[str, Any]) -> str:
 
 
 def verify_table(result: Mapping[str, Any]) -> str:
-    """What the comparison found, by table, then samples of the ids."""
+    """Render a comparison: one line for each table, then samples of the ids."""
     rows = [_verify_row(table) for table in result["tables"]]
     samples = [
-        f"{table['name']}: {kind}: {', '.join(map(str, found['samples']))}"
+        f"{table['name']}: {kind}: {', '.join(map(str, differing['samples']))}"
         for table in result["tables"]
         for kind in ("missing", "extra", "different")
-        if (found := table.get(kind) or {}).get("samples")
+        if (differing := table.get(kind) or {}).get("samples")
     ]
     return "\n".join([aligned(_VERIFY_HEAD, rows), *samples])
 
@@ -75,7 +75,7 @@ def dead_letters_table(result: Mapping[str, Any]) -> str:
 
 
 def replay_table(result: Mapping[str, Any]) -> str:
-    """What became of the rows that were sent again, by table, then samples of those refused."""
+    """Render a replay: one line for each table, then samples of rows refused again."""
     rows = [
         (*(_cell(table.get(key)) for key in ("name", "index", "resent", "left")), _message(table))
         for table in result["tables"]

@@ -90,7 +90,7 @@ async def _resume(target: Target, _arguments: argparse.Namespace) -> Exit:
 
 
 async def _suspend(target: Target, wanted: bool) -> bool:
-    """Whether anything had to be changed."""
+    """Set `spec.suspend`; return whether it had to be changed."""
     pipeline = await target.pipeline()
     if bool(_spec(pipeline).get("suspend", False)) is wanted:
         return False
@@ -132,12 +132,12 @@ def _next_nonce(pipeline: Resource) -> int:
 
 
 def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
-    known = [table.get("name") for table in _spec(pipeline).get("tables") or ()]
+    names = [table.get("name") for table in _spec(pipeline).get("tables") or ()]
     for name in wanted:
-        if name not in known:
+        if name not in names:
             raise BadSpec(
                 f"--table {name}: the pipeline has no such table; it has "
-                f"{', '.join(map(str, known))}"
+                f"{', '.join(map(str, names))}"
             )
 
 

@@ -187,7 +187,7 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
             if cluster.inner.get(key)
         }
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
-    env = {str(each["name"]): str(each["value"]) for each in plugin.get("env") or ()}
+    env = {str(variable["name"]): str(variable["value"]) for variable in plugin.get("env") or ()}
     # With a separator it is a path beside the kubeconfig; without, a program on the PATH.
     program = str(folder / command) if os.sep in command else command
     arguments = [program, *map(str, plugin.get("args") or ())]

@@ -80,11 +80,11 @@ async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None
 
 def _of_run(drivers: list[Resource], run: str) -> Resource:
     """The driver of that run; BadSpec that names those there are."""
-    found = [pod for pod in drivers if _run(pod) == run]
-    if not found:
+    pods_of_run = [pod for pod in drivers if _run(pod) == run]
+    if not pods_of_run:
         runs_left = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
         raise BadSpec(f"--run {run}: no driver of it is left; there are: {runs_left}")
-    return _by_age(found)[-1]
+    return _by_age(pods_of_run)[-1]
 
 
 def _newest(drivers: list[Resource], run: str | None) -> Resource | None:

@@ -26,7 +26,7 @@ _WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
 def next_step(
     resource: Resource, status: PipelineStatus, spec: PipelineSpec, *, now: datetime
 ) -> str:
-    """What comes next; `now` is aware."""
+    """Return the next step as one line of text; `now` has a time zone."""
     text = " ".join(_next(resource, status, spec, now).split())
     return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…"
 
@@ -75,7 +75,7 @@ def _stalled(status: PipelineStatus, lead: str) -> str:
     condition = status.condition(ConditionType.STALLED)
     if condition is None or not status.holds(ConditionType.STALLED):
         return ""
-    reasons = {each.reason for each in status.tables if retry.waits_for_person(each)}
+    reasons = {table.reason for table in status.tables if retry.waits_for_person(table)}
     who = {_WHO[reason.value].value for reason in reasons if reason and reason.value in _WHO}
     acts = (
         f"; action required: {', '.join(sorted(who))}" if condition.reason == "TableStalled" else ""

@@ -29,13 +29,13 @@ class Target:
 
     async def pipeline(self) -> Resource:
         """The pipeline as it is now; BadSpec when there is none."""
-        found = await self.api.get_pipeline(self.namespace, self.name)
-        if found is None:
+        pipeline = await self.api.get_pipeline(self.namespace, self.name)
+        if pipeline is None:
             raise BadSpec(
                 f"there is no {naming.KIND} {self.name} in the namespace {self.namespace}; "
                 f"all of them: kubectl get {naming.SHORT_NAME} --all-namespaces"
             )
-        return found
+        return pipeline
 
 
 Result = TypeVar("Result")

@@ -91,13 +91,13 @@ def text(resource: Resource, status: PipelineStatus, *, now: datetime) -> str:
     parts += [tables.status_table(status.tables)] if status.tables else []
     rows = [
         (
-            each.type.value,
-            each.status.value,
-            each.reason,
-            _age(each.last_transition_time, now),
-            " ".join(each.message.split()),
+            condition.type.value,
+            condition.status.value,
+            condition.reason,
+            _age(condition.last_transition_time, now),
+            " ".join(condition.message.split()),
         )
-        for each in status.conditions
+        for condition in status.conditions
     ]
     parts += [tables.aligned(_CONDITIONS_HEAD, rows)] if rows else []
     return "\n\n".join(parts)

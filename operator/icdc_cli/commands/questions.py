@@ -118,7 +118,7 @@ def _ask(
 def answer(
     local: "LocalPipeline", arguments: argparse.Namespace, mode: RunMode, **details: Any
 ) -> dict[str, Any] | Failure:
-    """What the application on this host answers; `details` are further fields of its request."""
+    """Ask the application on this host; `details` are further fields of its request."""
     from icdc_cli.local import application, host
     from icdc_cli.local.ask import ask
 

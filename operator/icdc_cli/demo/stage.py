@@ -103,7 +103,7 @@ class Stage:
         while not reached():
             if self._failure is not None:
                 raise self._failure
-            stalled = [each for each in self.status.tables if each.state is TableState.STALLED]
+            stalled = [table for table in self.status.tables if table.state is TableState.STALLED]
             if stalled:
                 raise Bug(f"{stalled[0].name} stalled: {stalled[0].message}")
             if time.monotonic() > deadline or not self._thread.is_alive():

@@ -1,10 +1,12 @@
 """A class-data archive for Spark's JVM: what it loads at every start, read and checked only once.
 
 Spark loads some ten thousand classes before its first row, which is most of what a small local run
-costs. The archive fits one build of Java and the very jars it was made with, their times too, so
-it belongs to one installation and lies in its prefix; the JVM itself checks whether it fits. It
-only saves time: without one, everything works. `python -m icdc_cli.embedded.class_data` makes
-it where there is none. Knows of Spark what `Lake` knows.
+costs. What a user gains: every `icdc run`, `plan`, `verify` and demo starts sooner. Measured for
+the archive of the image, which is made in the same way: an export of three small tables took 12 to
+14 CPU seconds in the driver in place of 20. The archive fits one build of Java and the very jars
+it was made with, their times too, so it belongs to one installation and lies in its prefix; the
+JVM itself checks whether it fits. It only saves time: without one, everything works. `python -m
+icdc_cli.embedded.class_data` makes it where there is none. Knows of Spark what `Lake` knows.
 """
 
 import hashlib
@@ -45,7 +47,7 @@ _STATEMENTS = (
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What to add to the environment of a process that starts Spark; nothing without an archive.
+    """Return variables for a process that starts Spark; none without an archive.
 
     The process must run the JDK of `jdk.find_spark_jdk`, with the set of jars for Spark first on
     its class path.
@@ -90,11 +92,11 @@ def _make(archive: Path) -> None:
 
 def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
     given = shlex.split(environ.get(VARIABLE, ""))
-    return {VARIABLE: shlex.join([*given, *(each for each in options if each not in given)])}
+    return {VARIABLE: shlex.join([*given, *(option for option in options if option not in given)])}
 
 
 def path() -> Path:
-    """Where the archive is that fits; a change of Java or of any jar gives another name.
+    """Return the path of the archive that fits; another Java or jar gives another name.
 
     Submission without a JDK or jars.
     """
@@ -104,8 +106,8 @@ def path() -> Path:
 
 
 def _jar_states() -> Iterator[str]:
-    found = importlib.util.find_spec("pyspark")
-    homes = [] if found is None else list(found.submodule_search_locations or ())
+    package = importlib.util.find_spec("pyspark")
+    homes = [] if package is None else list(package.submodule_search_locations or ())
     files = [file for home in homes for file in sorted(Path(home, "jars").glob("*.jar"))]
     for file in [*jars.jar_set(jars.SPARK_SET), *files]:
         stat = file.stat()

@@ -62,7 +62,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
 
 
 def cache_dir() -> Path:
-    """Where fetched and compiled files are kept: ICDC_CACHE_DIR, or the user's cache folder."""
+    """Return the folder of fetched and compiled files: ICDC_CACHE_DIR, or the user's cache."""
     own = os.environ.get("ICDC_CACHE_DIR")
     if own:
         return Path(own).expanduser().absolute()
@@ -134,11 +134,12 @@ def _check(path: Path, jar: LockedJar) -> None:
             f"Maven ended without an error but did not deliver {jar.file} ({jar.coordinates}); "
             "check its mirror settings, then try again."
         )
-    found = _sha256(path)
-    if found != jar.sha256:
+    checksum = _sha256(path)
+    if checksum != jar.sha256:
         raise Submission(
-            f"{jar.file} ({jar.coordinates}) has the checksum {found}, the lock says {jar.sha256}: "
-            "it is not used. Remove it from Maven's local repository, check the mirror, try again."
+            f"{jar.file} ({jar.coordinates}) has the checksum {checksum}, the lock says "
+            f"{jar.sha256}: it is not used. Remove it from Maven's local repository, check the "
+            "mirror, try again."
         )
 
 
@@ -150,8 +151,8 @@ def _sha256(path: Path) -> str:
 def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
     """The set as Maven resolves it now: what a new lock would hold. Its roots, unless given."""
     with tempfile.TemporaryDirectory(prefix="icdc-lock-") as scratch:
-        found = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
-        jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in found.items()]
+        resolved = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
+        jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in resolved.items()]
     if not jars:
         raise Submission(f"Maven resolved no jar for the set '{name}'.")
     return JarSet(name, tuple(sorted(jars)))

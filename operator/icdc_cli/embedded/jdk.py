@@ -82,8 +82,8 @@ def find_jdk(
     `purpose` ("to run Spark") and `wanted` ("17 or 21") go into the error: Submission, which
     says what was looked for, what was found, and what to install or set.
     """
-    found = discover() if installed is None else installed
-    fitting = [jdk for jdk in found if jdk.major in allowed]
+    jdks = discover() if installed is None else installed
+    fitting = [jdk for jdk in jdks if jdk.major in allowed]
     for jdk in fitting:
         if not compiler or jdk.javac.is_file():
             return jdk
@@ -93,7 +93,7 @@ def find_jdk(
             f"Install the full JDK {wanted}, or set JAVA_HOME to one."
         )
     raise Submission(
-        f"JDK {wanted} is needed {purpose}; found {_listed(found) if found else 'no JDK'}. "
+        f"JDK {wanted} is needed {purpose}; found {_listed(jdks) if jdks else 'no JDK'}. "
         f"Install JDK {wanted}, or set JAVA_HOME (or JAVA_HOME_<version>) to its folder."
     )
 

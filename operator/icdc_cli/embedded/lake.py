@@ -70,7 +70,7 @@ class Lake:
 
     @property
     def log_file(self) -> Path:
-        """Where Spark's own output goes."""
+        """Path of the log of Spark itself."""
         return self._folder / "lake.log"
 
     def start(self) -> None:

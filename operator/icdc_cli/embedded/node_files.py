@@ -1,6 +1,7 @@
 """The folder of an embedded node: which version wrote it, and whether a node runs on it now.
 
-Holds the file names that the Java launcher and the Python side agree on. Starts nothing.
+What a user gains: a node is never started on data of a version that it cannot read, nor beside one
+that runs. Holds the file names that the Java launcher and the Python side agree on. Starts nothing.
 """
 
 import http.client
@@ -86,7 +87,7 @@ def running(data_dir: Path) -> Running | None:
 
 
 def healthy(at: int) -> bool:
-    """Whether an embedded node answers on this port of loopback, with its shards at work."""
+    """Return whether an embedded node answers on this port of loopback, with its shards at work."""
     connection = http.client.HTTPConnection("127.0.0.1", at, timeout=_ANSWER_SECONDS)
     try:
         connection.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=5s")

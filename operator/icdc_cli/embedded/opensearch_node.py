@@ -80,12 +80,12 @@ class OpenSearchNode:
 
     @property
     def log_file(self) -> Path:
-        """What the JVM and the node print."""
+        """Path of the output of the JVM and the node."""
         return self.data_dir / "node.log"
 
     @property
     def stop_command(self) -> str:
-        """What a user types to stop a kept node."""
+        """Command with which a user stops a node that was left running."""
         return f"kill $(cat {shlex.quote(str(self.data_dir / node_files.PID))})"
 
     def start(self) -> None:
@@ -261,11 +261,11 @@ def choose_version(
         )
     else:
         candidates = [wanted]
-    found = jdks.discover() if installed is None else list(installed)
+    jdks_here = jdks.discover() if installed is None else list(installed)
     for version in candidates[:-1]:
         with contextlib.suppress(Submission):
-            return version, _find_jdk(version, found)
-    return candidates[-1], _find_jdk(candidates[-1], found)
+            return version, _find_jdk(version, jdks_here)
+    return candidates[-1], _find_jdk(candidates[-1], jdks_here)
 
 
 def _find_jdk(version: str, installed: list[jdks.Jdk]) -> jdks.Jdk:

@@ -85,7 +85,7 @@ def installed(spec: PipelineSpec | None = None) -> Application:
 
 
 def leaves_the_host(catalog: Catalog) -> bool:
-    """Whether a catalog may need the libraries of AWS, or the driver of a database server."""
+    """Return whether a catalog may need the libraries of AWS, or a database driver."""
     properties = catalog.properties
     of_files = properties.get("type") == "hadoop"
     here = of_files or properties.get("uri", "").startswith("jdbc:sqlite:")
@@ -138,7 +138,7 @@ def environment(
 
 
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
-    """What spark-submit is told: local mode, bounded by the host, spilling below `scratch`."""
+    """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`."""
     java_options = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
     fixed = {**build_defaults(spark, *java_options), **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]

@@ -28,7 +28,7 @@ def of_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
 
 
 def behind_bug(log_tail: str, *, log: str) -> Failure | None:
-    """What the log says about an error that the application could not name itself.
+    """Return the failure in the log for an error that the application could not name itself.
 
     A driver whose JVM has vanished sees refused connections and cannot know why.
     """

@@ -15,21 +15,21 @@ from icdc_cli.local.state_dir import STATE_HOME, StateDir
 
 
 def choose_state_dir(given: Path | None, local: LocalPipeline) -> StateDir:
-    """The state directory that was named, or the pipeline's own."""
+    """Return the state directory that was named, or the pipeline's own."""
     return StateDir(STATE_HOME / local.key if given is None else given)
 
 
 def choose_secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
-    """The directory, absolute because the application runs elsewhere; BadSpec if it lacks a Secret
-    that the pipeline names."""
-    found = None if given is None else given.resolve()
-    check_secrets(local, found)
-    return found
+    """Return the directory of Secrets. BadSpec where one that the pipeline names is missing."""
+    # Absolute, because the application works in another directory.
+    directory = None if given is None else given.resolve()
+    check_secrets(local, directory)
+    return directory
 
 
 @contextlib.contextmanager
 def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[LocalPipeline]:
-    """The pipeline with a real host: that of a node under `state` where it says `embedded`."""
+    """Yield the pipeline with a real host: of a node under `state` where it says `embedded`."""
     if not local.pipeline.spec.sink.opensearch.embedded:
         yield local
         return

@@ -68,11 +68,11 @@ class LocalRuns:
         self._kill_at: dict[str, float] = {}
 
     def report_path(self, name: str) -> Path:
-        """Where the application of that run shall write its report."""
+        """Return the path to which the application of that run writes its report."""
         return self._root / name / "report.json"
 
     def log_path(self, name: str) -> Path:
-        """What the application of that run prints."""
+        """Return the path of the output of that run's application."""
         return self._root / name / "application.log"
 
     def create(self, name: str, request: RunRequest, spark: Spark) -> None:
@@ -81,8 +81,8 @@ class LocalRuns:
         A process that cannot be started is not raised but seen: as a run that Failed.
         """
         directory = self._root / name
-        known = self._record(name)
-        if known is not None and known.epoch == request.epoch:
+        record = self._record(name)
+        if record is not None and record.epoch == request.epoch:
             return
         shutil.rmtree(directory, ignore_errors=True)
         scratch = directory / "scratch"
