@@ -34,7 +34,7 @@ RETAIN_ASKED = "true"
 """Value of ANNOTATION_RETAIN that lets a pipeline be removed without deleting its indices."""
 
 ANNOTATION_ASK = f"{LABEL_PREFIX}ask"
-"""A question to the pipeline, see `icdc_api.triggers`."""
+"""A question to the pipeline, see `icdc_api.status.triggers`."""
 
 STATE_INDEX = "icdc-state"
 DEAD_LETTERS_SUFFIX = "-dead-letters"

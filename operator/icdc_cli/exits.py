@@ -8,10 +8,10 @@
 
 from enum import IntEnum
 
-from icdc_api.conditions import ConditionStatus, ConditionType
 from icdc_api.errors import BadSpec, FailureClass, IcdcError
-from icdc_api.runs import Failure
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionStatus, ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure
 
 
 class Exit(IntEnum):

@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from icdc_api.status import TableState, TableStatus
+from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_cli import tables
 from icdc_cli.local.runner import Update
 from icdc_operator.core.events import Event

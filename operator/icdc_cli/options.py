@@ -17,7 +17,7 @@ from icdc_cli.local.state_dir import STATE_HOME
 
 if TYPE_CHECKING:
     # Only for its type: building the models of a spec takes most of the time of `icdc --help`.
-    from icdc_api.spec import PipelineSpec
+    from icdc_api.spec.pipeline import PipelineSpec
 
 WAIT_SECONDS = 600
 """How long to wait for the answer of a cluster unless --wait says otherwise."""

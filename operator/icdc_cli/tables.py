@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from icdc_api.status import TableStatus
+from icdc_api.status.pipeline_status import TableStatus
 
 NONE = "-"
 GAP = "   "

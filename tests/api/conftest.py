@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api import crd
+from icdc_api.crd import generator
 from icdc_api.errors import IcdcError
 from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import GIVEN, KubeApi
@@ -42,7 +42,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def kube() -> Iterator[KubeApi]:
     """One control plane for all these tests; it knows the kind of pipelines."""
     with _RUNNING:
-        yield _RUNNING.enter_context(KubeApi(crds=[crd.COMMITTED]))
+        yield _RUNNING.enter_context(KubeApi(crds=[generator.COMMITTED]))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from icdc_api import crd
+from icdc_api.crd import generator
 from icdc_testing.bench.machine import machine
 from icdc_testing.catalogs.head_lake import HeadLake
 from icdc_testing.kube import operator_process, rights
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--churn-seconds", type=float, default=1800.0)
     options = parser.parse_args()
     with ExitStack() as stack:
-        kube = stack.enter_context(KubeApi(crds=[crd.COMMITTED, APPLICATIONS]))
+        kube = stack.enter_context(KubeApi(crds=[generator.COMMITTED, APPLICATIONS]))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="icdc-bench-")))
         pipelines = Pipelines(kube.kubectl, stack.enter_context(kube.namespace()))
         wait.until(

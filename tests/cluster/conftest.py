@@ -10,7 +10,8 @@ from icdc_cli.embedded import jars
 from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import binaries
-from real_cluster import product, used
+from real_cluster import used
+from real_cluster.services import product
 from real_cluster.shop import RUN_SECONDS, Shop
 from real_cluster.used import Cluster
 

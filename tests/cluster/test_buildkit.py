@@ -6,7 +6,7 @@ import pytest
 
 from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
-from real_cluster import product
+from real_cluster.services import product
 from real_cluster.shop import MODEST, RUN_SECONDS, Shop, rows
 from real_cluster.used import Cluster
 

@@ -8,8 +8,8 @@ import pytest
 
 from icdc_testing.charts import gitops
 from icdc_testing.kube.kstatus import Verdict
+from real_cluster.services.spark_operator import QUICK_JVM
 from real_cluster.shop import SMALL, Resource, Shop, rows
-from real_cluster.spark_operator import QUICK_JVM
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 

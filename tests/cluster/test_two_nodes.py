@@ -14,8 +14,8 @@ from pyiceberg.table import Table
 from icdc_operator.manifests.pod_paths import APPLICATION_FILE
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.waiting import wait
-from real_cluster import cgroups, programs
-from real_cluster.places import FIRST, SECOND, Places
+from real_cluster.host import cgroups, programs
+from real_cluster.host.places import FIRST, SECOND, Places
 from real_cluster.second_node import TAINT
 from real_cluster.shop import RUN_SECONDS, SMALL, Resource, Shop, rows
 from real_cluster.used import Cluster

@@ -14,8 +14,9 @@ from pyiceberg.table import Table
 
 from icdc_testing.charts.files import OPERATOR
 from icdc_testing.charts.helm import Helm
-from real_cluster import images, product
-from real_cluster.places import FIRST
+from real_cluster.host.places import FIRST
+from real_cluster.node import images
+from real_cluster.services import product
 from real_cluster.shop import Resource, Shop, rows
 from real_cluster.used import Cluster
 

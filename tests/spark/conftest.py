@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import StartTimeout, Submission
-from icdc_api.spark_defaults import DEFAULT_CONF
+from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_cli.embedded import class_data, node_files
 from icdc_cli.embedded.jars import jar_set
 from icdc_cli.embedded.jdk import find_spark_jdk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.loading import load_pipeline
+from icdc_api.crd.loading import load_pipeline
 from icdc_cli.main import parser
 
 pytestmark = pytest.mark.unit

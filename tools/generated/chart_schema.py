@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from icdc_api.schema import Schema, build_structural_schema, find_node
-from icdc_api.spec import PipelineSpec
+from icdc_api.crd.schema import Schema, build_structural_schema, find_node
+from icdc_api.spec.pipeline import PipelineSpec
 
 COMMITTED = Path(__file__).parents[2] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
 _COPIED = (

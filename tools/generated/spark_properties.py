@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from icdc_api import spark_conf
+from icdc_api.spec import spark_conf
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / spark_conf.DOCUMENT
 
 _TOP = """\
-<!-- Made from crds/icdc_api/spark_conf.py by `make crds`. Do not edit. -->
+<!-- Made from crds/icdc_api/spec/spark_conf.py by `make crds`. Do not edit. -->
 # Spark properties of a pipeline
 
 `spec.spark.conf` takes the properties of this page and no other. Most properties act in driver and

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from icdc_api import loading, naming, report_text
+from icdc_api import naming
+from icdc_api.crd import loading
 from icdc_api.errors import BadSpec, NodeLost, StartTimeout
-from icdc_api.runs import Failure
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask, AskedKind
+from icdc_api.job import report_text
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure
+from icdc_api.status.triggers import Ask, AskedKind
 from icdc_cli import options
 from icdc_cli.cluster import next_step, session, status
 from icdc_cli.cluster.session import Target

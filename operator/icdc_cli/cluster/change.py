@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from icdc_api.errors import BadSpec
-from icdc_api.runs import ResyncMode
+from icdc_api.status.runs import ResyncMode
 from icdc_cli import options
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target

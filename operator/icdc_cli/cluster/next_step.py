@@ -7,10 +7,10 @@ only a run can find out.
 from datetime import datetime
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState, RunStatus
-from icdc_api.spec import PipelineSpec, Trigger
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.pipeline import PipelineSpec, Trigger
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState, RunStatus
 from icdc_cli import tables
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.core import retry, schedule

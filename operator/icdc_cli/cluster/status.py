@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from icdc_api.conditions import ConditionStatus, ConditionType
 from icdc_api.errors import BadSpec
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.conditions import ConditionStatus, ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli import exits, options, tables
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target

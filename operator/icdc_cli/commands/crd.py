@@ -21,7 +21,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(_arguments: argparse.Namespace) -> int:
     """Carries out the command; the exit code."""
     # Here and not above: it builds the models of all fields.
-    from icdc_api import crd
+    from icdc_api.crd import generator
 
-    sys.stdout.write(crd.render())
+    sys.stdout.write(generator.render())
     return Exit.DONE

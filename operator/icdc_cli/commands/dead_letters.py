@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from icdc_api.errors import BadSpec
-from icdc_api.job import RunMode
-from icdc_api.runs import Failure, RunKind
-from icdc_api.triggers import MAX_ASKED_IDS, AskedKind
+from icdc_api.job.run_files import RunMode
+from icdc_api.status.runs import Failure, RunKind
+from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
 from icdc_cli import exits, options, tables
 from icdc_cli.cluster import session
 from icdc_cli.commands import questions

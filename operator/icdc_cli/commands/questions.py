@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import BadSpec
-from icdc_api.job import RunMode
-from icdc_api.runs import Failure, RunKind
+from icdc_api.job.run_files import RunMode
+from icdc_api.status.runs import Failure, RunKind
 from icdc_cli import exits, options, tables
 from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
@@ -105,7 +105,7 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
 def _ask(
     arguments: argparse.Namespace, mode: RunMode, text: Callable[[Mapping[str, Any]], str]
 ) -> int:
-    from icdc_api.cautions import find_cautions
+    from icdc_api.spec.cautions import find_cautions
     from icdc_cli.local import resource
 
     local = resource.load(arguments.filename)

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from icdc_api.errors import Bug, IcdcError
-from icdc_api.job import RunMode
+from icdc_api.job.run_files import RunMode
 from icdc_cli import live, tables
 from icdc_cli.demo import scenario
 from icdc_cli.demo.scenario import Change

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from icdc_api.errors import Bug, IcdcError
-from icdc_api.status import PipelineStatus, TableState
+from icdc_api.status.pipeline_status import PipelineStatus, TableState
 from icdc_cli import live
 from icdc_cli.local import application, processes, resource
 from icdc_cli.local.runner import LocalRunner

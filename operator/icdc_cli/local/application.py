@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from icdc_api.catalog import Catalog
 from icdc_api.errors import Submission
-from icdc_api.spark import Spark
-from icdc_api.spark_defaults import build_defaults
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_defaults import build_defaults
 from icdc_cli.embedded import class_data, jars, jdk
 from icdc_cli.local import processes
 

@@ -7,7 +7,7 @@ one: never silence, never a hang. Knows nothing of how the process was started.
 import signal
 
 from icdc_api import errors
-from icdc_api.runs import Failure
+from icdc_api.status.runs import Failure
 
 MAX_SHOWN_LINES = 6
 MAX_SHOWN_TEXT = 600

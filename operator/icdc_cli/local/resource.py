@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from icdc_api import loading
+from icdc_api.crd import loading
 from icdc_api.errors import BadSpec, StateCorrupt
-from icdc_api.spec import Pipeline
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.spec.pipeline import Pipeline
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_cli.local.state_dir import StateDir
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.job import RunMode, RunRequest
-from icdc_api.spec import Mode
-from icdc_api.status import PipelineStatus
+from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.spec.pipeline import Mode
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.local.resource import LocalPipeline, recall
 from icdc_cli.local.runs import LocalRuns
 from icdc_cli.local.state_dir import StateDir

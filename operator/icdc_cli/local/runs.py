@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from icdc_api.errors import BadSpec, Bug, FailureClass, Submission
-from icdc_api.job import RunReport, RunRequest
-from icdc_api.runs import Failure
-from icdc_api.spark import Spark
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.spec.spark import Spark
+from icdc_api.status.runs import Failure
 from icdc_cli.local import application as app
 from icdc_cli.local import failures, files, processes
 from icdc_operator.core.observed import RunPhase, RunSeen

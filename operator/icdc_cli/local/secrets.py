@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from icdc_api import explain
+from icdc_api.crd import explain
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.secrets import read_secret
+from icdc_api.spec.secrets import read_secret
 from icdc_cli.local.resource import LocalPipeline
 from icdc_operator.manifests.secret_names import list_secret_fields
 

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunStatus
-from icdc_api.status import Phase, PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import Phase, PipelineStatus
+from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -16,10 +16,10 @@ report of the run; the status only names that run, and says whether it has ended
 from datetime import datetime
 
 from icdc_api.errors import Bug, NodeLost
-from icdc_api.runs import Failure, RunState, RunStatus
-from icdc_api.spec import PipelineSpec, Trigger
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask, ObservedAsk
+from icdc_api.spec.pipeline import PipelineSpec, Trigger
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunState, RunStatus
+from icdc_api.status.triggers import Ask, ObservedAsk
 from icdc_operator.core import run_log
 from icdc_operator.core.observed import Observed, RunSeen
 

@@ -16,10 +16,10 @@ so a comparison that fails again and again is given up, and its failure reported
 from datetime import datetime, timedelta
 
 from icdc_api.errors import BadSpec, Bug
-from icdc_api.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableState
-from icdc_api.triggers import ObservedTriggers
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus, TableState
+from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import resyncs, retry, verification
 from icdc_operator.core.observed import Observed, RunSeen
 

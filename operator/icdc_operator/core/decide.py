@@ -25,9 +25,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from icdc_api.base import to_milliseconds
-from icdc_api.runs import RunKind, RunState, RunStatus
-from icdc_api.spec import Trigger
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.pipeline import Trigger
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core import (
     asks,
     comparisons,

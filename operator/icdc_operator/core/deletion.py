@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from icdc_api import naming
-from icdc_api.runs import RunKind, RunState, RunStatus
-from icdc_api.spec import DeletionPolicy, PipelineSpec, Timeouts
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.pipeline import DeletionPolicy, PipelineSpec, Timeouts
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core.observed import (
     Action,
     AddFinalizer,

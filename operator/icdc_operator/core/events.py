@@ -14,9 +14,9 @@ Whether Kubernetes or a terminal shows them is not known here.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState, RunStatus
-from icdc_api.status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.core import verification
 from icdc_operator.core.conditions import deleting
 from icdc_operator.core.conditions.messages import list_tables

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from icdc_api.job import Reexport, RunReport
-from icdc_api.runs import Failure, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask
+from icdc_api.job.run_files import Reexport, RunReport
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunStatus
+from icdc_api.status.triggers import Ask
 
 
 class RunPhase(StrEnum):

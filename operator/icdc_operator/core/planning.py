@@ -15,9 +15,9 @@ Whether a run is due is decided by `schedule`, what its record holds by `run_log
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.runs import RunKind
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind
 from icdc_operator.core import asks, deletion, resyncs, run_log, schedule
 from icdc_operator.core.observed import Action, Observed
 

@@ -15,10 +15,10 @@ reads no report file and no catalog.
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from icdc_api.job import RunReport
-from icdc_api.runs import RunKind, RunStatus
-from icdc_api.spec import Mode, PipelineSpec
-from icdc_api.status import TableReason, TableState, TableStatus
+from icdc_api.job.run_files import RunReport
+from icdc_api.spec.pipeline import Mode, PipelineSpec
+from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_api.status.runs import RunKind, RunStatus
 
 _APPLIED_FIELDS = (
     "table_uuid",

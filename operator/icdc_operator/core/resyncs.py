@@ -13,11 +13,11 @@ The id identifies a request, because nonces repeat: a pipeline that is created a
 while the state documents of its indices still hold the nonces of the one before.
 """
 
-from icdc_api.job import Reexport
-from icdc_api.runs import ResyncMode
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import ObservedResync, ObservedTriggers
+from icdc_api.job.run_files import Reexport
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import ResyncMode
+from icdc_api.status.triggers import ObservedResync, ObservedTriggers
 
 
 def is_new(status: PipelineStatus, spec: PipelineSpec) -> bool:

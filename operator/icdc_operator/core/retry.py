@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from icdc_api import errors
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.runs import Failure, RunStatus
-from icdc_api.spec import Retry
-from icdc_api.status import TableReason, TableState, TableStatus
+from icdc_api.spec.pipeline import Retry
+from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunStatus
 
 AT_ONCE_LOSSES = 3
 """Lost nodes in a row after which the next run starts at once. Later ones back off, so that a run

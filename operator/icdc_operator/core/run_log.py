@@ -19,9 +19,9 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
-from icdc_api.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
-from icdc_api.spec import History, Mode, PipelineSpec
-from icdc_api.status import MAX_RECENT_RUNS, PipelineStatus
+from icdc_api.spec.pipeline import History, Mode, PipelineSpec
+from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
+from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed, RunSeen
 

@@ -23,9 +23,9 @@ from datetime import datetime, timedelta
 
 from icdc_api.errors import FailureClass
 from icdc_api.pins import RENEW_AFTER
-from icdc_api.runs import RunState, RunStatus
-from icdc_api.spec import Mode, PipelineSpec, Trigger
-from icdc_api.status import PipelineStatus, TableState, TableStatus
+from icdc_api.spec.pipeline import Mode, PipelineSpec, Trigger
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.core import comparisons, progress, resyncs, retry
 from icdc_operator.core.observed import Observed
 

@@ -18,9 +18,9 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
-from icdc_api.job import RunReport, TableComparison
-from icdc_api.runs import Failure
-from icdc_api.status import MAX_SAMPLES, TableStatus, Verification
+from icdc_api.job.run_files import RunReport, TableComparison
+from icdc_api.status.pipeline_status import MAX_SAMPLES, TableStatus, Verification
+from icdc_api.status.runs import Failure
 from icdc_operator.core import retry
 
 MAX_ALL_SAMPLES = 200

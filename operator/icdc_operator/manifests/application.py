@@ -13,9 +13,9 @@ edited, and its own restarts know neither our failure classes nor our epochs.
 from dataclasses import replace
 from typing import Any
 
-from icdc_api.runs import RunKind
-from icdc_api.spark import DynamicAllocation, Spark
-from icdc_api.spark_defaults import build_defaults
+from icdc_api.spec.spark import DynamicAllocation, Spark
+from icdc_api.spec.spark_defaults import build_defaults
+from icdc_api.status.runs import RunKind
 from icdc_operator.manifests import metadata, pod_paths, refusals, spark_kind, templates
 from icdc_operator.manifests.launch import Launch
 

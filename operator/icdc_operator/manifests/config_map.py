@@ -10,7 +10,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
-from icdc_api.job import RunMode, RunRequest
+from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_operator.manifests import metadata, pod_paths
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.secret_names import list_secret_names

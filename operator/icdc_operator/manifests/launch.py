@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from icdc_api.job import Reexport
-from icdc_api.runs import RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.triggers import Ask
+from icdc_api.job.run_files import Reexport
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.runs import RunStatus
+from icdc_api.status.triggers import Ask
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ adopt our objects by its own label and prune them.
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.runs import RunKind
+from icdc_api.status.runs import RunKind
 from icdc_operator.manifests.launch import Launch, PipelineRef
 
 ANNOTATION_EPOCH = f"{naming.LABEL_PREFIX}epoch"

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from icdc_api import naming
+from icdc_api.crd.explain import MAX_LINES, describe_kind, format_path
 from icdc_api.errors import BadSpec
-from icdc_api.explain import MAX_LINES, describe_kind, format_path
 from icdc_api.problems import format_value
-from icdc_api.spark import Spark
-from icdc_api.spark_conf import find_risk
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_conf import find_risk
 from icdc_operator.manifests import pod_paths, shapes
 from icdc_operator.manifests.roles import Role
 from icdc_operator.manifests.templates import DRIVER_ENV

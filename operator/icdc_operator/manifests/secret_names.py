@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from icdc_api.catalog import Catalog
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.pipeline import PipelineSpec
 
 
 def list_secret_names(spec: PipelineSpec) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from icdc_api.explain import describe_kind, format_path
+from icdc_api.crd.explain import describe_kind, format_path
 from icdc_api.problems import first_duplicate, format_value
 from icdc_operator.manifests import scalars
 from icdc_operator.manifests.merge import LIST_KEYS

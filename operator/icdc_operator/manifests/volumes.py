@@ -6,7 +6,7 @@ of spark-operator, or pass through spark-submit, which supports few kinds of vol
 
 from typing import Any
 
-from icdc_api.spark import LocalVolume
+from icdc_api.spec.spark import LocalVolume
 from icdc_operator.manifests import metadata, pod_paths
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.secret_names import list_secret_names

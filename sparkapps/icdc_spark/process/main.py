@@ -20,7 +20,7 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
-from icdc_api.job import RunRequest
+from icdc_api.job.run_files import RunRequest
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.process.table_follower import build_bug, log_unforeseen

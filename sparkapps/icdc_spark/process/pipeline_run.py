@@ -25,11 +25,11 @@ from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import AliasTaken, BadSpec, Bug, Fenced, IcdcError
-from icdc_api.job import RunMode, RunRequest
-from icdc_api.secrets import load_catalog_properties
-from icdc_api.spec import Pipeline
-from icdc_api.status import TableStatus
-from icdc_api.tables import Table
+from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.spec.pipeline import Pipeline
+from icdc_api.spec.secrets import load_catalog_properties
+from icdc_api.spec.tables import Table
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes

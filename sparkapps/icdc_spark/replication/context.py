@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from icdc_api import naming
 from icdc_api.errors import Fenced, MappingInvalid
-from icdc_api.job import RunRequest
-from icdc_api.sink import OpenSearch
-from icdc_api.spec import Mode, OnProblem, PinSnapshots, PipelineSpec
-from icdc_api.tables import Table
+from icdc_api.job.run_files import RunRequest
+from icdc_api.spec.pipeline import Mode, OnProblem, PinSnapshots, PipelineSpec
+from icdc_api.spec.sink import OpenSearch
+from icdc_api.spec.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes
 from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Fenced
-from icdc_api.status import ExportProgress
+from icdc_api.status.pipeline_status import ExportProgress
 from icdc_spark.diff.change_plan import Chunk, plan_export
 from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.strategies import build_export_lines

@@ -4,7 +4,7 @@ The report is for people, status and metrics; recovery reads the state document 
 decide anything.
 """
 
-from icdc_api.status import Duplicates
+from icdc_api.status.pipeline_status import Duplicates
 from icdc_spark.protocol.state_document import StateDocument
 from icdc_spark.replication.checks.observation import TableObservation
 from icdc_spark.reporting.reporter import TableReporter, utc_now

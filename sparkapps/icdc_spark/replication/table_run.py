@@ -17,7 +17,7 @@ neither the other tables nor how the run was started.
 from dataclasses import replace
 
 from icdc_api.errors import Fenced, TargetUnavailable
-from icdc_api.status import TableState
+from icdc_api.status.pipeline_status import TableState
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.opensearch.stores import aliases, indices

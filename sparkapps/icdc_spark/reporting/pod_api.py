@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config
 from urllib3.exceptions import HTTPError
 
-from icdc_api.report_text import ANNOTATION_REPORT
+from icdc_api.job.report_text import ANNOTATION_REPORT
 
 MAX_SHOWN_TEXT = 300
 """Characters of an answer that are put into a log line."""

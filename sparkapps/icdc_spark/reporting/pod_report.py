@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from icdc_api import report_text
-from icdc_api.job import RunReport
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
 
 LOG = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from icdc_api.errors import Bug, IcdcError, TableError
-from icdc_api.job import RunReport, RunRequest
-from icdc_api.runs import Failure
-from icdc_api.status import TableReason, TableState, TableStatus
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure
 from icdc_spark.reporting import pod_report
 
 MIN_INTERVAL_SECONDS = 0.5

@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun

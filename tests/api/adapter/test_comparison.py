@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.comparing import verdict
 from icdc_testing.deciding.pipelines import caught_up

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from icdc_api import errors, naming
-from icdc_api.runs import Failure, RunState
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableReason, TableStatus
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableStatus
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_testing.charts import gitops
 from icdc_testing.charts.helm import Object

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from icdc_api.loading import parse_pipeline
+from icdc_api.crd.loading import parse_pipeline
 from icdc_testing.catalogs.catalog_page import examples
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
 

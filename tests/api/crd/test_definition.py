@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from icdc_api import crd, naming
-from icdc_api.schema import find_node
+from icdc_api import naming
+from icdc_api.crd import generator
+from icdc_api.crd.schema import find_node
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.stored_pipelines import Pipelines, condition, minimal
 
@@ -16,13 +17,13 @@ def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
     result = kube.kubectl.object("get", "crd", naming.CRD_NAME)
     conditions = {each["type"]: each["status"] for each in result["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
-    assert result["status"]["acceptedNames"] == crd.document()["spec"]["names"]
+    assert result["status"]["acceptedNames"] == generator.document()["spec"]["names"]
 
 
 def test_the_server_keeps_the_definition_word_for_word(kube: KubeApi) -> None:
     result = kube.kubectl.object("get", "crd", naming.CRD_NAME)["spec"]
     assert result.pop("conversion") == {"strategy": "None"}
-    assert result == crd.document()["spec"]
+    assert result == generator.document()["spec"]
 
 
 def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
@@ -31,7 +32,7 @@ def test_applying_the_definition_again_changes_nothing(kube: KubeApi) -> None:
         return str(result["resourceVersion"])
 
     before = version()
-    how = ("--server-side", "--field-manager=icdc-tests", "-f", str(crd.COMMITTED))
+    how = ("--server-side", "--field-manager=icdc-tests", "-f", str(generator.COMMITTED))
     kube.kubectl.ok("apply", *how)
     assert version() == before
 
@@ -59,7 +60,7 @@ def test_pipelines_are_found_by_each_of_their_names(pipelines: Pipelines, resour
 def test_kubectl_explains_a_field_in_our_words(kube: KubeApi, path: str) -> None:
     shown = kube.kubectl.ok("explain", f"{naming.SHORT_NAME}.{path.replace('[]', '')}")
     # kubectl wraps long descriptions.
-    assert find_node(crd.root_schema(), path)["description"] in " ".join(shown.split())
+    assert find_node(generator.root_schema(), path)["description"] in " ".join(shown.split())
 
 
 STATUS = {

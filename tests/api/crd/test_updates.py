@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from icdc_api.status import UNOBSERVED, PipelineStatus, parse_status
+from icdc_api.status.pipeline_status import UNOBSERVED, PipelineStatus, parse_status
 from icdc_testing.kube import kstatus
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.kube.stored_pipelines import SAMPLES, Pipelines, condition, minimal

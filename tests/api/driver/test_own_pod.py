@@ -8,7 +8,7 @@ import pytest
 from kubernetes.client import Configuration
 from kubernetes.config import load_kube_config
 
-from icdc_api import report_text
+from icdc_api.job import report_text
 from icdc_spark.reporting.pod_api import OwnPod
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi

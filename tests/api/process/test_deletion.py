@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from icdc_api import naming
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunMode, RunRequest
-from icdc_api.status import PipelineStatus, TableStatus, parse_status
+from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.kube import operator_process

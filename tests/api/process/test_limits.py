@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from icdc_api import naming
-from icdc_api.runs import RunStatus
-from icdc_api.status import TableState, parse_status
+from icdc_api.status.pipeline_status import TableState, parse_status
+from icdc_api.status.runs import RunStatus
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.leader import Timing
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up

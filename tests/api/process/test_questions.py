@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_api.job import RunMode, RunRequest
-from icdc_api.runs import RunStatus
-from icdc_api.status import parse_status
+from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.status.pipeline_status import parse_status
+from icdc_api.status.runs import RunStatus
 from icdc_cli import main
 from icdc_operator.manifests import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of

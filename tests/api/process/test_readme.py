@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import parse_status
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import parse_status
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.operator_process import OperatorProcess

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import HeadLake

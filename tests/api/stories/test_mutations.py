@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_testing.kills.mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, changed
 from icdc_testing.kills.playing import Place, play_all
 from icdc_testing.kills.stories import STORIES, Story

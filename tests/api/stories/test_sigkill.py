@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from icdc_api.conditions import ConditionType
+from icdc_api.status.conditions import ConditionType
 from icdc_operator.cluster.kube import connect
 from icdc_testing.kills.cuts import Cut, client, connector_to
 from icdc_testing.kills.endings import Ending, check

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.spark import Spark
-from icdc_api.spark_defaults import DEFAULT_CONF
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_cli.local import application
 
 pytestmark = pytest.mark.spark

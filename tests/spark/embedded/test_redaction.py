@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from icdc_api.spark import Spark
+from icdc_api.spec.spark import Spark
 from icdc_cli.local import application
 
 pytestmark = pytest.mark.spark

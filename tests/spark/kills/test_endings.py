@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.status import TableState
+from icdc_api.status.pipeline_status import TableState
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

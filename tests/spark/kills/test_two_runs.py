@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass, Fenced
-from icdc_api.job import RunReport
-from icdc_api.status import TableReason
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import TableReason
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold

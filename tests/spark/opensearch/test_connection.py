@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import BadSpec, TargetUnavailable, Unauthorized
-from icdc_api.sink import OpenSearch
+from icdc_api.spec.sink import OpenSearch
 from icdc_spark.opensearch.client.connection import Connection, client, from_spec
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.network.faultproxy import FaultProxy

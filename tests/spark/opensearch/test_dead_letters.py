@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_api.sink import DeadLetterPolicy
+from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.protocol.state_document import base_version

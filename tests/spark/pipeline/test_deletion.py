@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunMode, RunReport
+from icdc_api.job.run_files import RunMode, RunReport
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.stores import dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership

@@ -9,9 +9,9 @@ import yaml
 from pyspark.sql import SparkSession
 
 from icdc_api.base import MAX_COUNT
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunMode
+from icdc_api.job.run_files import RunMode
+from icdc_api.status.conditions import ConditionType
 from icdc_cli.local import resource
 from icdc_cli.local.runner import LocalRunner
 from icdc_cli.local.state_dir import StateDir

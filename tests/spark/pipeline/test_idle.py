@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunReport
-from icdc_api.status import TableState
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import TableState
 from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
 from icdc_testing.lake.file_reads import bytes_read
 from icdc_testing.lake.lake import Lake

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.status import TableStatus
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

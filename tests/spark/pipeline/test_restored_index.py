@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunMode
+from icdc_api.job.run_files import RunMode
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunMode
-from icdc_api.status import PipelineStatus
+from icdc_api.job.run_files import RunMode
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
 from icdc_spark.process.pipeline_run import PipelineRun

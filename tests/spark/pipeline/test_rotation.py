@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunReport
-from icdc_api.status import TableStatus
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.process.table_follower import STALLED_RECHECK_SECONDS
 from icdc_testing.catalogs import catalog_service

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import SourceUnavailable
-from icdc_api.job import RunReport
+from icdc_api.job.run_files import RunReport
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun

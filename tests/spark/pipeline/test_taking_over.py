@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import TargetUnavailable
-from icdc_api.spec import Pipeline
-from icdc_api.status import TableStatus
+from icdc_api.spec.pipeline import Pipeline
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.connection import from_spec

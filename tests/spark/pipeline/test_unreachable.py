@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunMode, RunReport
-from icdc_api.status import TableStatus
+from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Gap
-from icdc_api.job import RunMode, RunReport
+from icdc_api.job.run_files import RunMode, RunReport
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.http import BulkEndpoint
 from icdc_spark.opensearch.wire import responses

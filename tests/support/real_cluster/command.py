@@ -17,17 +17,12 @@ from types import FrameType
 from icdc_api.errors import BadSpec, IcdcError
 from icdc_testing.kube.api_server import GIVEN
 from icdc_testing.kube.server_process import with_parent
-from real_cluster import (
-    images,
-    lifecycle,
-    places,
-    programs,
-    second_node,
-    spark_operator,
-    teardown,
-)
-from real_cluster.places import Places
-from real_cluster.programs import Starter
+from real_cluster import lifecycle, second_node
+from real_cluster.host import places, programs, teardown
+from real_cluster.host.places import Places
+from real_cluster.host.programs import Starter
+from real_cluster.node import images
+from real_cluster.services import spark_operator
 from real_cluster.used import CLUSTER
 
 _END_SECONDS = 60.0  # for a command that is interrupted

@@ -23,8 +23,9 @@ from icdc_testing.charts.files import OPERATOR, PIPELINES
 from icdc_testing.charts.helm import Helm
 from icdc_testing.kube import binaries
 from icdc_testing.kube.api_server import GIVEN
-from real_cluster import command, product, used
-from real_cluster.places import Places
+from real_cluster import command, used
+from real_cluster.host.places import Places
+from real_cluster.services import product
 from real_cluster.shop import RUN_SECONDS, Resource, Shop, rows
 from real_cluster.used import CLUSTER, Cluster
 

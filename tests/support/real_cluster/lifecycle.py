@@ -17,23 +17,11 @@ from icdc_api.errors import BadSpec, Submission
 from icdc_cli.embedded import jars
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl
-from real_cluster import (
-    containers,
-    control_plane,
-    images,
-    network,
-    node,
-    object_store,
-    packages,
-    places,
-    product,
-    rest_catalog,
-    search,
-    spark_operator,
-    teardown,
-)
-from real_cluster.places import Places
-from real_cluster.programs import Starter
+from real_cluster.host import network, packages, places, teardown
+from real_cluster.host.places import Places
+from real_cluster.host.programs import Starter
+from real_cluster.node import containers, control_plane, images, kubelet
+from real_cluster.services import object_store, product, rest_catalog, search, spark_operator
 
 _KEPT = "kept"
 
@@ -102,7 +90,7 @@ def _start(starter: Starter, archives: Sequence[Path]) -> Up:
         images.load_own(first)
         loaded = [name for archive in archives for name in images.load(first, archive)]
         step("images")
-        node.start(starter, credentials, kubectl)
+        kubelet.start(starter, credentials, kubectl)
         step("node")
         defining.result()
         spark_operator.install(starter, kubectl)

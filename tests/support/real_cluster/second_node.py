@@ -8,9 +8,10 @@ a taint.
 from icdc_api.errors import BadSpec
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl
-from real_cluster import containers, control_plane, images, network, node, places, teardown
-from real_cluster.places import Places
-from real_cluster.programs import Starter
+from real_cluster.host import network, places, teardown
+from real_cluster.host.places import Places
+from real_cluster.host.programs import Starter
+from real_cluster.node import containers, control_plane, images, kubelet
 
 NODE = places.SECOND
 TAINT = {"key": "icdc-tests/second", "value": "", "effect": "NoSchedule"}
@@ -32,8 +33,8 @@ def attach(starter: Starter, wanted: list[str]) -> None:
     for name in [containers.PAUSE_IMAGE, *wanted]:
         images.copy(where.of(places.FIRST), at, name)
     kubeconfig, serving = control_plane.node_credentials(where, NODE)
-    kubelet = node.start_kubelet(starter, at, kubeconfig, serving, taints=[TAINT])
-    node.wait_until_ready(kubelet, _kubectl(where), NODE)
+    process = kubelet.start_kubelet(starter, at, kubeconfig, serving, taints=[TAINT])
+    kubelet.wait_until_ready(process, _kubectl(where), NODE)
 
 
 def detach(where: Places) -> None:

@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
 from icdc_testing.target import node_calls
-from real_cluster.spark_operator import QUICK_JVM
+from real_cluster.services.spark_operator import QUICK_JVM
 from real_cluster.used import Cluster
 
 Resource = dict[str, Any]

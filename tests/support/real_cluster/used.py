@@ -16,8 +16,8 @@ from typing import Any
 from icdc_testing.kube import binaries
 from icdc_testing.kube.kubectl import Kubectl, new_namespace
 from icdc_testing.waiting import wait
-from real_cluster.places import Places
-from real_cluster.programs import Starter
+from real_cluster.host.places import Places
+from real_cluster.host.programs import Starter
 
 CLUSTER = "ICDC_TEST_CLUSTER"
 _FACTS = "cluster.json"

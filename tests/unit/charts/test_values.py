@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api.spark import Driver
+from icdc_api.spec.spark import Driver
 from icdc_operator.cluster import options
 from icdc_operator.manifests.templates import SPARK_UID
 from icdc_testing.charts import files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_api.catalog import Catalog
+from icdc_api.spec.catalog import Catalog
 from icdc_testing.catalogs.catalog_page import Example, examples
 from icdc_testing.deciding.pipelines import make_spec
 

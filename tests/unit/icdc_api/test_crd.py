@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api import conditions, crd, errors, runs, sink, spec, status, tables
+from icdc_api import errors
 from icdc_api.base import MAX_COUNT
-from icdc_api.cel import RULES, CelRule
-from icdc_api.schema import find_node
-from icdc_api.status import UNOBSERVED
+from icdc_api.crd import generator
+from icdc_api.crd.cel import RULES, CelRule
+from icdc_api.crd.schema import find_node
+from icdc_api.spec import pipeline, sink, tables
+from icdc_api.status import conditions, pipeline_status, runs
+from icdc_api.status.pipeline_status import UNOBSERVED
 
 pytestmark = pytest.mark.unit
 
-ROOT = crd.root_schema()
+ROOT = generator.root_schema()
 OPEN = {
     "spec.sink.opensearch.indexSettings",
     "spec.spark.driver.template",
@@ -65,17 +68,17 @@ FIELDS = {path: node for path, node in NODES.items() if path and path[-1] not in
 
 
 def test_the_committed_file_is_what_the_models_give() -> None:
-    assert crd.main(["--check"]) == 0
-    assert crd.COMMITTED.read_text(encoding="utf-8") == crd.render()
+    assert generator.main(["--check"]) == 0
+    assert generator.COMMITTED.read_text(encoding="utf-8") == generator.render()
 
 
 def test_the_file_is_small_enough_for_an_annotation_of_kubectl_apply() -> None:
-    assert len(crd.render().encode()) < 100_000
+    assert len(generator.render().encode()) < 100_000
 
 
 def test_the_file_is_yaml_of_the_document_without_anchors() -> None:
-    text = crd.render()
-    assert yaml.safe_load(text) == crd.document()
+    text = generator.render()
+    assert yaml.safe_load(text) == generator.document()
     assert not re.search(r"^\s*(- )?[&*]id\d", text, re.MULTILINE)
 
 
@@ -83,24 +86,24 @@ def test_a_file_that_differs_is_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "crd.yaml"
-    assert crd.main(["--check", str(path)]) == 1
+    assert generator.main(["--check", str(path)]) == 1
     assert "run `make crds`" in capsys.readouterr().err
-    assert crd.main(["--write", str(path)]) == 0
-    assert crd.main(["--check", str(path)]) == 0
-    assert crd.main([]) == 0
+    assert generator.main(["--write", str(path)]) == 0
+    assert generator.main(["--check", str(path)]) == 0
+    assert generator.main([]) == 0
     assert capsys.readouterr().out == path.read_text(encoding="utf-8")
 
 
 def test_names_are_those_of_the_contract() -> None:
-    names = crd.document()["spec"]["names"]
-    assert crd.document()["metadata"]["name"] == "icebergcdcpipelines.icebergcdc.dev"
+    names = generator.document()["spec"]["names"]
+    assert generator.document()["metadata"]["name"] == "icebergcdcpipelines.icebergcdc.dev"
     assert names["shortNames"] == ["icdc"]
     assert names["categories"] == ["iceberg"]
-    assert crd.document()["spec"]["versions"][0]["subresources"] == {"status": {}}
+    assert generator.document()["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 
 def test_columns_are_those_of_the_contract() -> None:
-    columns = crd.document()["spec"]["versions"][0]["additionalPrinterColumns"]
+    columns = generator.document()["spec"]["versions"][0]["additionalPrinterColumns"]
     shown = [column["name"] for column in columns if "priority" not in column]
     wide = [column["name"] for column in columns if "priority" in column]
     assert shown == ["Ready", "Phase", "Tables", "Behind", "Lag", "Run", "Age"]
@@ -108,7 +111,7 @@ def test_columns_are_those_of_the_contract() -> None:
 
 
 def _json_paths() -> list[str]:
-    version = crd.document()["spec"]["versions"][0]
+    version = generator.document()["spec"]["versions"][0]
     every = version["additionalPrinterColumns"] + version["selectableFields"]
     return sorted({each["jsonPath"] for each in every} - {".metadata.creationTimestamp"})
 
@@ -200,21 +203,21 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
 @pytest.mark.parametrize(
     ("path", "enum"),
     [
-        ("spec.mode", spec.Mode),
-        ("spec.changelog.trigger", spec.Trigger),
-        ("spec.changelog.onGap", spec.OnProblem),
-        ("spec.changelog.onIncompatibleSchema", spec.OnProblem),
-        ("spec.changelog.pinSnapshots", spec.PinSnapshots),
-        ("spec.deletionPolicy", spec.DeletionPolicy),
+        ("spec.mode", pipeline.Mode),
+        ("spec.changelog.trigger", pipeline.Trigger),
+        ("spec.changelog.onGap", pipeline.OnProblem),
+        ("spec.changelog.onIncompatibleSchema", pipeline.OnProblem),
+        ("spec.changelog.pinSnapshots", pipeline.PinSnapshots),
+        ("spec.deletionPolicy", pipeline.DeletionPolicy),
         ("spec.resync.mode", runs.ResyncMode),
         ("spec.sink.opensearch.deadLetters.policy", sink.DeadLetterPolicy),
         ("spec.tables[].startFrom.position", tables.Position),
-        ("status.phase", status.Phase),
+        ("status.phase", pipeline_status.Phase),
         ("status.mode", runs.RunKind),
         ("status.conditions[].type", conditions.ConditionType),
         ("status.conditions[].status", conditions.ConditionStatus),
-        ("status.tables[].state", status.TableState),
-        ("status.tables[].reason", status.TableReason),
+        ("status.tables[].state", pipeline_status.TableState),
+        ("status.tables[].reason", pipeline_status.TableReason),
         ("status.lastRun.state", runs.RunState),
         ("status.lastRun.kind", runs.RunKind),
         ("status.lastRun.failure.class", errors.FailureClass),

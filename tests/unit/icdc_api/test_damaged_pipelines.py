@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from icdc_api.crd.loading import load_resource, parse_pipeline
 from icdc_api.errors import BadSpec
-from icdc_api.loading import load_resource, parse_pipeline
 
 pytestmark = pytest.mark.unit
 

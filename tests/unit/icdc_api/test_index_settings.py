@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from icdc_api.index_settings import flatten_settings
-from icdc_api.sink import OpenSearch
+from icdc_api.spec.index_settings import flatten_settings
+from icdc_api.spec.sink import OpenSearch
 
 pytestmark = pytest.mark.unit
 

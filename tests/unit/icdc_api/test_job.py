@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import BadSpec, Fenced
-from icdc_api.job import RunMode, RunReport, RunRequest
-from icdc_api.runs import Failure
-from icdc_api.status import TableStatus
+from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.runs import Failure
 
 pytestmark = pytest.mark.unit
 

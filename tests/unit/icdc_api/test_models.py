@@ -5,9 +5,9 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from icdc_api.base import ApiModel
-from icdc_api.loading import load_pipeline, load_resource
-from icdc_api.spec import Metadata, Pipeline, PipelineSpec
-from icdc_api.status import PipelineStatus
+from icdc_api.crd.loading import load_pipeline, load_resource
+from icdc_api.spec.pipeline import Metadata, Pipeline, PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
 
 pytestmark = pytest.mark.unit
 

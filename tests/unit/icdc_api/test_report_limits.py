@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from icdc_api import report_text
 from icdc_api.base import MAX_TABLES, MAX_TEXT
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
-from icdc_api.status import Duplicates, TableReason, TableState, TableStatus
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import Duplicates, TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure
 
 pytestmark = pytest.mark.unit
 

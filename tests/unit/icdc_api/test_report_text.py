@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from icdc_api import report_text
 from icdc_api.base import MAX_TEXT, ApiModel
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.job import RunReport
-from icdc_api.report_text import Parsed, TerminationMessage
-from icdc_api.runs import Failure
-from icdc_api.status import (
+from icdc_api.job import report_text
+from icdc_api.job.report_text import Parsed, TerminationMessage
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import (
     Duplicates,
     ExportProgress,
     TableReason,
     TableState,
     TableStatus,
 )
+from icdc_api.status.runs import Failure
 
 pytestmark = pytest.mark.unit
 

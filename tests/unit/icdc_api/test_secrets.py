@@ -2,9 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.catalog import Catalog, SecretRef, SecretSource
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.secrets import MAX_SECRET_BYTES, load_catalog_properties, read_secret, stamp_secrets
+from icdc_api.spec.catalog import Catalog, SecretRef, SecretSource
+from icdc_api.spec.secrets import (
+    MAX_SECRET_BYTES,
+    load_catalog_properties,
+    read_secret,
+    stamp_secrets,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_api import spark_conf
-from icdc_api.cel import RULES
-from icdc_api.spark_conf import (
+from icdc_api.crd.cel import RULES
+from icdc_api.spec import spark_conf
+from icdc_api.spec.spark_conf import (
     ALLOWED_TABLE,
     REFUSED_TABLE,
     TRUSTED_TABLE,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.spark import Spark
-from icdc_api.spark_defaults import COLLECTOR, DEFAULT_CONF, build_defaults
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_defaults import COLLECTOR, DEFAULT_CONF, build_defaults
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import Condition, ConditionStatus, ConditionType, keep_transition_times
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.status import (
+from icdc_api.status.conditions import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    keep_transition_times,
+)
+from icdc_api.status.pipeline_status import (
     Duplicates,
     ExportProgress,
     PipelineStatus,
@@ -14,6 +18,7 @@ from icdc_api.status import (
     TableStatus,
     parse_status,
 )
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api import crd, errors
-from icdc_api.runs import Failure
+from icdc_api import errors
+from icdc_api.crd import generator
+from icdc_api.status.runs import Failure
 from icdc_cli import exits, main
 from icdc_cli.exits import Exit
 from icdc_cli.local import application
@@ -251,7 +252,7 @@ def test_dead_letters_are_those_of_a_file_or_of_a_pipeline_in_a_cluster(
 
 def test_crd_prints_the_crd(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["crd"]) == 0
-    assert capsys.readouterr().out == crd.render()
+    assert capsys.readouterr().out == generator.render()
 
 
 def _concrete(kind: type[errors.IcdcError]) -> list[type[errors.IcdcError]]:

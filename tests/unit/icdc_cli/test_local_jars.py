@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_api.catalog import Catalog
+from icdc_api.spec.catalog import Catalog
 from icdc_cli.local.application import leaves_the_host
 from icdc_testing.catalogs.catalog_page import examples
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunRequest
+from icdc_api.job.run_files import RunRequest
 from icdc_cli.local import processes, resource
 from icdc_cli.local.application import Application
 from icdc_cli.local.runs import LocalRuns
@@ -188,7 +188,7 @@ def test_scratch_space_is_removed_when_the_run_has_ended_and_requests_are_privat
 
 RUNNER = """
 import sys, pathlib, time
-from icdc_api.job import RunRequest
+from icdc_api.job.run_files import RunRequest
 from icdc_cli.local import resource
 from icdc_cli.local.application import Application
 from icdc_cli.local.runs import LocalRuns

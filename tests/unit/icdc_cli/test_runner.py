@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli import exits
 from icdc_cli.exits import Exit
 from icdc_cli.local import resource

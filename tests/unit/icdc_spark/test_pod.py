@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api import report_text
 from icdc_api.errors import Throttled
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure
 from icdc_operator.manifests import pod_paths
 from icdc_operator.manifests.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report

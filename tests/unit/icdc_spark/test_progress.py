@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import AliasTaken, TargetUnavailable
-from icdc_api.job import RunReport, RunRequest
-from icdc_api.status import TableReason, TableState, TableStatus
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
 from icdc_spark.reporting.reporter import Reporter, sink_of
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from real_cluster import product
+from real_cluster.services import product
 
 pytestmark = pytest.mark.unit
 

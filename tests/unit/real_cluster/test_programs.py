@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from real_cluster import programs
-from real_cluster.places import Places
+from real_cluster.host import programs
+from real_cluster.host.places import Places
 
 pytestmark = pytest.mark.unit
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from icdc_api.catalog import Catalog
 from icdc_api.errors import Unauthorized
+from icdc_api.spec.catalog import Catalog
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.kube.kinds import Kind, Resource

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.heads import table_heads
 from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icdc_api import naming
-from icdc_api.catalog import Catalog
 from icdc_api.errors import BranchNotFound, Bug, IcdcError, TableNotFound, Unauthorized
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster.heads import catalog_properties
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.runs import RunKind
+from icdc_api.status.runs import RunKind
 from icdc_operator.cluster.loop import slots
 from icdc_operator.cluster.loop.slots import Limits, LimitScope, Slot, Slots, SlotState
 from icdc_operator.cluster.queue import PipelineKey

@@ -7,8 +7,8 @@ once. Counters and snapshots wait a few seconds, because each write wakes every 
     state Exporting -> Streaming                 written now
 """
 
-from icdc_api.conditions import Condition, ConditionType
-from icdc_api.status import PipelineStatus, Summary, TableStatus
+from icdc_api.status.conditions import Condition, ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, Summary, TableStatus
 
 _PROGRESS_OF_TABLE = {
     "applied_snapshot_id": None,

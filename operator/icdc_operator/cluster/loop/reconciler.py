@@ -20,8 +20,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from icdc_api.errors import IcdcError
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster import logs
 from icdc_operator.cluster.kube.errors import Conflict, NameTaken, NotFound, Unavailable
 from icdc_operator.cluster.loop import changes

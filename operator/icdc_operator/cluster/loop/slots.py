@@ -14,7 +14,7 @@ from enum import Enum
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster.queue import PipelineKey
 
 OPERATOR = "--max-active-runs"

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 
 from icdc_api import naming
 from icdc_api.errors import Bug
-from icdc_api.runs import Failure, RunStatus
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from icdc_api.errors import NodeLost, OutOfMemory, Submission
 from icdc_api.errors import Unschedulable as NoRoom
-from icdc_api.runs import Failure
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.core.observed import RunPhase

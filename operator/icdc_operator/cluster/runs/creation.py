@@ -13,7 +13,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
-from icdc_api.runs import Failure, RunKind, RunStatus
+from icdc_api.status.runs import Failure, RunKind, RunStatus
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource

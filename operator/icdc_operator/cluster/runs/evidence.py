@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 
 from icdc_api.errors import IcdcError
-from icdc_api.runs import Failure
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 
 MAX_FOREIGN_TEXT = 600

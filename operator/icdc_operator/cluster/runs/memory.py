@@ -11,8 +11,9 @@ loop.
 
 from datetime import datetime, timedelta
 
-from icdc_api import naming, report_text
-from icdc_api.runs import Failure
+from icdc_api import naming
+from icdc_api.job import report_text
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pods
 from icdc_operator.core.observed import Action

@@ -18,7 +18,7 @@ from typing import Any
 
 from icdc_api.errors import BadSpec, Bug, ImagePull, NodeLost, OutOfMemory, Submission, WhoActs
 from icdc_api.errors import Unschedulable as NoRoom
-from icdc_api.runs import Failure
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence, pods
 

@@ -13,10 +13,10 @@ another attempt is ignored.
 
 from datetime import UTC, datetime
 
-from icdc_api import report_text
 from icdc_api.errors import Bug
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence, pods
 

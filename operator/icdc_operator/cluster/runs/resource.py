@@ -12,11 +12,12 @@ from typing import Any, TypedDict
 
 from pydantic import ValidationError
 
-from icdc_api import loading, naming
+from icdc_api import naming
+from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, parse_status
-from icdc_api.triggers import Ask
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
+from icdc_api.status.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
 from icdc_operator.manifests import refusals

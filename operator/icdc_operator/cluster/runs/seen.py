@@ -15,8 +15,8 @@ from datetime import datetime
 
 from icdc_api import naming
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import applications, pod_failures, pods, reports
 from icdc_operator.core import deletion

@@ -13,11 +13,11 @@ Also tells that the finalizer is being added before the first run. Pure.
 """
 
 from icdc_api import naming
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.pins import PIN_AGE
-from icdc_api.runs import Failure, RunKind, RunState
-from icdc_api.status import TableReason
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableReason
+from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_operator.core import deletion
 from icdc_operator.core.conditions.kstatus import describe_problem
 from icdc_operator.core.conditions.messages import join_clauses, require_action

@@ -4,11 +4,11 @@ They answer one question each and change neither Ready nor Stalled. Transition t
 `summary`. Pure.
 """
 
-from icdc_api.cautions import find_cautions
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState
-from icdc_api.spec import PinSnapshots, Trigger
-from icdc_api.status import TableState, TableStatus
+from icdc_api.spec.cautions import find_cautions
+from icdc_api.spec.pipeline import PinSnapshots, Trigger
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.core import comparisons, progress, verification
 from icdc_operator.core.conditions.kstatus import describe_problem
 from icdc_operator.core.conditions.messages import list_tables

@@ -17,10 +17,10 @@ earlier conditions only where an answer must not flap. Pure.
 
 from collections.abc import Iterable
 
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core import comparisons, progress
 from icdc_operator.core.conditions.messages import (
     MAX_LISTED,

@@ -8,7 +8,7 @@ who acts.
 from collections.abc import Callable, Sequence
 
 from icdc_api.errors import WhoActs
-from icdc_api.status import TableStatus
+from icdc_api.status.pipeline_status import TableStatus
 
 # kubectl shows a message on one line of a terminal; five tables are about what can be read there.
 MAX_LISTED = 5

@@ -8,9 +8,9 @@ reconcile on and names the generation it is about. Nothing is decided here. Pure
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from icdc_api import conditions as api
-from icdc_api.conditions import Condition, ConditionStatus, ConditionType
-from icdc_api.status import Phase, PipelineStatus, Summary, TableState
+from icdc_api.status import conditions as api
+from icdc_api.status.conditions import Condition, ConditionStatus, ConditionType
+from icdc_api.status.pipeline_status import Phase, PipelineStatus, Summary, TableState
 from icdc_operator.core.conditions import deleting, details, kstatus
 from icdc_operator.core.conditions.view import Claim, PipelineView
 from icdc_operator.core.observed import Observed

@@ -7,11 +7,11 @@ no message; those are in `kstatus`, `details` and `deleting`. Pure.
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from icdc_api.runs import Failure, RunState, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableStatus
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
+from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_operator.core import progress, retry, run_log
 from icdc_operator.core.observed import Observed
 

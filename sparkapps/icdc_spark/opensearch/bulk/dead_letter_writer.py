@@ -27,7 +27,7 @@ from threading import Lock
 
 from icdc_api import naming
 from icdc_api.errors import Bug, DeadLetterLimit, Fenced, Gap, TargetUnavailable
-from icdc_api.sink import DeadLetterPolicy
+from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import BulkTarget

@@ -5,7 +5,7 @@ It must not know rows, nor anything that only the driver may know.
 
 from dataclasses import dataclass
 
-from icdc_api.sink import DeadLetterPolicy
+from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_spark.opensearch.client.connection import Connection
 
 DEFAULT_MAX_BYTES = 8 * 1024 * 1024

@@ -16,9 +16,9 @@ import urllib3
 from opensearchpy import OpenSearch
 from opensearchpy.helpers.signer import AWSV4Signer
 
-from icdc_api import sink
 from icdc_api.errors import BadSpec, Unauthorized
-from icdc_api.secrets import read_secret
+from icdc_api.spec import sink
+from icdc_api.spec.secrets import read_secret
 from icdc_spark.opensearch.client.retry import DRIVER_SECONDS
 
 DEFAULT_TIMEOUT_SECONDS = 60.0

@@ -10,9 +10,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from icdc_api import sink
 from icdc_api.errors import IcdcError
-from icdc_api.secrets import stamp_secrets
+from icdc_api.spec import sink
+from icdc_api.spec.secrets import stamp_secrets
 from icdc_spark.opensearch.client.connection import Connection, from_spec
 from icdc_spark.opensearch.stores.state_store import StateStore
 

@@ -14,7 +14,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
-from icdc_api.index_settings import GC_DELETES, flatten_settings
+from icdc_api.spec.index_settings import GC_DELETES, flatten_settings
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards

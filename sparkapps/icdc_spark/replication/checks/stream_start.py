@@ -13,7 +13,7 @@ It must not know what is done from there on.
 """
 
 from icdc_api.errors import Gap
-from icdc_api.tables import Position, Table
+from icdc_api.spec.tables import Position, Table
 from icdc_spark.iceberg.table.tables import IcebergTable, SnapshotInfo
 
 

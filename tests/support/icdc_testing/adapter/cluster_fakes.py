@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.reconciler import Reconciler

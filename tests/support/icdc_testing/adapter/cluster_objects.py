@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from icdc_api import naming, report_text
-from icdc_api.job import RunReport
+from icdc_api import naming
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
 from icdc_operator.cluster.runs import seen
 from icdc_operator.core.observed import RunSeen
 from icdc_operator.manifests import application

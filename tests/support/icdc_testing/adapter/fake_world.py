@@ -2,8 +2,8 @@
 
 import asyncio
 
-from icdc_api.runs import RunState, RunStatus
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.cluster.runs.observation import Observation

@@ -10,11 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 from icdc_api.errors import SourceUnavailable
-from icdc_api.job import RunMode, RunReport, RunRequest
-from icdc_api.runs import Failure
-from icdc_api.spec import Mode, PipelineSpec
-from icdc_api.status import TableState, TableStatus
-from icdc_api.tables import Table
+from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.spec.pipeline import Mode, PipelineSpec
+from icdc_api.spec.tables import Table
+from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_api.status.runs import Failure
 from icdc_testing.deciding.pipelines import caught_up
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunStatus
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunStatus
 from icdc_operator.core.observed import CreateRun, Decision
 from icdc_testing.adapter.cluster_objects import NOW, RUN, Resource, ago
 from icdc_testing.adapter.fake_api import FakeAnswer, FakeServer

@@ -4,9 +4,9 @@ import functools
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from icdc_api.runs import RunKind, RunState, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.cluster.loop.admission import Admission
 from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.queue import PipelineKey

@@ -9,8 +9,8 @@ fails goes SUBMISSION_FAILED, FAILED.
 from typing import Any
 
 from icdc_api.errors import Unauthorized
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure
 from icdc_testing.adapter.cluster_objects import (
     NOW,
     RUN_ID,

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from icdc_api import naming, report_text
-from icdc_api.job import RunReport
-from icdc_api.runs import RunStatus
+from icdc_api import naming
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.kube import connect
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from icdc_api.spark import Spark
-from icdc_api.spark_defaults import build_defaults
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_defaults import build_defaults
 from icdc_spark.diff.change_plan import ChangePlan, choose_planner
 from icdc_spark.diff.lineage_changes import LAST_UPDATED
 from icdc_spark.diff.row_sets import read_row_sets

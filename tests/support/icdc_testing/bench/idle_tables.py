@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunRequest
-from icdc_api.spec import Pipeline
-from icdc_api.status import TableStatus
+from icdc_api.job.run_files import RunRequest
+from icdc_api.spec.pipeline import Pipeline
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_operator.cluster.heads import table_heads
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import OfOwnProcess

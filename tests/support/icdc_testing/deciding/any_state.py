@@ -10,15 +10,10 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from icdc_api import errors
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.status import (
-    PipelineStatus,
-    TableReason,
-    TableState,
-    TableStatus,
-)
-from icdc_api.triggers import ObservedTriggers
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_testing.deciding.decide_world import TABLES
 from icdc_testing.deciding.pipelines import NOW

@@ -4,11 +4,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from icdc_api.conditions import Condition, ConditionType
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableState, TableStatus, Verification, parse_status
+from icdc_api.job.run_files import RunReport
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.conditions import Condition, ConditionType
+from icdc_api.status.pipeline_status import (
+    PipelineStatus,
+    TableState,
+    TableStatus,
+    Verification,
+    parse_status,
+)
+from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.core import events
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, Decision, Observed, RunPhase, RunSeen, StopRun

@@ -6,11 +6,11 @@ Every decision is checked for what must hold of all of them: see `World.step`.
 from dataclasses import dataclass, replace
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import PipelineStatus, TableState, TableStatus, parse_status
-from icdc_api.triggers import Ask
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus, parse_status
+from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.triggers import Ask
 from icdc_operator.core import run_log
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (

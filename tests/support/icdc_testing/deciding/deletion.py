@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
-from icdc_api.spec import DeletionPolicy
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.job.run_files import RunReport
+from icdc_api.spec.pipeline import DeletionPolicy
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
+from icdc_api.status.runs import Failure
 from icdc_operator.core import deletion, events
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (

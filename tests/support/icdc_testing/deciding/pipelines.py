@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.job.run_files import RunReport
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, Observed, RunPhase, RunSeen
 

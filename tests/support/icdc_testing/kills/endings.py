@@ -6,7 +6,7 @@ Times, epochs and identities differ from one trial to the next; nothing else may
 from dataclasses import dataclass
 from typing import Any
 
-from icdc_api.status import parse_status
+from icdc_api.status.pipeline_status import parse_status
 from icdc_operator.cluster.kube import kinds
 from icdc_operator.cluster.runs import applications
 from icdc_testing.kills.seeds import OWNED

@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.manifests import pod_paths
 from icdc_testing.kills.cuts import Cut

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from icdc_api import report_text
-from icdc_api.job import RunReport, RunRequest
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
 from icdc_operator.cluster.kube.kinds import Kind, Resource

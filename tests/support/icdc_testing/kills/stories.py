@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunKind, RunState
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind, RunState
+from icdc_api.status.triggers import Ask
 from icdc_testing.adapter.played_driver import Course
 from icdc_testing.kube.kstatus import Verdict
 

@@ -6,8 +6,8 @@ By the spec, the runs in the status and the target; never by conditions, which a
 from collections.abc import Set
 from typing import Any
 
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.runs import resource
 from icdc_testing.adapter.stepping import SETTINGS
 from icdc_testing.kube.kstatus import Verdict

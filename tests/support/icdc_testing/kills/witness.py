@@ -14,9 +14,9 @@ learn it.
 from dataclasses import dataclass, field
 from typing import Any
 
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunRequest
-from icdc_api.status import PipelineStatus, TableStatus, parse_status
+from icdc_api.job.run_files import RunRequest
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
 from icdc_operator.manifests import application
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
 from icdc_testing.kills.verdicts import why_wrong

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from threading import Lock, Thread
 from typing import Any
 
-from icdc_api import report_text
-from icdc_api.job import RunReport
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus, TableStatus
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.manifests.metadata import ANNOTATION_RUN_ID
 from icdc_testing.adapter.stepping import driver_pod
 from icdc_testing.catalogs.head_lake import HeadLake

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.loading import load_resource
+from icdc_api.crd.loading import load_resource
 from icdc_testing.kube.kubectl import Kubectl, Ran
 
 SAMPLES = Path(__file__).parents[4] / "crds" / "samples"

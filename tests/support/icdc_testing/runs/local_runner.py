@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 from pyspark.sql import SparkSession
 
-from icdc_api.job import RunReport, RunRequest
-from icdc_api.spark import Spark
-from icdc_api.status import PipelineStatus
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.spec.spark import Spark
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.local import resource
 from icdc_cli.local.application import Application as Launched
 from icdc_cli.local.runner import LocalRunner, Update

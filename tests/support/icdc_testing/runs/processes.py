@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from icdc_api.job import RunReport, RunRequest
-from icdc_api.spark import Spark
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.spec.spark import Spark
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_cli.local import processes
 from icdc_cli.local.application import installed

@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 
 from pyspark.sql import SparkSession
 
-from icdc_api.status import TableStatus
+from icdc_api.status.pipeline_status import TableStatus
 from icdc_testing.lake.lake import CATALOG, COPY_ON_WRITE, MERGE_ON_READ
 from icdc_testing.lake.schemas import create_from_json
 from icdc_testing.network.recorded_writes import Write

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from icdc_api import naming, report_text
+from icdc_api import naming
 from icdc_api.errors import TargetUnavailable
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunKind, RunState
-from icdc_api.triggers import Ask
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure, RunKind, RunState
+from icdc_api.status.triggers import Ask
 from icdc_cli import main
 from icdc_cli.cluster import asking
 from icdc_testing.deciding.pipelines import NOW, make_spec, run_record

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.runs import Failure, RunState
-from icdc_api.spec import PipelineSpec
-from icdc_api.status import PipelineStatus, TableReason, TableState
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState
+from icdc_api.status.runs import Failure, RunState
 from icdc_cli.cluster.next_step import MAX_LINE, next_step
 from icdc_operator.core import retry
 from icdc_operator.core.conditions import summary as core

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from icdc_api import errors
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import PipelineStatus, TableReason
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason
+from icdc_api.status.runs import Failure, RunState
 from icdc_cli import main, tables
 from icdc_cli.cluster import status
 from icdc_operator.core.conditions import summary as core

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from icdc_api.errors import OutOfMemory
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide

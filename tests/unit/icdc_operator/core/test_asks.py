@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure, RunKind, RunState, RunStatus
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask, AskedKind
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status.triggers import Ask, AskedKind
 from icdc_operator.core import retry
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from icdc_api.cautions import find_cautions
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus
+from icdc_api.spec.cautions import find_cautions
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core import events
 from icdc_operator.core.conditions import summary
 from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import Failure
-from icdc_api.status import TableState, parse_status
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableState, parse_status
+from icdc_api.status.runs import Failure
 from icdc_operator.core import comparisons, schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, StopRun

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import TableReason, TableState
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableReason, TableState
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.deciding.pipelines import (

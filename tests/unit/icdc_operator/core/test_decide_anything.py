@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import PipelineStatus, parse_status
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunSeen
 from icdc_testing.deciding import any_state

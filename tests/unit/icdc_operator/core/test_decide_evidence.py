@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
-from icdc_api.runs import Failure, RunState
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Decision, RunPhase, StopRun
 from icdc_testing.deciding.pipelines import NOW, at_work, caught_up, make_seen, make_spec, report

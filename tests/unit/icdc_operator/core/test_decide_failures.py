@@ -8,9 +8,9 @@ import pytest
 
 from icdc_api import errors
 from icdc_api.base import MAX_COUNT
-from icdc_api.conditions import ConditionStatus, ConditionType
-from icdc_api.runs import Failure, RunState, RunStatus
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionStatus, ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import ForgetRun, RunPhase, RunSeen, StopRun
 from icdc_testing.deciding.decide_world import World

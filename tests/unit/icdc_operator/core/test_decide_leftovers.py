@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from icdc_api.status import PipelineStatus
+from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from icdc_testing.deciding.pipelines import (

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.job import RunReport
-from icdc_api.runs import ResyncMode, RunKind, RunState
-from icdc_api.spec import Trigger
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import Ask
+from icdc_api.job.run_files import RunReport
+from icdc_api.spec.pipeline import Trigger
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import ResyncMode, RunKind, RunState
+from icdc_api.status.triggers import Ask
 from icdc_operator.core.observed import Queued, RunPhase
 from icdc_testing.deciding.decide_world import QUEUED, TABLES, World
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import Failure, RunKind
-from icdc_api.spec import DeletionPolicy
-from icdc_api.status import Phase
+from icdc_api.spec.pipeline import DeletionPolicy
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import Phase
+from icdc_api.status.runs import Failure, RunKind
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (
     AddFinalizer,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from icdc_api.status import PipelineStatus, TableState
+from icdc_api.status.pipeline_status import PipelineStatus, TableState
 from icdc_operator.core.events import Event, derive_events
 from icdc_testing.deciding.pipelines import NOW, caught_up
 

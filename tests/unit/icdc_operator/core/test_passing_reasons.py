@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_api.status import TableReason
+from icdc_api.status.pipeline_status import TableReason
 from icdc_operator.core import retry
 
 pytestmark = pytest.mark.unit

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from icdc_api.job import Reexport
-from icdc_api.runs import RunKind
-from icdc_api.status import PipelineStatus
-from icdc_api.triggers import ObservedTriggers
+from icdc_api.job.run_files import Reexport
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunKind
+from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import comparisons, resyncs
 from icdc_testing.deciding.pipelines import make_spec
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from icdc_api.errors import OutOfMemory
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import PipelineStatus, TableReason, TableState, TableStatus
-from icdc_api.triggers import ObservedTriggers
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunState
+from icdc_api.status.triggers import ObservedTriggers
 from icdc_operator.core import schedule
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunPhase

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import Failure, RunState
-from icdc_api.status import (
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import (
     Duplicates,
     ExportProgress,
     Phase,
@@ -18,6 +17,7 @@ from icdc_api.status import (
     TableState,
     TableStatus,
 )
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import Observed, RunPhase
 from icdc_testing.deciding.pipelines import (

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from icdc_api import errors
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import Failure
-from icdc_api.status import TableState
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import TableState
+from icdc_api.status.runs import Failure
 from icdc_testing.deciding.comparing import (
     ITEMS,
     ORDERS,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api import loading
-from icdc_api.runs import RunKind, RunStatus
+from icdc_api.crd import loading
+from icdc_api.status.runs import RunKind, RunStatus
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
 from icdc_testing.deciding.pipelines import make_spec
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
-from icdc_api.runs import RunKind
-from icdc_api.spark import Spark
-from icdc_api.spark_defaults import build_defaults
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.spark_defaults import build_defaults
+from icdc_api.status.runs import RunKind
 from icdc_operator.manifests import application, metadata, pod_paths
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from icdc_api import loading
+from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
-from icdc_api.job import Reexport, RunMode, RunRequest
-from icdc_api.runs import RunKind
-from icdc_api.triggers import Ask
+from icdc_api.job.run_files import Reexport, RunMode, RunRequest
+from icdc_api.status.runs import RunKind
+from icdc_api.status.triggers import Ask
 from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from icdc_api.spark import Spark
+from icdc_api.spec.spark import Spark
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.config_map import build_config_map, build_request
 from icdc_operator.manifests.launch import Launch

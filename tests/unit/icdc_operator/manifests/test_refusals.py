@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import BadSpec
-from icdc_api.spark import Spark
+from icdc_api.spec.spark import Spark
 from icdc_operator.manifests import refusals
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from icdc_api.spark import Spark
+from icdc_api.spec.spark import Spark
 from icdc_operator.manifests import refusals, shapes
 from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,

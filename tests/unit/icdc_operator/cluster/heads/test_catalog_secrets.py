@@ -5,8 +5,8 @@ import base64
 
 import pytest
 
-from icdc_api.catalog import Catalog
 from icdc_api.errors import IcdcError, Unauthorized
+from icdc_api.spec.catalog import Catalog
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.catalog_secrets import CACHE_SECONDS, CatalogSecrets
 from icdc_operator.cluster.kube import kinds

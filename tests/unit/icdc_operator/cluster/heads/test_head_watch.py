@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster.heads import head_watch
 from icdc_operator.cluster.heads.head_watch import FAILING_SECONDS, HeadWatch, KnownHeads
 from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import Bug, SourceUnavailable, Unauthorized
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster.heads import table_heads as heads
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets

@@ -2,7 +2,7 @@
 
 import pytest
 
-from icdc_api.runs import RunKind
+from icdc_api.status.runs import RunKind
 from icdc_operator.cluster.loop.admission import (
     CALL_SECONDS,
     COUNT_SECONDS,

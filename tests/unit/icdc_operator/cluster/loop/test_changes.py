@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.status import Duplicates, ExportProgress, PipelineStatus, TableReason, TableState
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import (
+    Duplicates,
+    ExportProgress,
+    PipelineStatus,
+    TableReason,
+    TableState,
+)
 from icdc_operator.cluster.loop.changes import is_progress_only
 from icdc_operator.core.decide import decide
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_api.runs import RunState
-from icdc_api.status import TableStatus
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
 from icdc_operator.cluster.loop.reconciler import PROGRESS_SECONDS, TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics

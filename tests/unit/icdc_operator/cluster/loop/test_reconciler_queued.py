@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState
-from icdc_api.status import PipelineStatus
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube.errors import ClusterError, Conflict, Invalid, Unavailable
 from icdc_operator.cluster.loop.admission import POSITION_SECONDS, Admission
 from icdc_operator.cluster.loop.slots import Limits

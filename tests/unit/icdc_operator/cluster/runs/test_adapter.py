@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from icdc_api.job import RunReport
-from icdc_api.runs import RunState
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.core.observed import RunPhase, StopRun
 from icdc_testing.adapter.cluster_objects import (

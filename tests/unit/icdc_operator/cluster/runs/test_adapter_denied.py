@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from icdc_api.conditions import ConditionType
-from icdc_api.runs import RunState
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.memory import DENIAL_SECONDS
 from icdc_operator.core import decide

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from icdc_api.runs import RunKind, RunState
-from icdc_api.status import PipelineStatus, TableStatus
+from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
+from icdc_api.status.runs import RunKind, RunState
 from icdc_operator.cluster.heads.head_watch import HeadWatch
 from icdc_operator.cluster.heads.table_heads import Head, TableBranch, Unseen
 from icdc_operator.cluster.kube import kinds

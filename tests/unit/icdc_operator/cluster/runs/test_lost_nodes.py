@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_api.runs import RunState
+from icdc_api.status.runs import RunState
 from icdc_testing.adapter.cluster_objects import NODE_SILENT, ago, driver_pod, running
 from icdc_testing.adapter.sequences import Step, play
 from icdc_testing.adapter.spark_operator import WELL, WORKS, begun

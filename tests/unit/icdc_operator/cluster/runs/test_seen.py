@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from icdc_api import report_text
 from icdc_api.errors import FailureClass, OutOfMemory, SourceUnavailable
-from icdc_api.job import RunReport
-from icdc_api.runs import Failure
+from icdc_api.job import report_text
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.runs import Failure
 from icdc_operator.cluster.runs import seen
 from icdc_operator.core.observed import RunPhase
 from icdc_testing.adapter.cluster_objects import (

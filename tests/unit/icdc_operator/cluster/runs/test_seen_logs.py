@@ -3,7 +3,7 @@
 import pytest
 
 from icdc_api.errors import FailureClass
-from icdc_api.job import RunReport
+from icdc_api.job.run_files import RunReport
 from icdc_testing.adapter.cluster_objects import (
     NOW,
     RUN_ID,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from icdc_api.conditions import ConditionType
 from icdc_api.errors import FailureClass
+from icdc_api.status.conditions import ConditionType
 from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, terminated, waiting
 from icdc_testing.adapter.sequences import Step, play
 from icdc_testing.adapter.spark_operator import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import SourceUnavailable, TableNotFound
-from icdc_api.spec import PipelineSpec
+from icdc_api.spec.pipeline import PipelineSpec
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.catalog_secrets import CatalogSecrets
 from icdc_operator.cluster.heads.connections import (

@@ -1,0 +1,145 @@
+"""Rules of the spec that the API server checks by itself, as CEL.
+
+Each has an equal rule in a model validator, so that local runs report the same. They are written so
+that the cost estimate of the API server, which multiplies the bounds of every list and string that
+a rule visits, stays far below its limits.
+"""
+
+from dataclasses import dataclass
+
+from icdc_api import naming
+from icdc_api.key_patterns import build_pattern
+from icdc_api.spec.catalog import CATALOG_KIND_RULE
+from icdc_api.spec.spark import LOCAL_VOLUME_RULE, MIN_MAX_RULE
+from icdc_api.spec.spark_conf import ALLOWED_TABLE, DOCUMENT, REFUSED_TABLE, TRUSTED_TABLE
+from icdc_api.spec.tables import APPEND_ONLY_RULE, START_FROM_RULE
+
+
+@dataclass(frozen=True)
+class CelRule:
+    """One rule of the CRD."""
+
+    path: str
+    """Node of the schema that has the rule, see `schema.find_node`."""
+    rule: str
+    """The expression: true for allowed values."""
+    message: str
+    """Message of the API server where it is false; it names the field."""
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_LISTED = build_pattern(
+    [*ALLOWED_TABLE.keys, *TRUSTED_TABLE.keys],
+    [*ALLOWED_TABLE.beginnings, *TRUSTED_TABLE.beginnings],
+)
+_REFUSED = build_pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
+"""Expressions for the keys of properties only: the operator checks values and trust. Two rules,
+because the cost of one call is bounded and grows with expression and keys."""
+
+_INDEX_CHARACTER = 'A-Z\\\\/*?"<>|,# :\\s'
+INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"
+
+
+RULES = (
+    CelRule(
+        "",
+        f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
+        f"self.metadata.name.matches({_quote(naming.PIPELINE_NAME_PATTERN)})",
+        f"metadata.name: at most {naming.MAX_PIPELINE_NAME} characters, lower-case letters, digits "
+        "and dashes, beginning with a letter and not ending with a dash",
+    ),
+    CelRule(
+        "spec",
+        "has(self.catalog) || self.tables.all(t, has(t.catalog))",
+        "spec.catalog: required unless every table has a catalog of its own",
+    ),
+    CelRule(
+        "spec",
+        "self.tables.all(t, !has(t.index) || "
+        "self.tables.exists_one(u, has(u.index) && u.index == t.index))",
+        "spec.tables[].index: indices are unique",
+    ),
+    CelRule(
+        "spec",
+        "self.mode == 'StreamOnly' || self.tables.all(t, !has(t.startFrom))",
+        "spec.tables[].startFrom: allowed only with spec.mode StreamOnly",
+    ),
+    CelRule(
+        "spec",
+        "self.mode != 'ExportOnly' || self.changelog.trigger != 'Continuous'",
+        "spec.changelog.trigger: Continuous is excluded by spec.mode ExportOnly",
+    ),
+    CelRule(
+        "spec",
+        "!has(self.resync.tables) || self.resync.tables.all(n, self.tables.exists(t, t.name == n))",
+        "spec.resync.tables: each is the name of a table in spec.tables",
+    ),
+    CelRule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
+    CelRule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
+    CelRule(
+        "spec.retry",
+        "self.initialSeconds <= self.maxSeconds",
+        "spec.retry.initialSeconds is at most maxSeconds",
+    ),
+    CelRule(
+        "spec.tables[].name",
+        f"self.matches({_quote(naming.TABLE_NAME_PATTERN)})",
+        "spec.tables[].name: it is namespace.table, and a part that holds a dot or a space "
+        "stands in backticks",
+    ),
+    CelRule(
+        "spec.tables[].index",
+        f"self.matches({_quote(INDEX_PATTERN)}) && self != '.' && self != '..' "
+        f"&& self != '{naming.STATE_INDEX}' && bytes(self).size() <= {naming.MAX_INDEX_BYTES}",
+        f"spec.tables[].index: {naming.INDEX_RULE}; it has at most {naming.MAX_INDEX_BYTES} bytes, "
+        f"and {naming.STATE_INDEX} is taken",
+    ),
+    CelRule(
+        "spec.tables[].identifierColumns",
+        "self.all(x, self.exists_one(y, x == y))",
+        "spec.tables[].identifierColumns: columns are unique",
+    ),
+    CelRule(
+        "spec.tables[]",
+        "!self.appendOnly || !has(self.identifierColumns)",
+        f"spec.tables[].{APPEND_ONLY_RULE}",
+    ),
+    CelRule(
+        "spec.tables[].startFrom",
+        "[has(self.position), has(self.snapshotId), has(self.timestamp)].exists_one(x, x)",
+        f"spec.tables[].startFrom: {START_FROM_RULE}",
+    ),
+    *(
+        CelRule(
+            path,
+            "(has(self.propertiesFrom) && size(self.propertiesFrom) > 0) || (has(self.properties) "
+            "&& ('type' in self.properties || 'catalog-impl' in self.properties))",
+            f"{path}.properties: {CATALOG_KIND_RULE}",
+        )
+        for path in ("spec.catalog", "spec.tables[].catalog")
+    ),
+    CelRule(
+        "spec.spark.conf",
+        f"self.all(key, key.matches({_quote(_LISTED)}))",
+        f"spec.spark.conf: a property is refused that is not in {DOCUMENT}",
+    ),
+    CelRule(
+        "spec.spark.conf",
+        f"self.all(key, !key.matches({_quote(_REFUSED)}))",
+        "spec.spark.conf: a property is refused that is set for every run, has a field in "
+        "spec.spark, is denied by spark-operator, or changes the documents",
+    ),
+    CelRule(
+        "spec.spark.dynamicAllocation",
+        "self.minExecutors <= self.maxExecutors",
+        f"spec.spark.dynamicAllocation: {MIN_MAX_RULE}",
+    ),
+    CelRule(
+        "spec.spark.localVolumes[]",
+        "has(self.hostPath) != has(self.ephemeral)",
+        f"spec.spark.localVolumes[]: {LOCAL_VOLUME_RULE}",
+    ),
+)

@@ -1,0 +1,175 @@
+"""The CustomResourceDefinition, generated from the models. `python -m icdc_api.crd` prints it.
+
+`--write` writes it to the committed file. `--check` fails if that file differs, so that it never
+drifts from the models. Must not hold a description of its own for a field: the models do.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from icdc_api import naming
+from icdc_api.crd.cel import RULES
+from icdc_api.crd.schema import Schema, build_structural_schema, find_node
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import UNOBSERVED, PipelineStatus
+
+HEADER = "# Made from the models in crds/icdc_api by `make crds`. Do not edit.\n"
+FILE_NAME = f"{naming.PLURAL}.{naming.GROUP}.yaml"
+# Beside the package in a checkout; an installed package has no such file.
+COMMITTED = Path(__file__).parents[2] / FILE_NAME
+
+
+def _condition(kind: str, field: str = "status") -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
+
+
+# Name, type, JSON path, whether only `-o wide` shows it, description.
+_COLUMNS = (
+    ("Ready", "string", _condition("Ready"), False, "Whether the pipeline is healthy"),
+    ("Phase", "string", ".status.phase", False, "State in one word"),
+    ("Tables", "string", ".status.summary.tables", False, "Tables streaming or complete, of all"),
+    ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Snapshots not yet applied"),
+    ("Lag", "integer", ".status.summary.lagSeconds", False, "Seconds behind the table"),
+    ("Run", "string", ".status.currentRun.name", False, "The active run"),
+    ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was created"),
+    ("Exported", "string", _condition("Exported"), True, "Whether every table is exported"),
+    ("Failures", "integer", ".status.consecutiveFailures", True, "Attempts that failed in a row"),
+    ("Message", "string", _condition("Ready", "message"), True, "Why it is ready or not"),
+)
+_SELECTABLE = (
+    ".spec.suspend",
+    ".spec.mode",
+    ".spec.deletionPolicy",
+    ".status.phase",
+    ".status.currentRun.name",
+)
+
+
+def document() -> dict[str, Any]:
+    """Return the CustomResourceDefinition as plain values."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": naming.CRD_NAME},
+        "spec": {
+            "group": naming.GROUP,
+            "names": {
+                "kind": naming.KIND,
+                "listKind": f"{naming.KIND}List",
+                "plural": naming.PLURAL,
+                "singular": naming.SINGULAR,
+                "shortNames": [naming.SHORT_NAME],
+                "categories": [naming.CATEGORY],
+            },
+            "scope": "Namespaced",
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> dict[str, Any]:
+    return {
+        "name": naming.VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+        "selectableFields": [{"jsonPath": path} for path in _SELECTABLE],
+        "schema": {"openAPIV3Schema": root_schema()},
+    }
+
+
+def _column(name: str, kind: str, path: str, wide: bool, description: str) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path}
+    if wide:
+        column["priority"] = 1
+    return column | {"description": description}
+
+
+def root_schema() -> Schema:
+    """Return the structural schema of the whole resource, with its CEL rules."""
+    root: Schema = {
+        "description": "Keeps OpenSearch indices equal to Apache Iceberg tables.",
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {
+                "type": "string",
+                "maxLength": 64,
+                "description": f"Version of the API: {naming.API_VERSION}.",
+            },
+            "kind": {
+                "type": "string",
+                "maxLength": 64,
+                "description": f"Kind of the resource: {naming.KIND}.",
+            },
+            # The API server allows nothing more here, not even a description.
+            "metadata": {"type": "object"},
+            "spec": build_structural_schema(PipelineSpec, defaults=True),
+            "status": {
+                **build_structural_schema(PipelineStatus, defaults=False),
+                "default": {"observedGeneration": UNOBSERVED},
+            },
+        },
+    }
+    for rule in RULES:
+        validations = find_node(root, rule.path).setdefault("x-kubernetes-validations", [])
+        validations.append({"rule": rule.rule, "message": rule.message})
+    return root
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML as people do: long texts folded, no anchors, lists indented below their key."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        # Equal parts written out twice are easier to review than anchors.
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = ">" if len(value) > 80 and " " in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def render() -> str:
+    """Return the CustomResourceDefinition as YAML: the same text for the same models."""
+    body: str = yaml.dump(
+        document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
+    )
+    return HEADER + body
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print, write or check the CRD; return 1 if the checked file differs."""
+    parser = argparse.ArgumentParser(prog="python -m icdc_api.crd", description="prints the CRD")
+    action = parser.add_mutually_exclusive_group()
+    for name, text in (("--write", "write it to FILE"), ("--check", "fail when FILE differs")):
+        action.add_argument(
+            name,
+            metavar="FILE",
+            type=Path,
+            nargs="?",
+            const=COMMITTED,
+            help=f"{text}; default: the committed one",
+        )
+    options = parser.parse_args(arguments)
+    if options.write:
+        options.write.write_text(render(), encoding="utf-8")
+    elif options.check:
+        text = options.check.read_text(encoding="utf-8") if options.check.exists() else ""
+        if text != render():
+            sys.stderr.write(f"{options.check} differs from the models: run `make crds`\n")
+            return 1
+    else:
+        sys.stdout.write(render())
+    return 0

@@ -1,0 +1,279 @@
+"""A run's report as bounded text: the annotation of the driver's pod, and its termination message.
+
+Kubernetes bounds both, so both are shortened here, and say what was omitted. The text that is read
+comes from a pod that anyone with permission may edit, and from images of other versions: text that
+cannot be read gives a reason, never an exception. Pure; knows neither a pod nor a file.
+
+    step  omitted until the annotation fits         retained
+    1     nothing                                   all
+    2     messages of tables                        reasons, counts
+    3     samples of duplicate keys                 counts
+    4     dead letters, the newest last             the newest of them
+    5     details of the result                     verdicts and counts of each table
+    6     tables, those with a reason last          as many tables as fit
+    7     the result, then step 6 again             the outcome of the run
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText
+from icdc_api.crd.explain import format_path
+from icdc_api.job import fewer_letters
+from icdc_api.job.run_files import RunReport
+from icdc_api.naming import LABEL_PREFIX
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.runs import Failure
+
+ANNOTATION_REPORT = f"{LABEL_PREFIX}report"
+"""Annotation of the driver's pod that holds the newest report."""
+
+MAX_ANNOTATION_BYTES = 200_000
+"""Greatest size of the annotation. All annotations of an object have at most 256 KiB together."""
+MAX_MESSAGE_BYTES = 4096
+"""Greatest size of a termination message; the kubelet cuts off the rest."""
+MAX_JSON_BYTES = 4 << 20
+"""Greatest size of a report before compression: a reader decompresses no more than this."""
+
+OMITTED = "omitted"
+"""Extra field beside those of a report: what was omitted, for people."""
+MESSAGE_OMITTED = "the message was omitted because the report is too large; read the driver's log"
+
+_DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
+"""Fields of an entry in the result that are not bounded and that a reader can do without."""
+DETAILS_OMITTED = "details of the result"
+DEAD_LETTERS_OMITTED = "dead letters"
+
+Model = TypeVar("Model", bound=ApiModel)
+
+
+class Parsed(NamedTuple, Generic[Model]):
+    """The content of a text."""
+
+    value: Model | None
+    """The value; None where the text cannot be read."""
+    problem: str | None = None
+    """Why it cannot be read; beside a value, what is missing in it."""
+
+
+class TerminationMessage(ApiModel):
+    """The end of a run, for a reader to whom only the status of its pod is left."""
+
+    run_id: ShortText
+    """Identity of the attempt."""
+    finished: Flag = False
+    """Whether the run came to its own end."""
+    outcome: Failure | None = None
+    """Why the run as a whole failed; absent when it succeeded."""
+
+
+def to_annotation(report: RunReport) -> str:
+    """Return `report` as text of at most MAX_ANNOTATION_BYTES, shortened as in the table above."""
+    smaller, omitted = report, list[str]()
+    for smaller, omitted in _shrink(report):
+        text = _pack(smaller, omitted)
+        if text is not None:
+            return text
+    text = _with_fewer_tables(smaller, omitted)
+    if text is None:
+        smaller = smaller.model_copy(update={"result": None})
+        omitted = [*(part for part in omitted if part != DETAILS_OMITTED), "the result"]
+        text = _pack(smaller, omitted) or _with_fewer_tables(smaller, omitted)
+    assert text is not None  # the fields beside tables and result are bounded
+    return text
+
+
+def from_annotation(text: str) -> Parsed[RunReport]:
+    """Return the report in the text of an annotation."""
+    try:
+        document = _json_object(_unpack(text))
+    except (ValueError, RecursionError, zlib.error) as error:
+        return Parsed(None, _clip(f"the annotation cannot be read as a report: {error}"))
+    cut = document.pop(OMITTED, None)
+    report, problem = _validate(RunReport, document)
+    if report is None:
+        return Parsed(None, problem)
+    notes = [] if cut is None else [f"omitted because the report is too large: {cut}"]
+    notes += [] if problem is None else [problem]
+    return Parsed(report, _clip("; ".join(notes)) if notes else None)
+
+
+def to_termination_message(report: RunReport) -> str:
+    """Return the end of `report` as JSON of at most MAX_MESSAGE_BYTES bytes of UTF-8."""
+    ending = TerminationMessage(
+        run_id=report.run_id, finished=report.finished, outcome=report.outcome
+    )
+    text = _json(ending.to_resource())
+    length = 0 if report.outcome is None else len(report.outcome.message)
+    while len(text.encode()) > MAX_MESSAGE_BYTES:
+        # Only the message can be too long; the bytes of a character depend on its escape.
+        length = length * 3 // 4
+        text = _json(_with_message(ending, length).to_resource())
+    return text
+
+
+def from_termination_message(text: str) -> Parsed[TerminationMessage]:
+    """Return the end of a run from the termination message of its driver."""
+    try:
+        document = _json_object(text.encode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        return Parsed(None, _clip(f"the termination message is not an outcome: {error}"))
+    return _validate(TerminationMessage, document)
+
+
+def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage:
+    if ending.outcome is None:
+        return ending
+    message = f"{ending.outcome.message[:length]}…"
+    outcome = ending.outcome.model_copy(update={"message": message})
+    return ending.model_copy(update={"outcome": outcome})
+
+
+def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
+    """Yield the report with less and less in it, all tables included, and what was omitted."""
+    omitted: list[str] = []
+    yield report, omitted
+    tables = tuple(_without_message(table) for table in report.tables)
+    report = report.model_copy(update={"tables": tables})
+    omitted = [*omitted, "messages of tables"]
+    yield report, omitted
+    report = report.model_copy(update={"tables": tuple(_without_samples(t) for t in tables)})
+    omitted = [*omitted, "samples of duplicates"]
+    yield report, omitted
+    if report.result is not None:
+        for result in fewer_letters.smaller_results(report.result):
+            yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
+        bare = _without_details(report.result)
+        yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
+
+
+def _without_message(table: TableStatus) -> TableStatus:
+    return table.model_copy(update={"message": MESSAGE_OMITTED}) if table.message else table
+
+
+def _without_samples(table: TableStatus) -> TableStatus:
+    if table.duplicates is None:
+        return table
+    bare = table.duplicates.model_copy(update={"samples": ()})
+    return table.model_copy(update={"duplicates": bare})
+
+
+def _without_details(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result with counts and verdicts of each table, without ids and long texts."""
+    entries = result.get("tables")
+    if not isinstance(entries, list):
+        return dict(result)
+    return {**result, "tables": [_without_detail(entry) for entry in entries]}
+
+
+def _without_detail(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    bare = {key: value for key, value in entry.items() if key not in _DETAILS}
+    for key, value in bare.items():
+        if isinstance(value, dict):
+            bare[key] = {name: item for name, item in value.items() if name != "samples"}
+    return bare
+
+
+def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
+    """Return the text with as many tables as fit, by bisection; None if none fits."""
+    tables = bare.tables
+    # Tables with a reason first: somebody must act on them, while others are merely fine.
+    by_need = sorted(range(len(tables)), key=lambda position: tables[position].reason is None)
+
+    def text(count: int) -> str | None:
+        retained = tuple(tables[position] for position in sorted(by_need[:count]))
+        parts = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
+        return _pack(bare.model_copy(update={"tables": retained}), parts)
+
+    fits, best = 0, text(0)
+    if best is None:
+        return None
+    too_many = len(tables)
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if (candidate := text(middle)) is None:
+            too_many = middle
+        else:
+            fits, best = middle, candidate
+    return best
+
+
+def _pack(report: RunReport, omitted: list[str]) -> str | None:
+    """Return the compressed text; None if it is too large."""
+    document = report.to_resource()
+    if omitted:
+        document[OMITTED] = ", ".join(omitted)
+    data = _json(document, ascii_only=True).encode()
+    if len(data) > MAX_JSON_BYTES:
+        return None
+    text = base64.b64encode(zlib.compress(data)).decode()
+    return text if len(text) <= MAX_ANNOTATION_BYTES else None
+
+
+def _unpack(text: str) -> bytes:
+    """Return the bytes in a compressed text; ValueError or zlib.error if there are none."""
+    # Bounded: a few bytes could otherwise expand to more than the operator has memory for.
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(base64.b64decode(text, validate=True), MAX_JSON_BYTES)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it has more than {MAX_JSON_BYTES} bytes")
+    if not unpacker.eof:
+        raise ValueError("its end is missing")
+    return data
+
+
+def _json(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    return json.dumps(document, ensure_ascii=ascii_only, separators=(",", ":"))
+
+
+def _json_object(data: bytes) -> dict[str, Any]:
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    return document
+
+
+def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
+    """Return `document` as a `model`, without fields and tables of other versions."""
+    try:
+        return Parsed(model.model_validate(document, by_alias=True, by_name=False))
+    except ValidationError as error:
+        problems = [(detail["type"], detail["loc"]) for detail in error.errors(include_url=False)]
+    # The image of a run may be newer than the operator, and report fields unknown to it.
+    for kind, path in problems:
+        if kind == "extra_forbidden":
+            _parent(document, path).pop(path[-1], None)
+    # From the end, so that the positions of those before stay right.
+    foreign = {
+        path[1]
+        for kind, path in problems
+        if kind != "extra_forbidden" and path[0] == "tables" and len(path) >= 2
+    }
+    for position in sorted(foreign, reverse=True):
+        del document["tables"][position]
+    try:
+        value = model.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        problem = f"{format_path(first['loc']) or 'document'}: {first['msg']}"
+        return Parsed(None, _clip(f"not a {model.__name__} of this version: {problem}"))
+    return Parsed(value, f"{len(foreign)} tables of another version" if foreign else None)
+
+
+def _parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, Any]:
+    node: Any = document
+    for part in path[:-1]:
+        node = node[part]
+    parent: dict[Any, Any] = node
+    return parent
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -1,0 +1,201 @@
+"""The two files between the starter of a run and its Spark application.
+
+    operator, icdc --RunRequest (request.json)--> application
+    operator, icdc <--RunReport (report.json)---- application, again and again
+
+Both are JSON files that appear whole or not at all. This module knows neither Spark nor a process.
+"""
+
+import json
+import os
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError
+
+from icdc_api.base import (
+    MAX_TABLES,
+    ApiModel,
+    Clipped,
+    Count,
+    Flag,
+    Message,
+    ShortText,
+    SnapshotId,
+    Timestamp,
+)
+from icdc_api.errors import BadSpec
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.runs import Failure, RunKind
+
+
+class RunMode(StrEnum):
+    """What the application is asked to do."""
+
+    RUN = "run"
+    PLAN = "plan"
+    VERIFY = "verify"
+    REPAIR = "repair"
+    DELETE = "delete"
+    DEAD_LETTERS = "letters"
+    REPLAY = "replay"
+
+    @classmethod
+    def of(cls, kind: RunKind) -> "RunMode":
+        """Return the mode in which the application runs for a run of `kind`."""
+        modes = {
+            RunKind.PLAN: cls.PLAN,
+            RunKind.VERIFY: cls.VERIFY,
+            RunKind.REPAIR: cls.REPAIR,
+            RunKind.DEAD_LETTERS: cls.DEAD_LETTERS,
+            RunKind.REPLAY: cls.REPLAY,
+            RunKind.DELETION: cls.DELETE,
+        }
+        return modes.get(kind, cls.RUN)
+
+
+class _JsonFile(ApiModel):
+    def write(self, path: Path) -> None:
+        """Write the value to `path`; a reader sees the old file or the new one, always whole."""
+        text = json.dumps(self.to_resource(), indent=1, sort_keys=True) + "\n"
+        # Private from the start: a request may hold credentials that came from `${ENV}`.
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                # Before the rename: after a power loss the name must not stand for an empty file.
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the value in `path`. FileNotFoundError, or BadSpec for another form."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise BadSpec(
+                f"{path} is not a {cls.__name__} of this version: {field or 'document'}: "
+                f"{first['msg']}"
+            ) from error
+
+
+class Reexport(ApiModel):
+    """The last requested re-export. Every run gets it; each table honours it once, which its state
+    document records."""
+
+    nonce: Count
+    """`spec.resync.nonce` that asked for it."""
+    tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
+    """Names of the tables that it is about; empty for all."""
+    id: Count | None = None
+    """Identifies the request. Absent where the operator cannot know whether it was honoured: then
+    a table whose state document has another nonce does not honour it."""
+
+
+class RunRequest(_JsonFile):
+    """The request of one run."""
+
+    run_id: ShortText
+    """Identity of this attempt; the report repeats it."""
+    mode: RunMode = RunMode.RUN
+    """`run` replicates; `plan` and `verify` change nothing; `repair` corrects what differs;
+    `delete` deletes all that the pipeline has created; `letters` lists dead letters, and `replay`
+    sends them again."""
+    ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)] | None = None
+    """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
+    documents: Flag | None = None
+    """Whether `letters` shows the refused documents and the reasons word for word, which hold
+    values of rows."""
+    only: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that `letters` and `replay` are about; absent for all."""
+    tables: Annotated[tuple[str, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that a planned `verify` or `repair` is about, empty for all; what is
+    under way in their indices is finished first. Absent when a person asks: then it is about all
+    tables, and what is under way is left as it is."""
+    reexport: Reexport | None = None
+    """What re-export the tables owe. It counts alone: what the pipeline's `spec.resync` says may
+    have changed since it was asked for."""
+    pipeline: dict[str, Any]
+    """The whole resource, with `${ENV}` already replaced."""
+    owner: ShortText
+    """`namespace/name` of the pipeline: who owns the state documents."""
+    epoch: Count
+    """Fencing number; higher than that of every earlier run."""
+    continuous: Flag = False
+    """False: end when every table is caught up, complete or stalled. True: keep polling."""
+    poll_seconds: Annotated[Count, Field(ge=1)] = 10
+    """Seconds between two polls of a table, when continuous."""
+    report_path: Annotated[str, Field(min_length=1, max_length=4096)]
+    """File that the application keeps up to date with its RunReport."""
+    secrets_dir: Annotated[str, Field(max_length=4096)] | None = None
+    """Directory that holds `<secret>/<key>` files; absent when no Secret is named."""
+    end_with_stdin: Flag = False
+    """True: whoever started the run holds the other end of its standard input, and the application
+    ends at once when that closes. False where something else ends orphans, as on Kubernetes."""
+
+
+class RunReport(_JsonFile):
+    """The report of one run so far."""
+
+    run_id: ShortText
+    """Identity of the attempt, from its request."""
+    started_at: Timestamp
+    """When the application began."""
+    updated_at: Timestamp
+    """When this report was written."""
+    finished: Flag = False
+    """True in the last report of a run."""
+    tables: Annotated[tuple[TableStatus, ...], Field(max_length=MAX_TABLES)] = ()
+    """The same entries as `status.tables[]`."""
+    outcome: Failure | None = None
+    """Why the run as a whole failed; absent while it is running and when it succeeded."""
+    result: dict[str, Any] | None = None
+    """Answer of every mode but `run`."""
+
+
+class DifferingDocuments(ApiModel):
+    """Documents that differ in one way: missing, extra or different."""
+
+    count: Count = 0
+    """Number of documents."""
+    samples: tuple[Clipped, ...] = ()
+    """Ids of some of them."""
+
+
+class TableComparison(ApiModel):
+    """The answer of `verify` and `repair` for one table: an entry of `result.tables`."""
+
+    name: ShortText
+    """`namespace.table` as in `spec.tables[].name`."""
+    index: Clipped | None = None
+    """Alias of the index."""
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that the index was compared with."""
+    equal: Flag | None = None
+    """Whether both were equal; absent when they could not be compared."""
+    rows: Count | None = None
+    """Documents that the rows of the table stand for."""
+    documents: Count | None = None
+    """Documents in the index."""
+    missing: DifferingDocuments = DifferingDocuments()
+    """Documents missing from the index."""
+    extra: DifferingDocuments = DifferingDocuments()
+    """Documents of the index without a row."""
+    different: DifferingDocuments = DifferingDocuments()
+    """Documents that differ from their rows."""
+    repaired: Count | None = None
+    """Documents that were corrected; absent where nothing had to be."""
+    under_way: Flag = False
+    """Whether a batch was under way, and so may be what differs."""
+    reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
+    """Why they could not be compared."""
+    message: Message | None = None
+    """Why, for a person."""

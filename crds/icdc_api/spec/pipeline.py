@@ -1,0 +1,286 @@
+"""The root of the API: an IcebergCDCPipeline with its metadata and spec.
+
+Checks what can be checked without a catalog or a cluster. The CRD is generated from these models,
+so each rule here is either in the schema or has an equal CEL rule in `cel`.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from icdc_api import naming
+from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
+from icdc_api.errors import Bug
+from icdc_api.problems import first_duplicate, not_allowed, problem
+from icdc_api.spec.catalog import Catalog
+from icdc_api.spec.sink import Sink
+from icdc_api.spec.spark import Spark
+from icdc_api.spec.tables import Table, TableName
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import ResyncMode
+
+
+class Mode(StrEnum):
+    """What the pipeline does with its tables."""
+
+    EXPORT_AND_STREAM = "ExportAndStream"
+    EXPORT_ONLY = "ExportOnly"
+    STREAM_ONLY = "StreamOnly"
+
+
+class Trigger(StrEnum):
+    """When a changelog run starts."""
+
+    ON_COMMIT = "OnCommit"
+    CONTINUOUS = "Continuous"
+
+
+class OnProblem(StrEnum):
+    """What to do when an index can no longer be brought up to date by changes."""
+
+    REEXPORT = "Reexport"
+    STOP = "Stop"
+
+
+class PinSnapshots(StrEnum):
+    """Whether a tag keeps the applied snapshot."""
+
+    AUTO = "Auto"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
+class DeletionPolicy(StrEnum):
+    """What is done with the indices when the pipeline is deleted."""
+
+    RETAIN = "Retain"
+    DELETE_INDICES = "DeleteIndices"
+
+
+Seconds = Annotated[Count, Field(le=31536000)]
+
+
+class Changelog(ApiModel):
+    """How the pipeline follows its tables after the export."""
+
+    trigger: Trigger = Trigger.ON_COMMIT
+    """OnCommit: a run starts only when a table has a new snapshot. Continuous: one application
+    runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
+    poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
+    """Seconds between two polls for new snapshots. Default 10."""
+    max_bytes_per_batch: Annotated[Count, Field(ge=1)] = 17179869184
+    """Bytes of data files, as compressed, that one batch may read. A larger backlog
+    is applied in several batches, oldest snapshots first, so that progress shows. A single
+    snapshot is never split. Default 17179869184."""
+    on_gap: OnProblem = OnProblem.REEXPORT
+    """When the changes since the applied snapshot are no longer available, because it expired or
+    the table was replaced. Reexport: fill a new index while the old one serves. Stop: the table
+    stalls. Default Reexport."""
+    on_incompatible_schema: OnProblem = OnProblem.REEXPORT
+    """When written documents would differ, because the schema, the columns or the filter
+    changed. Reexport: fill a new index while the old one serves. Stop: the table
+    stalls. Default Reexport."""
+    pin_snapshots: PinSnapshots = PinSnapshots.AUTO
+    """A tag `icdc-<index>-<key>` keeps the applied snapshot from being expired; it expires 30
+    days after the last run that could renew it. Auto: where the catalog allows it. Always: the
+    table stalls where it does not. Never: no tag. Default Auto."""
+
+
+class Retry(ApiModel):
+    """How often and when a failed run is retried."""
+
+    max_attempts: Annotated[Count, Field(ge=1, le=100)] = 8
+    """Failed attempts in a row before the pipeline is Stalled. A fault that may pass is retried
+    every maxSeconds from then on; any other waits for restartNonce. Default 8. Lost nodes do not
+    count."""
+    initial_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
+    """Seconds before the second attempt; doubled each time. Default 10. At most maxSeconds."""
+    max_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 600
+    """Seconds between two attempts, at most. Default 600."""
+
+    @model_validator(mode="after")
+    def _initial_is_at_most_max(self) -> Self:
+        if self.initial_seconds > self.max_seconds:
+            rule = f"it is at most maxSeconds, which is {self.max_seconds}"
+            raise not_allowed(self.initial_seconds, rule, "initialSeconds")
+        return self
+
+
+class Timeouts(ApiModel):
+    """How long a run, and a deletion, may take."""
+
+    start_seconds: Annotated[Seconds, Field(ge=10)] = 600
+    """Seconds until the driver of a run must be running. Default 600."""
+    run_seconds: Seconds = 0
+    """Seconds that a run may take; the next one resumes where it stopped. Default 0: no limit."""
+    delete_seconds: Annotated[Seconds, Field(ge=10)] = 3600
+    """Seconds after which a deleted pipeline is removed although its indices could not be deleted;
+    they stay, and an Event names them. Default 3600. Only with deletionPolicy DeleteIndices."""
+
+
+class Resync(ApiModel):
+    """Asks once for a new export, a comparison or a repair."""
+
+    nonce: Count = 0
+    """A higher number than before starts it once, with the tables and the mode that it came with;
+    later changes of these two start nothing. Default 0. It never shrinks."""
+    tables: Annotated[tuple[TableName, ...], Field(max_length=MAX_TABLES)] = ()
+    """Names of the tables, as in spec.tables[].name. Default empty: all."""
+    mode: ResyncMode = ResyncMode.EXPORT
+    """Export: fill a new index while the old one serves. Verify: compare index and table at the
+    applied snapshot, after a run that brings the tables up to date. Repair: compare and correct
+    what differs. Results are in status.tables[].verification and the condition Verified.
+    Replication waits meanwhile; a comparison that fails 5 times, or retry.maxAttempts if less, is
+    given up. Default Export."""
+
+
+class History(ApiModel):
+    """How many ended runs are retained, so that their logs can be read."""
+
+    successful: Annotated[Count, Field(le=100)] = 3
+    """Successful runs that are retained. Default 3."""
+    failed: Annotated[Count, Field(le=100)] = 5
+    """Failed runs that are retained. Default 5."""
+
+
+class PipelineSpec(ApiModel):
+    """What the indices contain, and how it gets there."""
+
+    suspend: Flag = False
+    """True: the current batch is finished, then the pipeline stops; its progress is retained.
+    Default false."""
+    mode: Mode = Mode.EXPORT_AND_STREAM
+    """ExportAndStream: export every table, then follow it. ExportOnly: export and stop.
+    StreamOnly: follow without an export, from tables[].startFrom. Default ExportAndStream."""
+    catalog: Catalog | None = None
+    """The catalog of all tables that have none of their own. Required unless each has one."""
+    tables: Annotated[
+        tuple[Table, ...],
+        Field(
+            min_length=1,
+            max_length=MAX_TABLES,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+    ]
+    """The tables, each with an index of its own. Required, at least one; names and indices are
+    unique. A removed table keeps its index and its progress."""
+    changelog: Changelog = Changelog()
+    """How the tables are followed. Without effect when mode is ExportOnly."""
+    sink: Sink
+    """Where the documents go. Required."""
+    spark: Spark = Spark()
+    """Resources of the runs."""
+    retry: Retry = Retry()
+    """How often and when a failed run is retried."""
+    timeouts: Timeouts = Timeouts()
+    """How long a run may take."""
+    resync: Resync = Resync()
+    """Asks once for a new export, a comparison or a repair."""
+    restart_nonce: Count = 0
+    """A higher number than before ends the current run and starts another. Default 0. It never
+    shrinks."""
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    """Retain: indices and progress stay when the pipeline is deleted. DeleteIndices: a last run
+    deletes the physical indices, dead letters, progress and tags of its tables first, which needs
+    a finalizer; Retain, the annotation icebergcdc.dev/retain-indices=true and
+    timeouts.deleteSeconds end that. Default Retain."""
+    history: History = History()
+    """How many ended runs are retained."""
+
+    def catalog_of(self, table: Table) -> Catalog:
+        """Return the catalog of `table`: its own, or the shared one."""
+        catalog = table.catalog or self.catalog
+        if catalog is None:
+            raise Bug(f"the table {table.name!r} was accepted without a catalog")
+        return catalog
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        # One after the other: the first problem is the one to correct first.
+        self._check_catalogs()
+        self._check_names()
+        self._check_modes()
+        self._check_resync()
+        return self
+
+    def _check_catalogs(self) -> None:
+        bare = [table.name for table in self.tables if table.catalog is None]
+        if self.catalog is None and bare:
+            raise problem(f"missing: the table {bare[0]!r} has no catalog of its own", "catalog")
+
+    def _check_names(self) -> None:
+        twice = first_duplicate(tuple(table.name for table in self.tables))
+        if twice:
+            raise not_allowed(twice[1], "names are unique", "tables", twice[0], "name")
+        indices = tuple(table.index_name for table in self.tables)
+        twice = first_duplicate(indices)
+        if twice:
+            raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
+        for position, index in enumerate(indices):
+            other = next((alias for alias in indices if naming.is_derived_from(index, alias)), None)
+            if other:
+                rule = f"the name belongs to the index {other!r} of another table"
+                raise not_allowed(index, rule, "tables", position, "index")
+
+    def _check_modes(self) -> None:
+        for position, table in enumerate(self.tables):
+            if table.start_from and self.mode is not Mode.STREAM_ONLY:
+                rule = f"it requires mode StreamOnly; mode is {self.mode.value}"
+                raise problem(f"startFrom is not allowed: {rule}", "tables", position, "startFrom")
+        if self.mode is Mode.EXPORT_ONLY and self.changelog.trigger is Trigger.CONTINUOUS:
+            rule = "mode ExportOnly has no changelog; use OnCommit or another mode"
+            raise not_allowed("Continuous", rule, "changelog", "trigger")
+
+    def _check_resync(self) -> None:
+        names = {table.name for table in self.tables}
+        for position, name in enumerate(self.resync.tables):
+            if name not in names:
+                raise not_allowed(
+                    name, "it names no table of the spec", "resync", "tables", position
+                )
+
+
+class Metadata(ApiModel):
+    """Metadata as Kubernetes has it. Only name and namespace mean something here."""
+
+    name: Annotated[
+        str,
+        StringConstraints(
+            pattern=naming.PIPELINE_NAME_PATTERN, max_length=naming.MAX_PIPELINE_NAME
+        ),
+    ]
+    namespace: ShortText = naming.DEFAULT_NAMESPACE
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    generate_name: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    self_link: str | None = None
+    owner_references: tuple[dict[str, Any], ...] = ()
+    managed_fields: tuple[dict[str, Any], ...] = ()
+
+
+class Pipeline(ApiModel):
+    """Keeps OpenSearch indices equal to Apache Iceberg tables."""
+
+    api_version: Literal["icebergcdc.dev/v1alpha1"]
+    kind: Literal["IcebergCDCPipeline"]
+    metadata: Metadata
+    spec: PipelineSpec
+    """What the indices contain, and how it gets there."""
+    status: PipelineStatus | None = None
+    """What the operator knows about the pipeline."""
+
+    @property
+    def owner(self) -> str:
+        """`namespace/name`: who owns the state documents."""
+        return naming.owner_key(self.metadata.namespace, self.metadata.name)

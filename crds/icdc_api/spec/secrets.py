@@ -1,0 +1,66 @@
+"""Read Secrets as Kubernetes mounts them: one directory for each, with one file for each key.
+
+The only module that reads credentials. It never puts a value into a message.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from icdc_api.errors import BadSpec, Unauthorized
+from icdc_api.spec.catalog import Catalog
+
+MAX_SECRET_BYTES = 1 << 20
+
+
+def read_secret(secrets_dir: Path | None, name: str) -> dict[str, str]:
+    """Return the values of a Secret by key, without a final newline.
+
+    BadSpec where no directory of Secrets is given. Unauthorized, with Secret and path, where the
+    Secret cannot be read.
+    """
+    if secrets_dir is None:
+        raise BadSpec(
+            f"the pipeline names the Secret {name!r}, but no directory of Secrets is given; "
+            f"use --secrets-dir DIR with the files DIR/{name}/<key>"
+        )
+    directory = secrets_dir / name
+    try:
+        # The kubelet adds `..data` and the like beside the keys, to swap all files at once.
+        files = sorted(
+            path for path in directory.iterdir() if path.is_file() and path.name[:2] != ".."
+        )
+        return {path.name: _value(path, name) for path in files}
+    except OSError as error:
+        raise Unauthorized(
+            f"the Secret {name!r} cannot be read at {error.filename or directory}: {error.strerror}"
+        ) from error
+
+
+def _value(path: Path, name: str) -> str:
+    if path.stat().st_size > MAX_SECRET_BYTES:
+        raise Unauthorized(f"the Secret {name!r} is larger than 1 MiB at {path}")
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise Unauthorized(f"the Secret {name!r} holds no UTF-8 text at {path}") from error
+
+
+def load_catalog_properties(catalog: Catalog, secrets_dir: Path | None) -> dict[str, str]:
+    """Return the properties for Iceberg: those of the spec, overridden by those of each Secret."""
+    result = dict(catalog.properties)
+    for source in catalog.properties_from:
+        result.update(read_secret(secrets_dir, source.secret_ref.name))
+    return result
+
+
+def stamp_secrets(secrets_dir: Path | None) -> frozenset[tuple[str, int, int, int]]:
+    """Return path, inode, time and size of every key of every Secret, which change with its value.
+
+    Reads no file. The kubelet updates a mounted Secret under a running process when it is rotated.
+    """
+    files = set()
+    for path in secrets_dir.glob("*/*") if secrets_dir else ():
+        with suppress(OSError):  # replaced meanwhile: the next stamp has its successor
+            status = path.stat()
+            files.add((str(path), status.st_ino, status.st_mtime_ns, status.st_size))
+    return frozenset(files)

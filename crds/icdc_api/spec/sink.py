@@ -1,0 +1,137 @@
+"""`spec.sink`: the OpenSearch cluster that receives the documents, and how it is written to."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+
+from icdc_api.base import ApiModel, Count, Flag
+from icdc_api.problems import first_duplicate, format_value, not_allowed, problem
+from icdc_api.spec.catalog import SecretSource
+from icdc_api.spec.index_settings import find_harmful, flatten_settings
+
+EMBEDDED = "embedded"
+HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
+HOST_RULE = (
+    "a host is http[s]://name[:port][/path] without user or password; "
+    "in local runs the word embedded may stand in place of the list"
+)
+
+
+class DeadLetterPolicy(StrEnum):
+    """What is done with a row that the index refuses."""
+
+    INDEX = "Index"
+    STOP = "Stop"
+
+
+class Tls(ApiModel):
+    """How the certificate of the hosts is checked."""
+
+    ca_from: SecretSource | None = None
+    """Secret whose key `ca.crt` holds the certificates to trust, as PEM. Default: those of the
+    image. Without effect when insecureSkipVerify is true."""
+    insecure_skip_verify: Flag = False
+    """True accepts every certificate: for experiments only. Default false."""
+
+
+class Bulk(ApiModel):
+    """Size and number of the write requests of one Spark task."""
+
+    max_bytes: Annotated[Count, Field(ge=65536, le=104857600)] = 8388608
+    """Bytes of one bulk request, at most. Default 8388608 (8 MiB). Keep it below
+    http.max_content_length of the cluster (100 MiB). A single larger document is sent alone."""
+    max_in_flight: Annotated[Count, Field(ge=1, le=32)] = 2
+    """Bulk requests that one Spark task sends at a time. Default 2. More loads the cluster more;
+    it is lowered automatically while the cluster answers 429."""
+
+
+class DeadLetters(ApiModel):
+    """What is done with rows that the index refuses, such as a number out of range."""
+
+    policy: DeadLetterPolicy = DeadLetterPolicy.INDEX
+    """Index: the row is stored in `<index>-dead-letters` and the table goes on. Stop: the
+    table stalls at the first one. Default Index."""
+    max_rows: Annotated[Count, Field(le=1000000)] = 10000
+    """Greatest number of dead letters of one table; one more stalls it with DeadLetterLimit.
+    Default 10000. Without effect when policy is Stop."""
+
+
+def _word_as_list(value: object) -> object:
+    return (EMBEDDED,) if value == EMBEDDED else value
+
+
+Host = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class OpenSearch(ApiModel):
+    """The cluster and how to write to it."""
+
+    hosts: Annotated[
+        tuple[Host, ...],
+        Field(
+            min_length=1,
+            max_length=16,
+            json_schema_extra={
+                "items": {"type": "string", "maxLength": 512, "pattern": HOST_PATTERN},
+                "x-kubernetes-list-type": "set",
+            },
+        ),
+        BeforeValidator(_word_as_list),
+    ]
+    """URLs of the cluster, as http[s]://name[:port][/path]; requests are spread over them.
+    Required. In local runs the word embedded may stand here: a node is started for the run."""
+    credentials_from: SecretSource | None = None
+    """Secret with the keys username and password, or awsRegion and awsService to sign requests
+    for AWS. Default: no authentication."""
+    tls: Tls = Tls()
+    """How the certificate of https hosts is checked."""
+    index_settings: Annotated[
+        dict[str, Any],
+        Field(
+            max_length=256,
+            json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+        ),
+    ] = Field(default_factory=dict)
+    """Settings of new indices, by their OpenSearch names, such as
+    number_of_shards. Default empty: the cluster's own. A change takes effect with the next new
+    index; resync makes one. Refused are those under which the index would differ from its table:
+    pipelines, blocks, derived_source, append_only, gc_deletes, translog.durability async."""
+    bulk: Bulk = Bulk()
+    """Size and number of the write requests."""
+    dead_letters: DeadLetters = DeadLetters()
+    """What is done with rows that the index refuses."""
+
+    @property
+    def embedded(self) -> bool:
+        """True if the local runner starts a node of its own."""
+        return self.hosts == (EMBEDDED,)
+
+    @model_validator(mode="after")
+    def _hosts_are_urls(self) -> Self:
+        if self.embedded:
+            return self
+        for position, host in enumerate(self.hosts):
+            if not re.match(HOST_PATTERN, host):
+                # A value that looks like it holds a password is not repeated.
+                seen = "the value" if "@" in host else format_value(host)
+                raise problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
+        twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
+        if twice:
+            raise not_allowed(twice[1], "a host is named once", "hosts", twice[0])
+        return self
+
+    @model_validator(mode="after")
+    def _index_keeps_its_promise(self) -> Self:
+        # Not in the CRD: CEL does not see the fields of an object without a schema.
+        for name, _, why in find_harmful(flatten_settings(self.index_settings)):
+            raise problem(f"the setting is refused: {why}", "indexSettings", name)
+        return self
+
+
+class Sink(ApiModel):
+    """Where the documents go."""
+
+    opensearch: OpenSearch
+    """The OpenSearch cluster. Required."""

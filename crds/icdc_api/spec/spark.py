@@ -1,0 +1,145 @@
+"""`spec.spark`: resources of the runs, and further Spark properties."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from icdc_api.base import ApiModel, Count, Flag
+from icdc_api.problems import not_allowed, problem
+from icdc_api.spec.catalog import PropertyValue
+from icdc_api.spec.spark_conf import find_problem
+
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
+Cores = Annotated[Count, Field(ge=1, le=512)]
+Template = Annotated[
+    dict[str, Any],
+    Field(max_length=16, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+]
+ServiceAccount = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
+]
+
+
+class Driver(ApiModel):
+    """The driver of a run. In local runs `memory` holds for the one process there is."""
+
+    cores: Cores = 1
+    """CPU cores. Default 1."""
+    memory: Memory = "1g"
+    """JVM heap, a number with the unit k, m, g or t. Default 1g."""
+    service_account: ServiceAccount = "icdc-spark"
+    """Service account of the driver pod; it creates the executors. Default icdc-spark."""
+    template: Template | None = None
+    """A PodTemplateSpec for the driver pod: volumes, environment, affinity and so
+    on. Its main container is named spark-kubernetes-driver. Default none. The operator checks it
+    against all fields of Kubernetes, and refuses others."""
+
+
+class Executor(ApiModel):
+    """The executors of a run. Without effect in local runs, but for `cores`."""
+
+    instances: Annotated[Count, Field(ge=1, le=1000)] = 2
+    """Number of executors. Default 2. With dynamicAllocation, the number at the start."""
+    cores: Cores = 2
+    """CPU cores of each, and tasks that each runs at a time. Default 2."""
+    memory: Memory = "4g"
+    """JVM heap of each, a number with the unit k, m, g or t. Default 4g."""
+    template: Template | None = None
+    """A PodTemplateSpec for the executor pods. Its main container is named
+    spark-kubernetes-executor. Default none. Checked as that of the driver."""
+
+
+class HostPath(ApiModel):
+    """A directory of the node."""
+
+    path: Annotated[str, StringConstraints(pattern=r"^/", max_length=4096)]
+    """Absolute path on the node. Required."""
+
+
+class EphemeralVolume(ApiModel):
+    """A volume that lives as long as its pod."""
+
+    storage_class_name: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = (
+        None
+    )
+    """Storage class. Default: the cluster's own."""
+    size: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^[1-9][0-9]{0,11}(\.[0-9]{1,3})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$", max_length=24
+        ),
+    ]
+    """Size as a Kubernetes quantity, such as 100Gi. Required."""
+
+
+LOCAL_VOLUME_RULE = "a local volume is one of hostPath and ephemeral"
+
+
+class LocalVolume(ApiModel):
+    """A node-local volume for shuffle and spill: one of hostPath and ephemeral."""
+
+    host_path: HostPath | None = None
+    """A directory of the node. Excludes ephemeral."""
+    ephemeral: EphemeralVolume | None = None
+    """A volume created for each pod. Excludes hostPath."""
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        if (self.host_path is None) == (self.ephemeral is None):
+            raise problem(LOCAL_VOLUME_RULE)
+        return self
+
+
+MIN_MAX_RULE = "minExecutors is at most maxExecutors"
+
+
+class DynamicAllocation(ApiModel):
+    """Number of executors by the amount of work."""
+
+    min_executors: Annotated[Count, Field(le=1000)] = 0
+    """Executors that stay while there is no work. Default 0. At most maxExecutors."""
+    max_executors: Annotated[Count, Field(ge=1, le=1000)] = 8
+    """Executors at most. Default 8."""
+
+    @model_validator(mode="after")
+    def _min_is_at_most_max(self) -> Self:
+        if self.min_executors > self.max_executors:
+            rule = f"{MIN_MAX_RULE}, which is {self.max_executors}"
+            raise not_allowed(self.min_executors, rule, "minExecutors")
+        return self
+
+
+class Spark(ApiModel):
+    """The Spark applications of the pipeline."""
+
+    image: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    """Image of driver and executors. Default: the one that the operator was installed with.
+    Without effect in local runs."""
+    driver: Driver = Driver()
+    """The driver. A change takes effect with the next run."""
+    executor: Executor = Executor()
+    """The executors. A change takes effect with the next run."""
+    local_volumes: Annotated[tuple[LocalVolume, ...], Field(max_length=16)] = ()
+    """Node-local volumes for shuffle and spill; each becomes spark-local-dir-N. Default empty:
+    the root disk of the pods."""
+    dynamic_allocation: DynamicAllocation | None = None
+    """Starts and ends executors by the amount of work. Default none: always executor.instances."""
+    conf: Annotated[dict[str, PropertyValue], Field(max_length=256)] = Field(default_factory=dict)
+    """Further Spark properties. Default empty. Allowed are those that only driver and executors
+    act on, such as spark.sql.*, spark.executor.* and spark.hadoop.fs.*: docs/spark-properties.md
+    has the list. Jars, other files, class paths, logins and uncommon flags of the JVM need
+    a trusted namespace, or a local run. No value may hold a file: URI. JVMs collect
+    garbage in parallel unless their extraJavaOptions name another collector."""
+    encryption: Flag = True
+    """True: a secret of each run keeps others from joining its driver and executors, which encrypt
+    their traffic and what they write to local disks. False switches all of it off, for networks and
+    disks that are encrypted anyway. Default true. Without effect in local runs, where
+    there is one process, on loopback."""
+
+    @model_validator(mode="after")
+    def _conf_is_free_to_set(self) -> Self:
+        for key, value in self.conf.items():
+            wrong = find_problem(key, value)
+            if wrong is not None:
+                raise problem(wrong, "conf", key)
+        return self

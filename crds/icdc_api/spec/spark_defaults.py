@@ -1,0 +1,44 @@
+"""Default Spark properties of every run, which `spec.spark.conf` overrides.
+
+The application sets what it always needs, and nobody may change that: it is not here. Must not know
+where a run takes place.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+from icdc_api.spec.spark import Spark
+
+DEFAULT_CONF: Mapping[str, str] = {
+    # A batch has about twenty generated classes, different ones for each table schema. Spark caches
+    # 100: from the fifth table on every batch would compile all of its classes again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    # The first-level map of aggregations pays off where few keys are frequent. Here rows are
+    # grouped by their ids, nearly all of which occur once or twice.
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+}
+
+COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"
+"""Runs want throughput, and no answer of theirs is waited for. The JVM's own choice, G1, marks the
+heap beside the work, again and again for the large pages in which Spark groups rows. Four fifths of
+the heap are for what stays, as the row groups of files that are read must find room there."""
+
+_ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+
+
+def build_defaults(spark: Spark, *java_options: str) -> dict[str, str]:
+    """Return the properties by key.
+
+    `java_options`: options of JVMs from other places. A JVM with two collectors does not start, so
+    a role for which one is named anywhere gets none of ours.
+    """
+    conf = dict(DEFAULT_CONF)
+    for role, template in (
+        ("driver", spark.driver.template),
+        ("executor", spark.executor.template),
+    ):
+        options = (*java_options, spark.conf.get(f"spark.{role}.extraJavaOptions", ""))
+        if not any(map(_ANY_COLLECTOR.search, (*options, json.dumps(template)))):
+            conf[f"spark.{role}.defaultJavaOptions"] = COLLECTOR
+    return conf

@@ -1,0 +1,189 @@
+"""`spec.tables[]`: one Iceberg table and the index that follows it."""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from icdc_api import naming
+from icdc_api.base import INT64_MAX, ApiModel, Flag
+from icdc_api.errors import BadSpec
+from icdc_api.problems import first_duplicate, not_allowed, problem
+from icdc_api.spec.catalog import Catalog
+
+_RFC3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+class Position(StrEnum):
+    """Where replication without an export begins."""
+
+    LATEST = "Latest"
+    EARLIEST = "Earliest"
+
+
+def _check_table_name(name: str) -> str:
+    try:
+        naming.parse_table_name(name)
+    except BadSpec as error:
+        raise problem(error.message) from error
+    return name
+
+
+def _check_index(index: str) -> str:
+    rule = naming.index_problem(index)
+    if rule:
+        raise not_allowed(index, rule)
+    return index
+
+
+def _only_rfc3339(value: object) -> object:
+    # Left alone, pydantic would take a number, or a date, for a time.
+    if isinstance(value, datetime) or (isinstance(value, str) and _RFC3339.fullmatch(value)):
+        return value
+    raise not_allowed(value, "it must be a time with a zone, as 2024-03-15T14:30:00Z")
+
+
+TableName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=naming.MAX_TABLE_NAME),
+    AfterValidator(_check_table_name),
+]
+IndexName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=naming.MAX_INDEX_BYTES),
+    AfterValidator(_check_index),
+]
+ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+START_FROM_RULE = "it is one of position, snapshotId and timestamp"
+APPEND_ONLY_RULE = "identifierColumns is excluded by appendOnly: such a table has no key"
+
+
+class StartFrom(ApiModel):
+    """Where to begin without an export: one of position, snapshotId and timestamp."""
+
+    position: Position | None = None
+    """Latest: changes after the current snapshot. Earliest: from the oldest retained
+    snapshot. Excludes snapshotId and timestamp."""
+    snapshot_id: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
+    """Changes after this snapshot. Excludes position and timestamp."""
+    timestamp: (
+        Annotated[
+            AwareDatetime,
+            Field(json_schema_extra={"maxLength": 40}),
+            BeforeValidator(_only_rfc3339),
+        ]
+        | None
+    ) = None
+    """Changes after the snapshot that was current at this time, as RFC 3339 with a zone.
+    Excludes position and snapshotId."""
+
+    @model_validator(mode="after")
+    def _is_one_of_three(self) -> Self:
+        if (
+            sum(choice is not None for choice in (self.position, self.snapshot_id, self.timestamp))
+            != 1
+        ):
+            raise problem(START_FROM_RULE)
+        return self
+
+
+FieldMapping = Annotated[
+    dict[str, Any],
+    Field(max_length=64, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+]
+
+
+class Table(ApiModel):
+    """One table and its index."""
+
+    name: TableName
+    """namespace.table. Required, unique. A part that holds a dot or a space stands in
+    backticks."""
+    catalog: Catalog | None = None
+    """A catalog for this table alone. Default: the shared one; when set, nothing of the shared
+    one is used."""
+    branch: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "main"
+    """Branch that is followed. Default main. A change applies the difference."""
+    identifier_columns: (
+        Annotated[
+            tuple[ColumnName, ...],
+            Field(
+                min_length=1,
+                max_length=16,
+                json_schema_extra={"x-kubernetes-list-type": "atomic"},
+            ),
+        ]
+        | None
+    ) = None
+    """Columns that identify a row and make the document's _id; nested fields as a.b. Default:
+    the table's own identifier fields. A change needs a new index, see
+    changelog.onIncompatibleSchema. Excluded by appendOnly."""
+    columns: (
+        Annotated[
+            tuple[ColumnName, ...],
+            Field(
+                min_length=1,
+                max_length=1000,
+                json_schema_extra={"x-kubernetes-list-type": "set"},
+            ),
+        ]
+        | None
+    ) = None
+    """Columns in the documents. Default: all. A change needs a new index, see
+    changelog.onIncompatibleSchema."""
+    row_filter: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
+    """Spark SQL predicate; only rows for which it is true are in the index, and a row that
+    leaves the filter is deleted from it. It may depend on the row alone: not on the time, the
+    user, chance, files or other tables. Default: every row. A change needs a new index, see
+    changelog.onIncompatibleSchema."""
+    index: IndexName | None = None
+    """Alias that readers use; the indices behind it are named `<index>-000001` and so on.
+    Default: the name of the table in lower case, every character that an index name may not
+    hold as a dash. Unique. A change starts a new export; the old index stays."""
+    append_only: Flag = False
+    """True: rows have no key, and only appended rows are indexed; any other change stalls the
+    table with NotAppendOnly. Default false. Excludes identifierColumns."""
+    start_from: StartFrom | None = None
+    """Where to begin, only with mode StreamOnly. Default: position Latest. A change has no
+    effect once a snapshot was applied."""
+    mapping: Annotated[dict[ColumnName, FieldMapping], Field(max_length=1000)] = Field(
+        default_factory=dict
+    )
+    """OpenSearch mappings of single fields, such as {title: {type: text}}, instead of those
+    derived from the column types. Default empty. A change needs a new index, see
+    changelog.onIncompatibleSchema."""
+
+    @property
+    def index_name(self) -> str:
+        """The alias: `index`, or its default."""
+        return self.index or naming.default_index(self.name)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for field, columns in (
+            ("identifierColumns", self.identifier_columns),
+            ("columns", self.columns),
+        ):
+            twice = first_duplicate(columns or ())
+            if twice:
+                raise not_allowed(twice[1], "columns are unique", field, twice[0])
+        if self.append_only and self.identifier_columns:
+            raise problem(APPEND_ONLY_RULE, "identifierColumns")
+        if self.index is None:
+            try:
+                naming.default_index(self.name)
+            except BadSpec as error:
+                raise problem(error.message, "index") from error
+        return self

@@ -1,0 +1,1 @@
+"""The status of a pipeline: tables, runs, conditions, and what a person may ask for."""

@@ -1,0 +1,298 @@
+"""`status` of a pipeline: what is written by the operator and by the local runner alike.
+
+The application reports `TableStatus`; the rest is the operator's. Times are UTC. Nothing here
+decides anything, and no text holds row content.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from icdc_api.base import (
+    MAX_COUNT,
+    MAX_TABLES,
+    ApiModel,
+    Clipped,
+    Count,
+    Flag,
+    Message,
+    ShortText,
+    SnapshotId,
+    Timestamp,
+)
+from icdc_api.status.conditions import Condition, ConditionList, ConditionStatus, ConditionType
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status.triggers import ObservedAsk, ObservedTriggers
+
+__all__ = [
+    "UNOBSERVED",
+    "Condition",
+    "ConditionStatus",
+    "ConditionType",
+    "Duplicates",
+    "ExportProgress",
+    "Failure",
+    "ObservedTriggers",
+    "Phase",
+    "PipelineStatus",
+    "RunKind",
+    "RunState",
+    "RunStatus",
+    "Summary",
+    "TableReason",
+    "TableState",
+    "TableStatus",
+    "Verification",
+    "parse_status",
+]
+
+MAX_SAMPLES = 20
+MAX_RECENT_RUNS = 10
+
+
+class TableState(StrEnum):
+    """State of a table, and so who acts next."""
+
+    PENDING = "Pending"
+    """Nothing is written yet. The next run exports it."""
+    EXPORTING = "Exporting"
+    """A new index is being filled."""
+    STREAMING = "Streaming"
+    """The index follows the table."""
+    COMPLETE = "Complete"
+    """Exported, and the mode is ExportOnly. Nobody acts."""
+    STALLED = "Stalled"
+    """It does not advance. The reason says whether it is retried or a person must act."""
+
+
+class TableReason(StrEnum):
+    """Why a table does not advance: the name of a class in `icdc_api.errors`, which says who acts.
+    Those from `SourceUnavailable` on are retried, all others wait for a person."""
+
+    GAP = "Gap"
+    INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
+    ALIAS_TAKEN = "AliasTaken"
+    TABLE_NOT_FOUND = "TableNotFound"
+    BRANCH_NOT_FOUND = "BranchNotFound"
+    COLUMN_NOT_FOUND = "ColumnNotFound"
+    FILTER_INVALID = "FilterInvalid"
+    UNSUPPORTED_TYPE = "UnsupportedType"
+    NO_IDENTIFIER = "NoIdentifier"
+    NOT_APPEND_ONLY = "NotAppendOnly"
+    DATA_FILE_MISSING = "DataFileMissing"
+    FILE_UNREADABLE = "FileUnreadable"
+    DEAD_LETTER_LIMIT = "DeadLetterLimit"
+    TARGET_READ_ONLY = "TargetReadOnly"
+    TARGET_INVALID = "TargetInvalid"
+    STATE_CORRUPT = "StateCorrupt"
+    UNAUTHORIZED = "Unauthorized"
+    CATALOG_INVALID = "CatalogInvalid"
+    MAPPING_INVALID = "MappingInvalid"
+    BUG = "Bug"
+    SOURCE_UNAVAILABLE = "SourceUnavailable"
+    TARGET_UNAVAILABLE = "TargetUnavailable"
+    THROTTLED = "Throttled"
+    OUT_OF_MEMORY = "OutOfMemory"
+    DISK_FULL = "DiskFull"
+    NODE_LOST = "NodeLost"
+
+
+class ExportProgress(ApiModel):
+    """Progress of the export of one snapshot."""
+
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that is exported; absent while the table is empty."""
+    chunks_total: Count = 0
+    """Chunks of the export; one chunk is the unit that a restart repeats."""
+    chunks_done: Count = 0
+    """Chunks whose rows are all in the new index."""
+    rows: Count = 0
+    """Rows written so far."""
+    rows_total: Count | None = None
+    """Rows of the snapshot by its metadata, for an estimate; absent when unknown."""
+
+
+class Duplicates(ApiModel):
+    """Keys that occur in more than one row of a snapshot; one row of each is the document."""
+
+    count: Count = 0
+    """Keys seen more than once."""
+    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
+    """Document ids of some of them, at most 20."""
+
+
+class Verification(ApiModel):
+    """Result of the last comparison of index and table; a new export clears it."""
+
+    nonce: Count | None = None
+    """`spec.resync.nonce` that asked for it."""
+    at: Timestamp
+    """When its answer was recorded."""
+    snapshot_id: SnapshotId | None = None
+    """Snapshot that the index was compared with; absent for an empty table."""
+    equal: Flag | None = None
+    """Whether index and table were equal, before anything was repaired; absent when they could
+    not be compared: see `reason`."""
+    rows: Count | None = None
+    """Documents that the table stands for."""
+    documents: Count | None = None
+    """Documents in the index."""
+    missing: Count | None = None
+    """Documents missing from the index."""
+    extra: Count | None = None
+    """Documents of the index without a row."""
+    different: Count | None = None
+    """Documents that differed from their rows."""
+    repaired: Count | None = None
+    """Documents that were written or deleted to repair it; not compared again since."""
+    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
+    """Some of the document ids, each behind `missing`, `extra` or `different`; at most 20."""
+    reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
+    """Why they could not be compared."""
+    message: Clipped | None = None
+    """Why, for a person."""
+
+
+class TableStatus(ApiModel):
+    """One table: content of its index, and its lag."""
+
+    name: ShortText
+    """`namespace.table` as in `spec.tables[].name`."""
+    index: Clipped
+    """Alias that readers use."""
+    state: TableState = TableState.PENDING
+    """`Pending`: nothing written yet. `Exporting`: a new index is being filled. `Streaming`: the
+    index follows the table. `Complete`: exported, and `mode` is ExportOnly. `Stalled`: see
+    `reason` and `message` for who must act."""
+    table_uuid: Clipped | None = None
+    """UUID of the Iceberg table."""
+    applied_snapshot_id: SnapshotId | None = None
+    """Snapshot that the index equals; absent before the export and for an empty table."""
+    applied_sequence_number: Count | None = None
+    """Iceberg sequence number of that snapshot."""
+    applied_at: Timestamp | None = None
+    """When that snapshot was fully in the index."""
+    current_snapshot_id: SnapshotId | None = None
+    """Current snapshot of the branch when it was last read."""
+    snapshots_behind: Count | None = None
+    """Snapshots not yet applied."""
+    lag_seconds: Count | None = None
+    """Now minus the commit time of the oldest snapshot not yet applied; 0 when caught up."""
+    export: ExportProgress | None = None
+    """The running export, or the last one."""
+    rows_upserted: Count = 0
+    """Documents written since the first export."""
+    rows_deleted: Count = 0
+    """Documents deleted since the first export."""
+    dead_letters: Count = 0
+    """Rows that the index refused and that are still refused."""
+    duplicates: Duplicates | None = None
+    """Keys that occur in more than one row; absent when none were seen."""
+    snapshot_pinned: Flag | None = None
+    """Whether a tag keeps the applied snapshot from being expired, as last tried; absent before
+    the first try."""
+    pin_message: Message | None = None
+    """Why no tag could be set; absent when one is."""
+    reason: TableReason | None = None
+    """Why the table does not advance; absent when it does."""
+    message: Message | None = None
+    """Why it does not advance and what to do next."""
+    alias_restored_at: Timestamp | None = None
+    """When the last run restored the alias, which somebody else had moved or removed; absent when
+    it did not have to."""
+    verification: Verification | None = None
+    """What the last comparison by `spec.resync` found; absent when none was made."""
+
+
+class Phase(StrEnum):
+    """One word for people. Scripts read conditions."""
+
+    PENDING = "Pending"
+    EXPORTING = "Exporting"
+    STREAMING = "Streaming"
+    COMPLETE = "Complete"
+    RETRYING = "Retrying"
+    STALLED = "Stalled"
+    SUSPENDED = "Suspended"
+    DELETING = "Deleting"
+
+
+class Summary(ApiModel):
+    """Totals over all tables, for the columns of `kubectl get`."""
+
+    tables: Annotated[str, Field(max_length=16)] = ""
+    """Tables that stream or are complete, of all: `2/3`."""
+    snapshots_behind: Count | None = None
+    """Greatest `snapshotsBehind` of a table."""
+    lag_seconds: Count | None = None
+    """Greatest `lagSeconds` of a table."""
+
+
+UNOBSERVED = -1
+"""Default of observedGeneration in the CRD, where no status was ever written. Without it kstatus
+would report a pipeline as Current that no operator has reconciled."""
+
+Generation = Annotated[int, Field(strict=True, ge=UNOBSERVED, le=MAX_COUNT)]
+
+
+def _parse_generation(value: object) -> object:
+    return None if value == UNOBSERVED else value
+
+
+class PipelineStatus(ApiModel):
+    """What the operator knows about the pipeline. The progress itself is in OpenSearch: this is a
+    copy that may be lost."""
+
+    observed_generation: Annotated[Generation | None, BeforeValidator(_parse_generation)] = None
+    """`metadata.generation` that the rest of the status is about; -1 before the first reconcile."""
+    conditions: ConditionList = ()
+    """The statements that scripts and tools should read."""
+    phase: Phase = Phase.PENDING
+    """One word for people; it may change between versions."""
+    mode: RunKind | None = None
+    """Kind of the last planned run: Export, Changelog, Verify, Repair or Deletion."""
+    summary: Summary | None = None
+    """Totals over all tables."""
+    tables: Annotated[
+        tuple[TableStatus, ...],
+        Field(
+            max_length=MAX_TABLES,
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+    ] = ()
+    """One entry for each table of the spec, in its order."""
+    current_run: RunStatus | None = None
+    """The active run, recorded before it is created; absent when there is none."""
+    last_run: RunStatus | None = None
+    """The run that ended last."""
+    recent_runs: Annotated[tuple[RunStatus, ...], Field(max_length=MAX_RECENT_RUNS)] = ()
+    """The runs that ended last, newest first, at most 10."""
+    consecutive_failures: Count = 0
+    """Attempts that failed in a row; a success, or a stable time, sets it to 0."""
+    next_attempt_time: Timestamp | None = None
+    """When the next attempt is due; absent when nothing waits. It is in the past
+    while the run waits for a limit of active runs: RunActive then has the reason Queued."""
+    observed_triggers: ObservedTriggers | None = None
+    """The nonces already acted on."""
+    observed_ask: ObservedAsk | None = None
+    """The question that was asked last by the annotation icebergcdc.dev/ask."""
+    operator_version: Clipped | None = None
+    """Version that wrote this status."""
+
+    def condition(self, wanted: ConditionType) -> Condition | None:
+        """Return the condition of type `wanted`; None if it was never set."""
+        return next((item for item in self.conditions if item.type == wanted), None)
+
+    def holds(self, wanted: ConditionType) -> bool:
+        """Return whether the condition of type `wanted` is set and True."""
+        condition = self.condition(wanted)
+        return condition is not None and condition.status == ConditionStatus.TRUE
+
+
+def parse_status(document: dict[str, Any]) -> PipelineStatus:
+    """Return `document` as a status. ValidationError of pydantic for what no version wrote."""
+    return PipelineStatus.model_validate(document, by_alias=True, by_name=False)

@@ -1,0 +1,1 @@
+"""What the test cluster takes of its host: packages, processes, cgroups, a network namespace."""

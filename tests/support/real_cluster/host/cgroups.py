@@ -1,0 +1,69 @@
+"""The cgroup below which all pods of a node are, in either version of cgroups.
+
+By it their processes are found, whoever started them.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from icdc_testing.waiting import wait
+from real_cluster.host.places import Node
+
+_ROOT = Path("/sys/fs/cgroup")
+_COPIED = ("cpuset.cpus", "cpuset.mems")
+_EMPTY_SECONDS = 30.0
+
+
+def make(node: Node) -> None:
+    """Makes the cgroup, in each hierarchy; the kubelet wants it to be there."""
+    for top in _hierarchies():
+        folder = top / node.cgroup
+        folder.mkdir(exist_ok=True)
+        for name in _COPIED:
+            # Version 1 takes no process into a cpuset without processors.
+            own, above = folder / name, top / name
+            if above.exists() and not own.read_text(encoding="utf-8").strip():
+                own.write_text(above.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def processes(node: Node) -> set[int]:
+    """Every process in it and below."""
+    found: set[int] = set()
+    for folder in _folders(node):
+        with contextlib.suppress(FileNotFoundError):
+            lines = (folder / "cgroup.procs").read_text(encoding="utf-8").split()
+            found |= {int(pid) for pid in lines}
+    return found - {0}
+
+
+def remove(node: Node) -> None:
+    """Removes it and all below; its processes must have ended."""
+    wait.until(lambda: _removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
+
+
+def exists(node: Node) -> bool:
+    """Whether it is there."""
+    return any(_folders(node))
+
+
+def _removed(node: Node) -> bool:
+    # From below: the deepest have the longest paths.
+    for folder in sorted(_folders(node), key=lambda each: len(each.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    return not exists(node)
+
+
+def _folders(node: Node) -> Iterator[Path]:
+    for top in _hierarchies():
+        own = top / node.cgroup
+        if own.is_dir():
+            yield own
+            yield from (path for path in own.rglob("*") if path.is_dir())
+
+
+def _hierarchies() -> list[Path]:
+    if (_ROOT / "cgroup.controllers").exists():
+        return [_ROOT]
+    return [each for each in _ROOT.iterdir() if (each / "cgroup.procs").exists()]

@@ -1,0 +1,75 @@
+"""The bridge that the pods of a cluster hang on, and what the kernel needs to forward for them.
+
+Knows iproute2 and sysctls. What it changes on the host, `remove` changes back.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+from icdc_api.errors import Submission
+from real_cluster.host import places
+from real_cluster.host.places import Node, Places
+
+_SYSCTLS = (
+    Path("/proc/sys/net/ipv4/ip_forward"),
+    # Packets between two pods pass iptables as well: else answers of a Service do not come back.
+    Path("/proc/sys/net/bridge/bridge-nf-call-iptables"),
+)
+_SAVED = "sysctls.json"
+
+
+def make(where: Places) -> None:
+    """Adds the bridge with the node's address. Submission where the host does not allow it."""
+    try:
+        before = {str(path): path.read_text(encoding="utf-8").strip() for path in _SYSCTLS}
+    except FileNotFoundError as exc:
+        raise Submission(
+            f"{exc.filename} is missing: load the kernel module br_netfilter (modprobe)."
+        ) from exc
+    (where.run / _SAVED).write_text(json.dumps(before), encoding="utf-8")
+    _set(dict.fromkeys(before, "1"))
+    ip("link", "add", places.BRIDGE, "type", "bridge")
+    length = places.PODS.rpartition("/")[2]
+    ip("address", "add", f"{places.ADDRESS}/{length}", "dev", places.BRIDGE)
+    ip("link", "set", places.BRIDGE, "up")
+
+
+def remove(where: Places) -> None:
+    """Takes the bridge away, if it is there, and gives the kernel its settings back."""
+    if exists():
+        ip("link", "delete", places.BRIDGE)
+    saved = where.run / _SAVED
+    if saved.exists():
+        _set(json.loads(saved.read_text(encoding="utf-8")))
+
+
+def add_address(node: Node) -> None:
+    """Gives the bridge the address of another node. Submission where it has it."""
+    ip("address", "add", f"{node.address}/32", "dev", places.BRIDGE)
+
+
+def remove_address(node: Node) -> None:
+    """Takes it away again, where it is there."""
+    shown = ip("-4", "address", "show", "dev", places.BRIDGE)
+    if f"inet {node.address}/32" in shown:
+        ip("address", "delete", f"{node.address}/32", "dev", places.BRIDGE)
+
+
+def exists() -> bool:
+    """Whether the bridge is there."""
+    return Path("/sys/class/net", places.BRIDGE).exists()
+
+
+def ip(*arguments: str) -> str:
+    """What the program of iproute2 printed; Submission with its complaint."""
+    command = ["ip", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise Submission(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _set(values: dict[str, str]) -> None:
+    for name, value in values.items():
+        Path(name).write_text(value, encoding="utf-8")

@@ -1,0 +1,189 @@
+"""Takes a cluster down, and says what it could not remove.
+
+Works from what is on disk and in the kernel alone: the process that brought the cluster up may
+have been killed. What it ends is thrown away, so nothing gets time to end well.
+"""
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from icdc_api.errors import IcdcError, Submission
+from icdc_testing.kube import binaries
+from real_cluster.host import cgroups, network, places, programs
+from real_cluster.host.places import Node, NodePlaces, Places
+from real_cluster.node import containers
+
+_POD_LOGS = Path("/var/log/containers")
+_CNI_RESULTS = Path("/var/lib/cni/results")
+_CHAIN_PREFIX = "KUBE-"
+
+
+def down(where: Places) -> None:
+    """Returns when nothing of the cluster is left but its stores of images.
+
+    Submission names what is left.
+    """
+    if not where.run.exists():
+        return
+    programs.end(where, ["spark-operator"])
+    for node in places.NODES:
+        _end_node(where.of(node))
+    programs.end(where)
+    _clean_iptables(where)
+    network.remove(where)
+    _unmount(where.run)
+    for node in places.NODES:
+        cgroups.remove(node)
+    shutil.rmtree(where.run)
+    _remove_fixed()
+    left = leftovers(where)
+    if left:
+        raise Submission("The cluster is down, but these are left: " + "; ".join(left))
+
+
+def remove(at: NodePlaces) -> None:
+    """Returns when nothing of that node is left but its store of images; its cluster goes on.
+
+    Knows nothing of what the API server says of the node. Also after a crash.
+    """
+    if not at.folder.exists():
+        return
+    _end_node(at)
+    _unmount(at.folder)
+    network.remove_address(at.node)
+    cgroups.remove(at.node)
+    shutil.rmtree(at.folder)
+    _remove_fixed()
+
+
+def leftovers(where: Places) -> list[str]:
+    """What a cluster that is down has left behind, in words."""
+    found = []
+    for node in places.NODES:
+        if shims := containers.shims(where.of(node)):
+            found.append(f"processes {shims}")
+        if cgroups.exists(node):
+            found.append(f"the cgroup {node.cgroup}")
+    if network.exists():
+        found.append(f"the bridge {places.BRIDGE}")
+    if chains := _chains():
+        found.append(f"the iptables chains {', '.join(chains)}")
+    if mounts := _mounts(where.run):
+        found.append(f"the mounts {', '.join(map(str, mounts))}")
+    if files := [*_fixed(), *(path for path in [where.run] if path.exists())]:
+        found.append(f"the files {', '.join(map(str, files))}")
+    return found
+
+
+def _end_node(at: NodePlaces) -> None:
+    """Ends all programs of the node, and all that it runs."""
+    kubelet, containerd = at.programs
+    running = programs.recorded(at.cluster)
+    # The kubelet first: it would start again what ends here.
+    programs.end(at.cluster, [kubelet])
+    programs.kill(cgroups.processes(at.node))
+    containers.kill_shims(at)
+    if containerd in running:
+        # A test may have left it stopped.
+        programs.resume([running[containerd]])
+        containers.forget(at)
+    programs.end(at.cluster, [containerd])
+
+
+def _clean_iptables(where: Places) -> None:
+    """kube-proxy knows its own rules; what it leaves of chains with its prefix goes after that."""
+    config = where.run / "proxy.json"
+    if not config.exists():
+        return
+    try:
+        proxy = binaries.program("kube-proxy")
+    except IcdcError:
+        return  # Without it no rule was made, either.
+    subprocess.run(
+        [str(proxy), f"--config={config}", "--cleanup"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+        check=False,  # It complains about what was never there; `leftovers` judges.
+    )
+    for table in ("filter", "nat", "mangle"):
+        for tool in ("iptables", "ip6tables"):
+            _remove_chains(tool, table)
+
+
+def _remove_chains(tool: str, table: str) -> None:
+    """Removes the rules that lead to the chains, then the chains, which may refer to each other."""
+    rules = _rules(tool, table)
+    for rule in rules:
+        words = rule.split()
+        if words[0] == "-A" and not words[1].startswith(_CHAIN_PREFIX) and _CHAIN_PREFIX in rule:
+            _run(tool, "-t", table, "-D", *_words(rule)[1:])
+    chains = [rule.split()[1] for rule in rules if rule.startswith(f"-N {_CHAIN_PREFIX}")]
+    for option in ("-F", "-X"):
+        for chain in chains:
+            _run(tool, "-t", table, option, chain)
+
+
+def _chains() -> list[str]:
+    return [
+        f"{tool} {table} {rule.split()[1]}"
+        for tool in ("iptables", "ip6tables")
+        for table in ("filter", "nat", "mangle")
+        for rule in _rules(tool, table)
+        if rule.startswith(f"-N {_CHAIN_PREFIX}")
+    ]
+
+
+def _rules(tool: str, table: str) -> list[str]:
+    return _run(tool, "-t", table, "-S").splitlines()
+
+
+def _words(rule: str) -> list[str]:
+    """The words of a rule, whose comments are in quotes."""
+    return shlex.split(rule)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,  # Where a tool or table is missing, there is nothing of ours in it.
+    )
+    return done.stdout
+
+
+def _mounts(folder: Path) -> list[Path]:
+    """What is mounted in the folder, the innermost first."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    points = [Path(line.split()[1]) for line in lines]
+    return sorted((each for each in points if folder in each.parents), reverse=True)
+
+
+def _unmount(folder: Path) -> None:
+    for path in _mounts(folder):
+        _run("umount", "--lazy", str(path))
+
+
+def _fixed() -> list[Path]:
+    """What kubelets and the network plugins write outside of our folder, and nobody uses."""
+    links = (path for path in _POD_LOGS.glob("*.log") if path.is_symlink() and not path.exists())
+    return [*links, *(path for node in places.NODES for path in _network_results(node))]
+
+
+def _network_results(node: Node) -> list[Path]:
+    if cgroups.exists(node):
+        return []  # It is up: they are in use.
+    own = list(_CNI_RESULTS.glob(f"{node.cgroup}-*-eth0"))
+    pods = (path.name.removeprefix(f"{node.cgroup}-").removesuffix("-eth0") for path in own)
+    loopbacks = (_CNI_RESULTS / f"cni-loopback-{pod}-lo" for pod in pods)
+    return [*own, *(path for path in loopbacks if path.exists())]
+
+
+def _remove_fixed() -> None:
+    for path in _fixed():
+        path.unlink()

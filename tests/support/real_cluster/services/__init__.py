@@ -1,0 +1,1 @@
+"""What runs in or beside the test cluster: spark-operator, catalog, store and OpenSearch."""
