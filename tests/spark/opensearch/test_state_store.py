@@ -200,6 +200,23 @@ def test_an_intent_that_was_acknowledged_and_lost_is_stored_before_a_row_is_writ
     through.close()
 
 
+def test_a_run_does_not_fence_itself_when_it_cannot_read_what_made_good_a_lost_change(
+    store: StateStore, proxy: FaultProxy
+) -> None:
+    through = StateStore(Connection(hosts=(proxy.url,)))
+    created = through.create(first())
+    claimed = through.replace(created, created.document.claim(OWNER, now=LATER))
+    proxy.add(lie(claimed.seq_no + 5), method="PUT")
+    lost = through.replace(claimed, claimed.document)
+    # The first reading tells what the conflict is about, the second whether it was made good.
+    unread = proxy.add(Status(503), method="GET", path="/icdc-state/_doc/", skip=1)
+    begun = through.begin(lost, lost.document.with_intent(export(), now=LATER))
+    assert unread.hits == 1
+    assert store.load("orders") == begun
+    assert begun.document.intent is not None
+    through.close()
+
+
 def test_a_claim_that_was_acknowledged_and_lost_fences(
     store: StateStore, proxy: FaultProxy
 ) -> None:

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import Gap
 from icdc_api.job.run_files import RunMode, RunReport
-from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.client.http import BulkEndpoint
+from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.wire import responses
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
@@ -241,14 +242,28 @@ def test_the_role_has_no_permission_that_nothing_needs() -> None:
     assert {pattern: sorted(each) for pattern, each in permissions(ROLE).items()} == needed
 
 
-def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(site: Site) -> None:
+def connect(site: Site) -> Connection:
+    """As a run connects, with the documented role."""
     folder = site.harness.folder / "secrets" / SECRET
-    connection = Connection(
+    return Connection(
         hosts=(site.node.url,),
         username=(folder / "username").read_text(encoding="utf-8"),
         password=(folder / "password").read_text(encoding="utf-8"),
         ca_pem=site.node.ca,
     )
+
+
+def test_with_the_role_a_dead_letter_that_conflicts_is_read(site: Site) -> None:
+    site.export()
+    through = client(connect(site))
+    letters = dead_letters.read_stored(through, "orders", ["3", "9"])
+    through.close()
+    assert letters["3"] is not None
+    assert letters["9"] is None
+
+
+def test_with_the_role_a_bulk_request_finds_out_that_its_index_is_an_alias_now(site: Site) -> None:
+    connection = connect(site)
     made = site.node.call("PUT", "/orders-000007", {"aliases": {"orders-000001": {}}})
     assert made.status == 200, made.body
     endpoint = BulkEndpoint(connection, opaque_id="tests", pool=1)

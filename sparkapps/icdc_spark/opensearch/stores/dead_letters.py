@@ -128,23 +128,19 @@ def list_ids(client: Client, alias: str) -> frozenset[str]:
 def read_stored(client: Client, alias: str, ids: Sequence[str]) -> dict[str, StoredLetter | None]:
     """Return the dead letters under `ids` as they are now, refreshed or not; None for no letter."""
     stored: dict[str, StoredLetter | None] = {}
-    for start in range(0, len(ids), _PAGE):
-        part = list(ids[start : start + _PAGE])
-        answer = client.mget(
-            index=naming.dead_letters_index(alias),
-            body={"ids": part},
-            params={"_source_includes": "ordinal"},
-        )
-        for document in answer["docs"]:
-            if "error" in document:
-                # Such as a shard that has no copy just now. Taken for "no letter", one would be
-                # overwritten that may be a newer run's.
-                raise TargetUnavailable(f"Dead letters of {alias!r} could not be read.")
-            stored[document["_id"]] = (
-                StoredLetter(document["_version"], int(document["_source"]["ordinal"]))
-                if document["found"]
-                else None
+    # One request for each: rare, and a multi-get would need a permission of its own.
+    for document_id in ids:
+        try:
+            answer = client.get(
+                index=naming.dead_letters_index(alias),
+                id=document_id,
+                params={"_source_includes": "ordinal"},
             )
+        except NotFoundError:
+            stored[document_id] = None
+        else:
+            ordinal = int(answer["_source"]["ordinal"])
+            stored[document_id] = StoredLetter(answer["_version"], ordinal)
     return stored
 
 

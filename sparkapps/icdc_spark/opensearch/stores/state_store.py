@@ -196,8 +196,9 @@ class StateStore:
     def _after_conflict(self, document: StateDocument, error: ConflictError) -> Stored:
         # An answer that got lost makes our own earlier attempt look like another run's.
         now = self._load(document.alias)
-        # Equal as a whole, run and time included: no other run stores this very document.
-        if now is not None and now.document == document:
+        # Equal as a whole, run and time included: no other run stores this very document. Its
+        # revision may differ: it is another one where an attempt made good a change that was lost.
+        if now is not None and _without_revision(now.document) == _without_revision(document):
             return now
         if now is None:
             # The conditional write created the index by itself, without our settings.
@@ -243,6 +244,10 @@ def _with_next_revision(stored: Stored, document: StateDocument) -> StateDocumen
     """Return `document` with the revision of the next change."""
     before = stored.version if document.revision is None else document.revision
     return document.model_copy(update={"revision": before + 1})
+
+
+def _without_revision(document: StateDocument) -> StateDocument:
+    return document.model_copy(update={"revision": None})
 
 
 def _if_unchanged(stored: Stored) -> dict[str, Any]:
