@@ -10,7 +10,8 @@ HIDDEN = "…"
 
 # Iceberg and Hive put the values of partition columns into the folders of data files.
 _PARTITION = re.compile(r"(?<=/)([^/=\s]+)=[^/\n]*(?=/)")
-_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+# An apostrophe between letters ends a word and opens no quotation: can't convert 'ann'.
+_QUOTED = re.compile(r"(?<!\w)'[^\n]*?'(?!\w)|(?<!\w)'[^\n]*|\"[^\"\n]*\"?")
 
 
 def hide_partition_values(text: str) -> str:

@@ -36,6 +36,7 @@ class Refusal(StrEnum):
     NAMES = "runs and their pods are found by it; use a key of your own"
     TEMPLATE = "use spec.spark.driver.template or spec.spark.executor.template"
     OPERATOR = "spark-operator would read or send files of its own pod"
+    ABSENT = "it needs RocksDB, which is not in the image"
 
 
 class Risk(StrEnum):
@@ -96,6 +97,7 @@ REFUSED: Mapping[Refusal, str] = {
         spark.kubernetes.{role}.volumes.* spark.kubernetes.{role}.secrets.*
         spark.kubernetes.{role}.secretKeyRef.*""",
     Refusal.OPERATOR: "spark.kubernetes.file.upload.path spark.jars.ivySettings",
+    Refusal.ABSENT: "spark.ui.store.path",
 }
 """Refused everywhere, also where a beginning below would allow it, with what to do instead."""
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec, NodeLost, StartTimeout
@@ -32,6 +34,7 @@ from icdc_api.status.triggers import Ask, AskedKind
 from icdc_cli import options
 from icdc_cli.cluster import next_step, session, status
 from icdc_cli.cluster.session import Target
+from icdc_cli.tables import printable
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
@@ -63,7 +66,11 @@ def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> Clust
     `details` are further fields of the question. Raises BadSpec for what the cluster refuses or
     does not have, StartTimeout where no operator answers in time.
     """
-    question = Ask(id=secrets.token_hex(8), mode=mode, **details)
+    try:
+        question = Ask(id=secrets.token_hex(8), mode=mode, **details)
+    except ValidationError as error:
+        problems = [f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors()]
+        raise BadSpec(f"this cannot be asked: {'; '.join(problems)}") from error
 
     async def work(target: Target, arguments: argparse.Namespace) -> ClusterAnswer:
         return await _ask(target, question, seconds=arguments.wait)
@@ -204,4 +211,4 @@ def _say_what_is_left_out(annotations: dict[str, str]) -> None:
     text = annotations.get(report_text.ANNOTATION_REPORT)
     problem = report_text.from_annotation(text).problem if text else None
     if problem is not None:
-        sys.stderr.write(f"icdc: {problem}\n")
+        sys.stderr.write(f"icdc: {printable(problem)}\n")

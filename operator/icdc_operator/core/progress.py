@@ -61,6 +61,12 @@ def apply_report(
         # Only an entry with a message says what was deleted; the others are not deleted yet.
         deleted = {name: table for name, table in reported.items() if table.message}
         return tuple(deleted.get(table.name, table) for table in tables)
+    if run.kind is RunKind.REPLAY:
+        # It follows no table: how many rows are still refused is all that it changes.
+        return tuple(
+            _count_dead_letters(table, reported[table.name]) if table.name in reported else table
+            for table in tables
+        )
     return tuple(
         _keep_pin(
             table, _keep_verification(table, _merge_table(table, reported[table.name], run, now))
@@ -116,6 +122,13 @@ def is_reported(table: TableStatus) -> bool:
 def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
     merged = _merge_table(old, new, run, now)
     return _keep_pin(old, _keep_verification(old, merged))
+
+
+def _count_dead_letters(old: TableStatus, new: TableStatus) -> TableStatus:
+    """Return `old` with the dead letters of `new`, once the run has read the state document."""
+    if new.applied_snapshot_id is None or new.index != old.index:
+        return old
+    return old.model_copy(update={"dead_letters": new.dead_letters})
 
 
 def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:

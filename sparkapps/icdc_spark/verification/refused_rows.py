@@ -25,6 +25,7 @@ from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
+from icdc_spark.replication import progress
 from icdc_spark.replication.changelog import Batch
 from icdc_spark.replication.checks.observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext
@@ -85,6 +86,11 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
     if not ids or applied is None:
         return {"resent": 0, "left": 0, "message": "there is no such dead letter"}
     _send(observer, observation, stored, ids)
+    # The status says how many rows are refused; without this it would say so until the next batch.
+    after = observer.load_state()
+    progress.report_observation(
+        context.reporter, observer.observe(after or stored, compare_index=False)
+    )
     # A row that was refused again has a new dead letter with the same id.
     left = _list_refused_ids(context, ids)
     return {"resent": len(ids), "left": len(left), "samples": left[:SAMPLES]}

@@ -105,8 +105,13 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     ((_, written, _),) = list_operations(document_writes(proxy.writes(), "things"))
     assert written == "2"
     assert asked(harness, RunMode.DEAD_LETTERS)["count"] == 1
-    answer = asked(harness, RunMode.REPLAY)
+    report = harness.run(RunMode.REPLAY)
+    assert report.result is not None
+    (answer,) = report.result["tables"]
     assert (answer["resent"], answer["left"]) == (1, 0)
+    # What the status says of dead letters comes from here.
+    (reported,) = report.tables
+    assert (reported.dead_letters, reported.applied_snapshot_id) == (0, str(lake.head(table)))
     assert asked(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
 

@@ -33,6 +33,9 @@ def test_paths_show_no_value_of_a_partition_column(text: str, expected: str) -> 
             "ValueError: invalid literal for int(): '…'",
         ),
         ('KeyError: "it\'s"', 'KeyError: "…"'),
+        ("TypeError: can't convert 'ann'", "TypeError: can't convert '…'"),
+        ("ValueError: 'ann' isn't 'O'Neil'", "ValueError: '…' isn't '…'"),
+        ("ValueError: bad 'ann, cut off", "ValueError: bad '…'"),
         ("TypeError: no such thing", "TypeError: no such thing"),
     ],
 )

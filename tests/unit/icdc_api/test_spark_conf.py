@@ -142,6 +142,7 @@ REFUSED = [
     ("spark.kubernetes.driver.volumes.hostPath.x.mount.path", Refusal.TEMPLATE),
     ("spark.kubernetes.file.upload.path", Refusal.OPERATOR),
     ("spark.jars.ivySettings", Refusal.OPERATOR),
+    ("spark.ui.store.path", Refusal.ABSENT),
 ]
 
 

@@ -24,6 +24,9 @@ from icdc_api.errors import IcdcError
 LEARN_SECONDS = 300.0
 """How often the API server is asked at most; another instance may answer the next time."""
 
+RETRY_SECONDS = 15.0
+"""The same, while no address is known."""
+
 ANSWER_SECONDS = 3.0
 """For the answer and for looking its names up: a read of a table waits behind them."""
 
@@ -46,21 +49,25 @@ class ApiServerAddresses:
         self._clock = clock
         self._addresses: set[str] = set()
         self._next_at: float | None = None
+        # Connections of the same moment wait for one answer, instead of going without.
+        self._asking = asyncio.Lock()
 
     async def learn(self) -> Collection[str]:
         """Return the addresses; asks for more where the last time was long ago.
 
         Raises nothing: without an answer, what is known already is what there is.
         """
-        now = self._clock()
-        if self._next_at is None or now >= self._next_at:
-            # Before the request, so that connections of the same moment do not ask again.
-            self._next_at = now + LEARN_SECONDS
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._ask()
-            except (IcdcError, TimeoutError) as error:
-                _log.debug("the API server does not say where it is: %s", error)
+        async with self._asking:
+            now = self._clock()
+            if self._next_at is None or now >= self._next_at:
+                try:
+                    async with asyncio.timeout(ANSWER_SECONDS):
+                        await self._ask()
+                except (IcdcError, TimeoutError, ValueError) as error:
+                    # ValueError: an address that is none, such as "[bad".
+                    _log.debug("the API server does not say where it is: %s", error)
+                known = bool(self._addresses)
+                self._next_at = now + (LEARN_SECONDS if known else RETRY_SECONDS)
         return frozenset(self._addresses)
 
     async def _ask(self) -> None:

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from icdc_operator.cluster.heads.api_addresses import LEARN_SECONDS, ApiServerAddresses
+from icdc_operator.cluster.heads.api_addresses import (
+    LEARN_SECONDS,
+    RETRY_SECONDS,
+    ApiServerAddresses,
+)
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.connections import OfOwnProcess
 from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
@@ -26,6 +30,18 @@ class Instances:
         return self.answers.pop(0)
 
 
+class Malformed(Instances):
+    """An API server whose first answer holds no address."""
+
+    failed = False
+
+    async def server_hosts(self) -> list[str]:
+        if not self.failed:
+            self.failed = True
+            raise ValueError("'[bad' does not appear to be an IPv4 or IPv6 address")
+        return await super().server_hosts()
+
+
 def test_addresses_of_all_instances_that_answered_are_refused() -> None:
     now = 0.0
     api = Instances(["10.0.0.5", "no.such.name.invalid"], ["fd12::5"])
@@ -42,6 +58,22 @@ def test_addresses_of_all_instances_that_answered_are_refused() -> None:
     for address in ("10.96.0.1", "10.0.0.5", "::ffff:10.0.0.5", "fd12::5"):
         assert not rules.allows("catalog.example.com", address)
     assert rules.allows("catalog.example.com", "10.0.0.6")
+
+
+def test_connections_of_one_moment_wait_for_the_same_answer() -> None:
+    async def learn() -> list[object]:
+        addresses = ApiServerAddresses(Instances(["10.0.0.5"]))
+        return list(await asyncio.gather(*(addresses.learn() for _ in range(3))))
+
+    assert asyncio.run(learn()) == [{"10.0.0.5"}] * 3
+
+
+def test_an_answer_that_is_none_is_asked_for_again_soon() -> None:
+    now = 0.0
+    addresses = ApiServerAddresses(Malformed(["10.0.0.5"]), clock=lambda: now)
+    assert asyncio.run(addresses.learn()) == set()
+    now = RETRY_SECONDS
+    assert asyncio.run(addresses.learn()) == {"10.0.0.5"}
 
 
 def test_a_child_is_kept_from_the_addresses_of_the_api_server_that_the_operator_learned() -> None:
