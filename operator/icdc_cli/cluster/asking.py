@@ -200,13 +200,13 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
             continue
         report, _ = reports.read_report(pod, ids[0] or taken_up.run)
         if report is not None and report.result is not None:
-            _say_what_is_left_out(metadata["annotations"])
+            say_what_is_left_out(metadata["annotations"])
             return report.result
     lost = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"
     return Failure.of(NodeLost(f"{lost}: ask again"))
 
 
-def _say_what_is_left_out(annotations: dict[str, str]) -> None:
+def say_what_is_left_out(annotations: dict[str, str]) -> None:
     """Write to stderr what the report does not hold of the answer, because it is too large."""
     text = annotations.get(report_text.ANNOTATION_REPORT)
     problem = report_text.from_annotation(text).problem if text else None

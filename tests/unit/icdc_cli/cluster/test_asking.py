@@ -3,8 +3,6 @@
 import json
 import os
 import subprocess
-import zlib
-from base64 import b64encode
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -41,7 +39,6 @@ class Operator:
         self.result: dict[str, Any] | None = PLAN_RESULT
         self.failure: Failure | None = None
         self.pod_is_there = True
-        self.omitted: str | None = None
         self.asked: list[Ask] = []
         api.after_patch = self.answers
 
@@ -65,11 +62,7 @@ class Operator:
             run_id="shop-p2-1.7", started_at=NOW, updated_at=NOW, finished=True, result=self.result
         )
         pod = driver_pod("shop-p2-1-driver", "shop-p2-1", created="2026-03-01T12:00:00Z")
-        text = report_text.to_annotation(report)
-        if self.omitted is not None:
-            document = json.dumps(report.to_resource() | {report_text.OMITTED: self.omitted})
-            text = b64encode(zlib.compress(document.encode())).decode()
-        notes = {report_text.ANNOTATION_REPORT: text}
+        notes = {report_text.ANNOTATION_REPORT: report_text.to_annotation(report)}
         pod["metadata"]["annotations"] = notes
         return pod
 
@@ -191,17 +184,6 @@ def test_a_list_that_was_cut_off_says_so(
     assert 150 < len(rows) - 1 < 1000
     assert last == f"shop.orders: {1000 - (len(rows) - 1)} more are not shown"
     assert "omitted because the report is too large" in shown.err
-
-
-@pytest.mark.usefixtures("shop")
-def test_nothing_that_a_driver_says_it_left_out_acts_on_a_terminal(
-    operator: Operator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    operator.omitted = "\x1b]0;owned\x07\x1b[2J"
-    assert main.main(["plan", "shop"]) == 0
-    told = capsys.readouterr().err
-    assert "owned" in told
-    assert not {"\x1b", "\x07"} & set(told)
 
 
 def test_plan_says_first_what_the_operator_does_by_itself(
