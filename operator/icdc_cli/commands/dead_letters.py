@@ -5,7 +5,6 @@ must not know how either is reached.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,11 +12,9 @@ from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
 from icdc_api.status.triggers import MAX_ASKED_IDS, AskedKind
-from icdc_cli import exits, options, tables
+from icdc_cli import options, tables
 from icdc_cli.cluster import session
 from icdc_cli.commands import questions
-from icdc_cli.exits import Exit
-from icdc_cli.options import Output
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -94,14 +91,7 @@ def _show(
     arguments: argparse.Namespace,
     text: Callable[[Mapping[str, Any]], str],
 ) -> int:
-    if isinstance(answer, Failure):
-        # A driver in a cluster chooses its words; a terminal must not act on them.
-        message = tables.printable(answer.message)
-        sys.stderr.write(f"icdc: {answer.failure_class.value}: {message}\n")
-        return exits.of_failure(answer)
-    if arguments.output == Output.TEXT:
-        sys.stdout.write(text(answer) + "\n")
-    else:
-        options.write(answer, arguments.output)
-    bad = any(table.get("reason") or table.get("left") for table in answer["tables"])
-    return Exit.STALLED if bad else Exit.DONE
+    def is_bad(table: Mapping[str, Any]) -> bool:
+        return bool(table.get("reason") or table.get("left"))
+
+    return questions.show_answer(answer, arguments, text, is_bad)

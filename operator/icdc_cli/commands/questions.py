@@ -70,7 +70,7 @@ def plan(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
     elif not isinstance(answer, Failure):
         answer = {"operator": reply.next_step, **answer}
-    return _show_answer(answer, arguments, RunMode.PLAN, tables.plan_table)
+    return _show_tables(answer, arguments, RunMode.PLAN, tables.plan_table)
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def verify(arguments: argparse.Namespace) -> int:
     from icdc_cli.cluster import asking
 
     reply = asking.ask(arguments, RunKind.REPAIR if arguments.repair else RunKind.VERIFY)
-    return _show_answer(reply.answer, arguments, mode, tables.verify_table)
+    return _show_tables(reply.answer, arguments, mode, tables.verify_table)
 
 
 def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
@@ -112,7 +112,7 @@ def _ask(
     # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
     for caution in find_cautions(local.pipeline.spec):
         sys.stderr.write(f"icdc: {tables.printable(caution)}\n")
-    return _show_answer(answer(local, arguments, mode), arguments, mode, text)
+    return _show_tables(answer(local, arguments, mode), arguments, mode, text)
 
 
 def answer(
@@ -131,27 +131,35 @@ def answer(
         return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
 
-def _show_answer(
+def show_answer(
     answer: dict[str, Any] | Failure,
     arguments: argparse.Namespace,
-    mode: RunMode,
     text: Callable[[Mapping[str, Any]], str],
+    is_bad: Callable[[Mapping[str, Any]], bool],
 ) -> int:
+    """Print the answer, and return the exit code: 1 where `is_bad` says so of a table."""
     if isinstance(answer, Failure):
-        said = tables.printable(answer.message)
-        sys.stderr.write(f"icdc: {answer.failure_class.value}: {said}\n")
+        # A driver in a cluster chooses its words; a terminal must not act on them.
+        message = tables.printable(answer.message)
+        sys.stderr.write(f"icdc: {answer.failure_class.value}: {message}\n")
         return exits.of_failure(answer)
     if arguments.output == Output.TEXT:
         sys.stdout.write(text(answer) + "\n")
     else:
         options.write(answer, arguments.output)
-    return _code(answer, mode)
+    return Exit.STALLED if any(map(is_bad, answer["tables"])) else Exit.DONE
 
 
-def _code(answer: Mapping[str, Any], mode: RunMode) -> Exit:
-    """1 when a table cannot be answered for, or when a comparison found differences."""
+def _show_tables(
+    answer: dict[str, Any] | Failure,
+    arguments: argparse.Namespace,
+    mode: RunMode,
+    text: Callable[[Mapping[str, Any]], str],
+) -> int:
+    """Print the answer; a table is bad without one, or when a comparison found differences."""
     compared = mode in (RunMode.VERIFY, RunMode.REPAIR)
-    bad = (
-        table.get("reason") or (compared and not table.get("equal")) for table in answer["tables"]
-    )
-    return Exit.STALLED if any(bad) else Exit.DONE
+
+    def is_bad(table: Mapping[str, Any]) -> bool:
+        return bool(table.get("reason")) or (compared and not table.get("equal"))
+
+    return show_answer(answer, arguments, text, is_bad)
