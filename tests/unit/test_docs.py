@@ -84,3 +84,12 @@ def test_the_map_of_the_architecture_has_every_folder_and_no_other() -> None:
     assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {
         "__pycache__"
     } <= {Path(folder).name for folder in shown if folder.startswith("tests/")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    named = set(_found(r"`(test_[a-z0-9_]+)`", page))
+    if named:
+        tests = ROOT.glob("tests/**/test_*.py")
+        written = {name for test in tests for name in _found(r"def (test_\w+)\(", test)}
+        assert named <= written
