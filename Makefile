@@ -131,7 +131,7 @@ soak-operator: setup ## every fault at every call of the operator's stories, on 
 
 soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
 	ICDC_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 \
-	  tests/spark/source/test_long_histories.py tests/spark/source/test_stream_histories.py
+	  tests/spark/source/histories/test_long_histories.py tests/spark/source/histories/test_stream_histories.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
@@ -183,10 +183,10 @@ lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python
 	$(BIN)/python -m icdc_cli.embedded.jars lock
 
 caches: $(STAMP) ## what is kept outside the checkout, how large it is and what it is for
-	@$(BIN)/python tools/images/caches.py
+	@$(BIN)/python tools/caches.py
 
 clean-caches: $(STAMP) ## remove all of it; the next run makes it again, in minutes to an hour
-	@$(BIN)/python tools/images/caches.py --remove
+	@$(BIN)/python tools/caches.py --remove
 
 clean: ## remove what setup and tests made in the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import Table
 
-from icdc_operator.manifests.pod_paths import APPLICATION_FILE
+from icdc_operator.manifests.pods.pod_paths import APPLICATION_FILE
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.waiting import wait
 from real_cluster.host import cgroups, programs

@@ -13,7 +13,7 @@ from icdc_cli.main import parser
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def _found(pattern: str, page: Path) -> list[str]:

@@ -13,7 +13,12 @@ from typing import Any
 
 ROOT = "io.k8s.api.core.v1.PodTemplateSpec"
 COMMITTED = (
-    Path(__file__).parents[2] / "operator" / "icdc_operator" / "manifests" / "pod_template.json"
+    Path(__file__).parents[2]
+    / "operator"
+    / "icdc_operator"
+    / "manifests"
+    / "pods"
+    / "pod_template.json"
 )
 _SPECIAL = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",

@@ -15,7 +15,7 @@ from icdc_cli.exits import Exit
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import pod_failures
-from icdc_operator.manifests.roles import Role
+from icdc_operator.manifests.pods.roles import Role
 
 TAIL_LINES = 1000
 

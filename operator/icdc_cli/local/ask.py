@@ -19,7 +19,7 @@ from icdc_api.status.runs import Failure
 from icdc_cli.local.application import Application
 from icdc_cli.local.resource import LocalPipeline
 from icdc_cli.local.runs import LocalRuns
-from icdc_operator.core import resyncs
+from icdc_operator.core.asked import resyncs
 from icdc_operator.core.observed import RunSeen
 
 POLL_SECONDS = 0.1

@@ -20,7 +20,8 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_cli.local.resource import LocalPipeline, recall
 from icdc_cli.local.runs import LocalRuns
 from icdc_cli.local.state_dir import StateDir
-from icdc_operator.core import comparisons, decide, events
+from icdc_operator.core import decide, events
+from icdc_operator.core.asked import comparisons
 from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 
 POLL_SECONDS = 0.2

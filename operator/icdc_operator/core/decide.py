@@ -28,16 +28,8 @@ from icdc_api.base import to_milliseconds
 from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import (
-    asks,
-    comparisons,
-    deletion,
-    planning,
-    progress,
-    resyncs,
-    retry,
-    run_log,
-)
+from icdc_operator.core import deletion, planning, progress, retry, run_log
+from icdc_operator.core.asked import asks, comparisons, resyncs
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
     Action,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
-from icdc_operator.core import verification
+from icdc_operator.core.asked import verification
+from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
 from icdc_operator.core.conditions.messages import list_tables
-from icdc_operator.core.verification import ComparisonResult
 
 _EVENT_BY_RESULT = {
     ComparisonResult.EQUAL: ("Verified", False),

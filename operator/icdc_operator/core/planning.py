@@ -18,7 +18,8 @@ from datetime import datetime
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind
-from icdc_operator.core import asks, deletion, resyncs, run_log, schedule
+from icdc_operator.core import deletion, run_log, schedule
+from icdc_operator.core.asked import asks, resyncs
 from icdc_operator.core.observed import Action, Observed
 
 

@@ -22,7 +22,8 @@ from icdc_api.errors import FailureClass, NodeLost, StartTimeout
 from icdc_api.spec.pipeline import History, Mode, PipelineSpec
 from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
 from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
-from icdc_operator.core import comparisons, progress, resyncs, retry
+from icdc_operator.core import progress, retry
+from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0

@@ -26,7 +26,8 @@ from icdc_api.pins import RENEW_AFTER
 from icdc_api.spec.pipeline import Mode, PipelineSpec, Trigger
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
-from icdc_operator.core import comparisons, progress, resyncs, retry
+from icdc_operator.core import progress, retry
+from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.observed import Observed
 
 BLIND_SECONDS = 600.0

@@ -16,8 +16,9 @@ from typing import Any
 from icdc_api.spec.spark import DynamicAllocation, Spark
 from icdc_api.spec.spark_defaults import build_defaults
 from icdc_api.status.runs import RunKind
-from icdc_operator.manifests import metadata, pod_paths, refusals, spark_kind, templates
+from icdc_operator.manifests import metadata, spark_kind
 from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.pods import pod_paths, refusals, templates
 
 API_VERSION = spark_kind.API_VERSION
 KIND = spark_kind.KIND

@@ -11,8 +11,9 @@ from typing import Any
 from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import RunMode, RunRequest
-from icdc_operator.manifests import metadata, pod_paths
+from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.secret_names import list_secret_names
 
 MAX_REQUEST_BYTES = 1000 * 1024

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from kubernetes import config
 
 import pod_template_types
-from icdc_operator.manifests import shapes
+from icdc_operator.manifests.pods import shapes
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,

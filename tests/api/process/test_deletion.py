@@ -10,7 +10,7 @@ from icdc_api import naming
 from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus, parse_status
-from icdc_operator.manifests import pod_paths
+from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.kube import operator_process
 from icdc_testing.kube.api_server import KubeApi

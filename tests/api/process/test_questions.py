@@ -15,7 +15,7 @@ from icdc_api.job.run_files import RunMode, RunRequest
 from icdc_api.status.pipeline_status import parse_status
 from icdc_api.status.runs import RunStatus
 from icdc_cli import main
-from icdc_operator.manifests import pod_paths
+from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.api_server import KubeApi

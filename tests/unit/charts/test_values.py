@@ -12,7 +12,7 @@ import yaml
 
 from icdc_api.spec.spark import Driver
 from icdc_operator.cluster import options
-from icdc_operator.manifests.templates import SPARK_UID
+from icdc_operator.manifests.pods.templates import SPARK_UID
 from icdc_testing.charts import files
 from icdc_testing.charts.files import BOTH, OPERATOR
 

@@ -8,7 +8,7 @@ import pytest
 import image_checks
 import image_context
 from icdc_cli.embedded import jars
-from icdc_operator.manifests import pod_paths, templates
+from icdc_operator.manifests.pods import pod_paths, templates
 
 pytestmark = pytest.mark.unit
 

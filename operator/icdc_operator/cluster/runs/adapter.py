@@ -30,7 +30,8 @@ from icdc_operator.cluster.runs import creation, pods, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.cluster.runs.seen import RunObjects
-from icdc_operator.core import comparisons, deletion, schedule
+from icdc_operator.core import deletion, schedule
+from icdc_operator.core.asked import comparisons
 from icdc_operator.core.observed import (
     Action,
     AddFinalizer,

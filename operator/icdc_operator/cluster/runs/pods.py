@@ -10,7 +10,7 @@ from typing import Any
 
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
-from icdc_operator.manifests.roles import Role
+from icdc_operator.manifests.pods.roles import Role
 
 OVERDUE_SECONDS = 60.0
 """A pod that still exists so long after its end was due has lost its node: no kubelet confirms that

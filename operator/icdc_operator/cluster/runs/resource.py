@@ -20,8 +20,8 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
-from icdc_operator.manifests import refusals
 from icdc_operator.manifests.launch import InstallSettings
+from icdc_operator.manifests.pods import refusals
 
 _SOURCE = naming.SINGULAR
 

@@ -9,7 +9,8 @@ from icdc_api.spec.pipeline import PinSnapshots, Trigger
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState, TableStatus
 from icdc_api.status.runs import RunState
-from icdc_operator.core import comparisons, progress, verification
+from icdc_operator.core import progress
+from icdc_operator.core.asked import comparisons, verification
 from icdc_operator.core.conditions.kstatus import describe_problem
 from icdc_operator.core.conditions.messages import list_tables
 from icdc_operator.core.conditions.view import Claim, PipelineView

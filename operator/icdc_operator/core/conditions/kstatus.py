@@ -21,7 +21,8 @@ from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunState
-from icdc_operator.core import comparisons, progress
+from icdc_operator.core import progress
+from icdc_operator.core.asked import comparisons
 from icdc_operator.core.conditions.messages import (
     MAX_LISTED,
     join_clauses,

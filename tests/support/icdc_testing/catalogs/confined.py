@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from icdc_operator.cluster.heads.reader import confinement
-from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits import confinement
+from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from icdc_operator.cluster.heads.catalog_properties import translate
-from icdc_operator.cluster.heads.reader import catalog_reading, proxies
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader import catalog_reading
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.reader.limits import proxies
+from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 ON_LOOPBACK = ReaderSettings(allow_hosts=("127.0.0.1", "localhost"), local_files=True)

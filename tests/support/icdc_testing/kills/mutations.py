@@ -12,7 +12,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors, kinds
-from icdc_operator.manifests import pod_paths
+from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.kills.cuts import Cut
 from icdc_testing.kills.stories import LONG, Story
 from icdc_testing.kills.trial import QUIET_SECONDS, SETTLED_SECONDS, Site, Trial

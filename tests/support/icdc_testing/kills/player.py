@@ -22,7 +22,7 @@ from icdc_operator.cluster.kube.api import MERGE_PATCH, ClusterApi
 from icdc_operator.cluster.kube.kinds import Kind, Resource
 from icdc_operator.cluster.kube.transport import JSON, Transport
 from icdc_operator.cluster.runs import applications, pods
-from icdc_operator.manifests import pod_paths
+from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.adapter.played_driver import Course, Driver
 from icdc_testing.adapter.stepping import DRIVER, driver_pod
 from icdc_testing.kills.witness import Witness, identity, name_of

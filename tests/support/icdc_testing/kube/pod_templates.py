@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icdc_operator.manifests.shapes import ROOT, TYPES
+from icdc_operator.manifests.pods.shapes import ROOT, TYPES
 
 Template = dict[str, Any]
 

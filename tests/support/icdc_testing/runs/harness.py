@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api.job.run_files import RunMode, RunReport, RunRequest
 from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
-from icdc_operator.core import resyncs
+from icdc_operator.core.asked import resyncs
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import CATALOG
 

@@ -10,7 +10,8 @@ from icdc_api import errors
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import TableState, parse_status
 from icdc_api.status.runs import Failure
-from icdc_operator.core import comparisons, schedule
+from icdc_operator.core import schedule
+from icdc_operator.core.asked import comparisons
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, StopRun
 from icdc_testing.deciding.comparing import (

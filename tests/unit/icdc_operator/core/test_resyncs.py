@@ -8,7 +8,7 @@ from icdc_api.job.run_files import Reexport
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind
 from icdc_api.status.triggers import ObservedTriggers
-from icdc_operator.core import comparisons, resyncs
+from icdc_operator.core.asked import comparisons, resyncs
 from icdc_testing.deciding.pipelines import make_spec
 
 pytestmark = pytest.mark.unit

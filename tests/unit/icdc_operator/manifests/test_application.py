@@ -13,10 +13,11 @@ from icdc_api import naming
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_defaults import build_defaults
 from icdc_api.status.runs import RunKind
-from icdc_operator.manifests import application, metadata, pod_paths
+from icdc_operator.manifests import application, metadata
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch
-from icdc_operator.manifests.templates import driver_template
+from icdc_operator.manifests.pods import pod_paths
+from icdc_operator.manifests.pods.templates import driver_template
 from icdc_testing.deciding.pipelines import run_record
 
 pytestmark = pytest.mark.unit

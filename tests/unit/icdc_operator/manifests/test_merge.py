@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_operator.manifests import refusals
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
-from icdc_operator.manifests.merge import LIST_KEYS, merge_values
-from icdc_operator.manifests.templates import driver_template, executor_template
+from icdc_operator.manifests.pods import refusals
+from icdc_operator.manifests.pods.merge import LIST_KEYS, merge_values
+from icdc_operator.manifests.pods.templates import driver_template, executor_template
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ import pytest
 
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.templates import NODE_LOSS_SECONDS
+from icdc_operator.manifests.pods.templates import NODE_LOSS_SECONDS
 
 pytestmark = pytest.mark.unit
 

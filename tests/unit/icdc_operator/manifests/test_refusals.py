@@ -6,9 +6,9 @@ import pytest
 
 from icdc_api.errors import BadSpec
 from icdc_api.spec.spark import Spark
-from icdc_operator.manifests import refusals
 from icdc_operator.manifests.application import build_spark_application
 from icdc_operator.manifests.launch import InstallSettings, Launch, PipelineRef
+from icdc_operator.manifests.pods import refusals
 from icdc_testing.deciding.pipelines import make_spec, run_record
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from icdc_api.spec.spark import Spark
-from icdc_operator.manifests import refusals, shapes
+from icdc_operator.manifests.pods import refusals, shapes
 from icdc_testing.kube.pod_templates import (
     NO_QUANTITIES,
     NO_TIMES,

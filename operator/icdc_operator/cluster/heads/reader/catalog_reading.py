@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from icdc_operator.cluster.heads.catalog_properties import CatalogKind, PyCatalog
-from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.branches import Heads
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.jdbc import Jdbc
+from icdc_operator.cluster.heads.reader.limits.addresses import Guard
 from icdc_operator.cluster.heads.reader.named import MetadataPointer
 from icdc_operator.cluster.heads.reader.pointers import DynamoDb, Glue, Hive
 from icdc_operator.cluster.heads.reader.rest import Rest

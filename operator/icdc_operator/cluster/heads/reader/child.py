@@ -10,9 +10,10 @@ import traceback
 
 from icdc_api.errors import IcdcError
 from icdc_operator.cluster.heads import wire
-from icdc_operator.cluster.heads.reader import branches, catalog_reading, confinement, proxies
-from icdc_operator.cluster.heads.reader.addresses import Guard
+from icdc_operator.cluster.heads.reader import branches, catalog_reading
 from icdc_operator.cluster.heads.reader.catalog_reading import OpenCatalog
+from icdc_operator.cluster.heads.reader.limits import confinement, proxies
+from icdc_operator.cluster.heads.reader.limits.addresses import Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.heads.wire import HeadAnswer, Opening, Question
 

@@ -23,7 +23,7 @@ from thrift.Thrift import TException
 
 from icdc_api.errors import SourceUnavailable, TableNotFound, Unauthorized
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader.addresses import AccessRefused
+from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused
 
 _NOT_THERE = (
     foreign.NoSuchTableError,

@@ -12,9 +12,9 @@ from sqlalchemy import URL, create_engine, make_url, select
 
 from icdc_operator.cluster.heads.catalog_properties import PyCatalog
 from icdc_operator.cluster.heads.reader import branches, metadata_files
-from icdc_operator.cluster.heads.reader.addresses import Guard
 from icdc_operator.cluster.heads.reader.branches import Heads
 from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
+from icdc_operator.cluster.heads.reader.limits.addresses import Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 _PORT = "5432"

@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from icdc_operator.cluster.heads import settings as flags
-from icdc_operator.cluster.heads.reader import child, confinement
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader import child
+from icdc_operator.cluster.heads.reader.limits import confinement
+from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_CHILDREN = 128

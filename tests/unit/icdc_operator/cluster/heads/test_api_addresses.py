@@ -11,7 +11,7 @@ from icdc_operator.cluster.heads.api_addresses import (
 )
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight, translate
 from icdc_operator.cluster.heads.connections import OfOwnProcess
-from icdc_operator.cluster.heads.reader.addresses import Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.kube.errors import Unavailable
 

@@ -7,8 +7,8 @@ from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
-from icdc_operator.cluster.heads.reader import proxies
-from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
+from icdc_operator.cluster.heads.reader.limits import proxies
+from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import rest_catalog

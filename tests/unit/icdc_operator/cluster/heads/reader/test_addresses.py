@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import make_url
 
-from icdc_operator.cluster.heads.reader.addresses import AccessRefused, Addresses, Guard
 from icdc_operator.cluster.heads.reader.jdbc import pin_addresses
+from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, Addresses, Guard
 from icdc_operator.cluster.heads.reader.process import addresses_of_the_api_server
 from icdc_operator.cluster.heads.settings import ReaderSettings
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_operator.cluster.heads.reader import confinement, landlock
+from icdc_operator.cluster.heads.reader.limits import confinement, landlock
 from icdc_testing.catalogs import confined
 
 pytestmark = pytest.mark.unit

@@ -20,7 +20,7 @@ from icdc_operator.cluster.heads.connections import (
     OfOwnProcess,
     Readers,
 )
-from icdc_operator.cluster.heads.reader import confinement
+from icdc_operator.cluster.heads.reader.limits import confinement
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_operator.cluster.heads.table_heads import Head, HeadReader, list_branches
 from icdc_operator.cluster.metrics import Metrics

@@ -20,7 +20,8 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableState
 from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
 from icdc_api.status.triggers import ObservedTriggers
-from icdc_operator.core import resyncs, retry, verification
+from icdc_operator.core import retry
+from icdc_operator.core.asked import resyncs, verification
 from icdc_operator.core.observed import Observed, RunSeen
 
 MAX_ATTEMPTS = 5

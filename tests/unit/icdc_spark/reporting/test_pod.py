@@ -15,8 +15,8 @@ from icdc_api.errors import Throttled
 from icdc_api.job import report_text
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.runs import Failure
-from icdc_operator.manifests import pod_paths
-from icdc_operator.manifests.templates import DRIVER_ENV
+from icdc_operator.manifests.pods import pod_paths
+from icdc_operator.manifests.pods.templates import DRIVER_ENV
 from icdc_spark.reporting import pod_report
 from icdc_spark.reporting.pod_report import Intervals, PodSink
 from icdc_testing.waiting.wait import until

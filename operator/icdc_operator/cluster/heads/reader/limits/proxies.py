@@ -20,7 +20,7 @@ from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 from requests.utils import select_proxy
 
-from icdc_operator.cluster.heads.reader.addresses import Guard
+from icdc_operator.cluster.heads.reader.limits.addresses import Guard
 
 _send_by_requests: Callable[..., Any] = HTTPAdapter.send
 _send_by_botocore: Callable[..., Any] = URLLib3Session.send

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from icdc_operator.cluster.heads.reader import landlock
+from icdc_operator.cluster.heads.reader.limits import landlock
 
 MEMORY_BYTES = 256 * 2**20
 """Memory that a child may allocate beyond what it shares with its parent."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from icdc_operator.manifests import pod_paths
+from icdc_operator.manifests.pods import pod_paths
 from icdc_spark.container import commands
 
 pytestmark = pytest.mark.unit

@@ -7,9 +7,10 @@ image, memory and restartPolicy, is not here.
 from collections.abc import Mapping
 from typing import Any
 
-from icdc_operator.manifests import merge, metadata, pod_paths, volumes
+from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
-from icdc_operator.manifests.roles import Role
+from icdc_operator.manifests.pods import merge, pod_paths, volumes
+from icdc_operator.manifests.pods.roles import Role
 
 SPARK_UID = 185
 """User and group id in the image, as in the images of Apache Spark."""

@@ -22,8 +22,8 @@ from typing import Any
 
 from icdc_api.crd.explain import describe_kind, format_path
 from icdc_api.problems import first_duplicate, format_value
-from icdc_operator.manifests import scalars
-from icdc_operator.manifests.merge import LIST_KEYS
+from icdc_operator.manifests.pods import scalars
+from icdc_operator.manifests.pods.merge import LIST_KEYS
 
 Path = tuple[str | int, ...]
 

@@ -7,8 +7,9 @@ of spark-operator, or pass through spark-submit, which supports few kinds of vol
 from typing import Any
 
 from icdc_api.spec.spark import LocalVolume
-from icdc_operator.manifests import metadata, pod_paths
+from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
+from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.secret_names import list_secret_names
 
 Volumes = list[tuple[dict[str, Any], dict[str, Any]]]

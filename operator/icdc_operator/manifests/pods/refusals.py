@@ -20,9 +20,9 @@ from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_conf import find_risk
-from icdc_operator.manifests import pod_paths, shapes
-from icdc_operator.manifests.roles import Role
-from icdc_operator.manifests.templates import DRIVER_ENV
+from icdc_operator.manifests.pods import pod_paths, shapes
+from icdc_operator.manifests.pods.roles import Role
+from icdc_operator.manifests.pods.templates import DRIVER_ENV
 
 _NAMES = "runs and their pods are found by it; use a key of your own"
 _SPARK_SETS = "Spark sets it in every pod; leave it out"

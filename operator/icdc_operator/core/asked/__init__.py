@@ -1,0 +1,1 @@
+"""Requests of people: questions that a run answers, comparisons, repairs and re-exports. Pure."""
