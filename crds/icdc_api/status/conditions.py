@@ -40,7 +40,7 @@ class ConditionType(StrEnum):
     a due run waits for a limit of active runs."""
     CAUGHT_UP = "CaughtUp"
     """Positive. Every index equals the newest known snapshot of its table. Unknown before the first
-    report; the reason NotLookedAt then means that no table has been read yet."""
+    report; the reason NotReported then means that no run has reported a table yet."""
     SUSPENDED = "Suspended"
     """Neutral. `spec.suspend` is true and no run replicates any more."""
     SNAPSHOTS_PINNED = "SnapshotsPinned"

@@ -14,6 +14,7 @@ Whether Kubernetes or a terminal shows them is not known here.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from icdc_api import naming
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
 from icdc_api.status.runs import RunState, RunStatus
@@ -60,11 +61,13 @@ def _of_spec(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
     valid = after.condition(ConditionType.SPEC_VALID)
     if valid is not None and before.observed_generation != after.observed_generation:
         if after.holds(ConditionType.SPEC_VALID):
-            text = f"generation {after.observed_generation}"
+            text = f"the spec of generation {after.observed_generation} is accepted"
+            # A message of a valid spec is a caution: it is allowed, but hardly wanted.
             message = f"{text}; {valid.message}" if valid.message else text
             yield Event("SpecAccepted", message, warning=bool(valid.message))
         else:
-            yield Event("SpecInvalid", valid.message, warning=True)
+            text = f"no run starts until the spec of generation {after.observed_generation}"
+            yield Event("SpecInvalid", f"{text} is corrected: {valid.message}", warning=True)
     was, now = (status.holds(ConditionType.SUSPENDED) for status in (before, after))
     if now and not was:
         yield Event("Suspended", "the pipeline is suspended; progress is retained")
@@ -77,13 +80,14 @@ def _of_ended_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[Eve
     if last is None or (before.last_run is not None and before.last_run.epoch == last.epoch):
         return
     if last.failure is None:
-        yield Event("RunSucceeded", last.name)
+        yield Event("RunSucceeded", f"run {last.name} has succeeded")
         return
-    text = f"{last.name}: {last.failure.failure_class.value}: {last.failure.message}"
-    yield Event("RunFailed", text, warning=True)
+    text = f"run {last.name} has failed: {last.failure.failure_class.value}"
+    yield Event("RunFailed", f"{text}: {last.failure.message}", warning=True)
     # Without a next attempt the run is given up, which the condition Stalled explains.
     if after.next_attempt_time is not None:
-        yield Event("RunRetrying", f"next attempt at {after.next_attempt_time:%H:%M:%S} UTC")
+        due = f"{after.next_attempt_time:%H:%M:%S} UTC"
+        yield Event("RunRetrying", f"run {last.name} is tried again at {due}")
 
 
 def _of_comparison(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -100,13 +104,15 @@ def _of_current_run(before: PipelineStatus, after: PipelineStatus) -> Iterator[E
     run = after.current_run
     if run is None:
         return
+    # By epoch, not by name: after a lost status a name may return for another run.
     old = before.current_run
     if old is not None and old.epoch != run.epoch:
         old = None
     if old is None:
-        yield Event("RunPlanned", f"{run.name} ({run.kind.value}, attempt {run.attempt})")
+        text = f"run {run.name} is planned ({run.kind.value}, attempt {run.attempt})"
+        yield Event("RunPlanned", text)
     if _is_running(run) and not (old is not None and _is_running(old)):
-        yield Event("RunStarted", run.name)
+        yield Event("RunStarted", f"the driver of run {run.name} has started")
 
 
 def _of_deletion(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
@@ -138,16 +144,23 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         reason = "" if new.reason is None else f" {new.reason.value}:"
         yield Event("TableStalled", f"{new.name}:{reason} {new.message or ''}".strip(), True)
     if was == TableState.STALLED and new.state != TableState.STALLED:
-        yield Event("TableResumed", new.name)
+        yield Event("TableResumed", f"{new.name} is no longer stalled")
     if new.state == TableState.EXPORTING and was != TableState.EXPORTING:
-        again = old is not None and old.applied_snapshot_id is not None
-        yield Event("Reexporting" if again else "ExportStarted", f"{new.name} to {new.index}")
+        # With an applied snapshot there is an older index, which readers see meanwhile.
+        if old is not None and old.applied_snapshot_id is not None:
+            text = f"until it is complete, readers of {new.index} see the index before"
+            yield Event("Reexporting", f"{new.name} is exported to a new index; {text}")
+        else:
+            text = f"readers find it as {new.index} once it is complete"
+            yield Event("ExportStarted", f"{new.name} is exported to a new index; {text}")
     if new.state in in_place and was in (TableState.PENDING, TableState.EXPORTING):
         rows = new.export.rows if new.export is not None else 0
-        yield Event("ExportCompleted", f"{new.name}: {rows} rows in {new.index}")
+        yield Event("ExportCompleted", f"{new.name}: {rows} rows are in the index {new.index}")
+    # A warning although it is restored: whoever moves our aliases will most likely do it again.
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):
         text = f"{new.name}: somebody moved or removed the alias {new.index}; it is restored"
         yield Event("AliasMoved", text, warning=True)
     if new.dead_letters > (0 if old is None else old.dead_letters):
-        text = f"{new.name}: the index refuses {new.dead_letters} rows"
+        stored = naming.dead_letters_index(new.index)
+        text = f"{new.name}: the index refuses {new.dead_letters} rows; they are in {stored}"
         yield Event("DeadLetters", text, warning=True)

@@ -4,6 +4,7 @@ They answer one question each and change neither Ready nor Stalled. Transition t
 `summary`. Pure.
 """
 
+from icdc_api import naming
 from icdc_api.spec.cautions import find_cautions
 from icdc_api.spec.pipeline import PinSnapshots, Trigger
 from icdc_api.status.conditions import ConditionType
@@ -28,14 +29,15 @@ def claim_exported(view: PipelineView) -> Claim:
     if view.exported:
         return Claim(True, "Exported")
     missing = [table for table in view.status.tables if not progress.is_exported(table)]
-    return Claim(False, "NotExported", list_tables(missing, lambda table: table.name))
+    names = list_tables(missing, lambda table: table.name)
+    return Claim(False, "NotExported", f"not exported yet: {names}" if names else "")
 
 
 def claim_run_active(view: PipelineView) -> Claim:
     """Return RunActive: a run was created and has not ended; its state is the reason."""
     run = view.status.current_run
     if run is not None:
-        text = f"{run.name}{view.hindrance}"
+        text = f"run {run.name}{view.hindrance}"
         return Claim(run.state != RunState.PLANNED, run.state.value, text)
     if view.queue_position:
         return Claim(False, "Queued", view.queue_position)
@@ -48,7 +50,7 @@ def claim_caught_up(view: PipelineView) -> Claim:
     if tables and all(progress.is_caught_up(table) for table in tables):
         return Claim(True, "CaughtUp", _describe_unread_tables(view))
     if not any(progress.is_reported(table) for table in tables):
-        return Claim(None, "NotLookedAt")
+        return Claim(None, "NotReported", "no run has reported a table yet")
     behind = [table for table in tables if not progress.is_caught_up(table)]
     return Claim(False, "Behind", list_tables(behind, _describe_lag))
 
@@ -75,7 +77,7 @@ def _describe_unread_tables(view: PipelineView) -> str:
 
 def _describe_lag(table: TableStatus) -> str:
     if table.state == TableState.STREAMING and table.snapshots_behind is not None:
-        return f"{table.name}: {table.snapshots_behind} snapshots"
+        return f"{table.name}: {table.snapshots_behind} snapshots behind"
     return f"{table.name}: {table.state.value}"
 
 
@@ -108,8 +110,12 @@ def claim_dead_letters(view: PipelineView) -> Claim:
     tables = [table for table in view.status.tables if table.dead_letters]
     if not tables:
         return Claim(False, "None")
-    text = list_tables(tables, lambda table: f"{table.name}: {table.dead_letters} rows")
-    return Claim(True, "Refused", text)
+    return Claim(True, "Refused", list_tables(tables, _describe_dead_letters))
+
+
+def _describe_dead_letters(table: TableStatus) -> str:
+    stored = naming.dead_letters_index(table.index)
+    return f"{table.name}: {table.dead_letters} rows are refused, and stored in {stored}"
 
 
 def claim_verified(view: PipelineView) -> Claim:

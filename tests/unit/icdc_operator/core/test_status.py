@@ -186,9 +186,17 @@ def test_messages_name_tables_and_stay_bounded() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "expected"),
     [
-        (ConditionType.DEAD_LETTERS, {"dead_letters": 3}, ("True", "shop.orders: 3 rows")),
+        (
+            ConditionType.DEAD_LETTERS,
+            {"dead_letters": 3},
+            ("True", "shop.orders: 3 rows are refused, and stored in shop.orders-dead-letters"),
+        ),
         (ConditionType.DEAD_LETTERS, {}, ("False", "")),
-        (ConditionType.CAUGHT_UP, {"snapshots_behind": 2}, ("False", "shop.orders: 2 snapshots")),
+        (
+            ConditionType.CAUGHT_UP,
+            {"snapshots_behind": 2},
+            ("False", "shop.orders: 2 snapshots behind"),
+        ),
         (
             ConditionType.READY,
             {"duplicates": Duplicates(count=2, samples=("1", "2"))},
