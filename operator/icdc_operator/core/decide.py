@@ -53,7 +53,8 @@ DENIED_SECONDS = 60.0
 def decide(observed: Observed, now: datetime) -> Decision:
     """Return the next step for what was observed at `now`, a time with a zone.
 
-    The status of the decision must be durable before its actions are carried out.
+    The status of the decision must be durable before its actions are carried out. The package has
+    an example.
     """
     # As a status holds times after it was written and read: comparisons then agree with it.
     now = to_milliseconds(now)
@@ -93,6 +94,7 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
         return True
     if observed.spec is None:
         return False  # an invalid spec changes nothing: the last valid one goes on
+    # A run has the spec that was in its request when it started, and never reads a newer one.
     if run.generation != observed.generation:
         return True
     if run.ask is not None:
@@ -106,6 +108,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
     """Return the last status, moved to this generation and updated from report or heads."""
     before = observed.status
     if before.observed_generation != observed.generation:
+        # The new spec may be the correction that the failures waited for: try it without backoff.
         generation = {"observed_generation": observed.generation}
         before = reset_failures(before).model_copy(update=generation)
     if observed.spec is None:
@@ -125,6 +128,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
 
 def _choose_step(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
     """Return the step of the first situation in the module's table that applies."""
+    # Before `blind`: a missing permission must not hold a deleted pipeline past its deadline.
     end = deletion.find_end(status, observed, now=now)
     if end is not None:
         return Draft(status, deletion.list_last_actions(status, observed, end), settled=True)
@@ -168,6 +172,7 @@ def _handle_planned_run(
     if observed.status.current_run != run or strays:
         return Draft(status, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
+        # Nothing of it exists, so nothing is stopped; the next plan may take its name.
         return Draft(status.model_copy(update={"current_run": None}), (), 0.0)
     replicates = run.kind != RunKind.DELETION and not run.kind.inspects
     continuous = replicates and observed.spec.changelog.trigger == Trigger.CONTINUOUS
@@ -214,6 +219,7 @@ def _find_stop(
     """Return the run as Stopping and its stop action; None while it may go on."""
     spec = observed.spec
     due = run.state == RunState.STOPPING or wants_stop(observed, run)
+    # The time-outs are in the spec: while it is invalid, a live run is not limited by any.
     if not due and spec is not None:
         failure = run_log.find_hopeless_failure(run, seen, now=now)
         failure = failure or run_log.find_start_timeout(run, seen, spec, now=now)
@@ -249,10 +255,11 @@ def _close_run(
     if run.kind.inspects:
         return comparisons.close_run(status, run, seen, observed, now)
     if run.state == RunState.STOPPING and run.failure is None:
-        # It was asked to end, so how it ended says nothing about the next run.
+        # It was asked to end, so how it ended says nothing about the next run. What it had not
+        # done yet is due now, also where no head has changed since.
         return status.model_copy(update={"next_attempt_time": now})
     if observed.spec is None:
-        return status
+        return status  # no policy to judge by; a corrected spec is a new generation, due at once
     deletes = run.kind == RunKind.DELETION
     failure = ended.failure or (None if deletes else retry.find_passing_failure(status.tables))
     if failure is None:

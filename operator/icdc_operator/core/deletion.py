@@ -66,8 +66,10 @@ def find_end(status: PipelineStatus, observed: Observed, *, now: datetime) -> De
     """Return why the pipeline may be removed now; None if it must stay or is not being deleted."""
     if not is_active(observed):
         return None
+    # The Event names the first that applies: what was done or decided comes before what went wrong.
     last = last_deletion_run(status)
-    # First, also after the deadline: the Event then says that the indices are deleted.
+    # Also after the deadline: the indices are deleted, however late. While any run is live it is
+    # not the end: what that run still writes would be left behind.
     quiet = status.current_run is None and not any(run.live for run in observed.runs)
     if quiet and last is not None and last.state == RunState.SUCCEEDED:
         return DeletionEnd.DELETED
@@ -117,6 +119,7 @@ def require_finalizer(observed: Observed, actions: tuple[Action, ...]) -> tuple[
     spec = observed.spec
     if observed.finalizer is None or observed.deleting_since is not None or spec is None:
         return actions
+    # The annotation counts before a deletion too: then the pipeline is removed without waiting.
     required = _deletes_indices(spec) and not observed.retain_asked
     if required == observed.finalizer:
         return actions

@@ -45,11 +45,14 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
     spec, ask = observed.spec, asks.find_pending(status, observed)
     if spec is not None and ask is not None:
         if observed.queued is not None:
+            # Without `mark_queued`: nextAttemptTime is that of replication, which goes on later.
             return Draft(status, requeue_after=observed.queued.poll_after)
         return Draft(asks.plan_run(status, observed, spec, ask, now=now), requeue_after=0.0)
     if spec is None or spec.suspend:
+        # No time either: a pipeline that rests has no attempt to promise in `kubectl get`.
         return Draft(status.model_copy(update={"next_attempt_time": None}), settled=True)
     if observed.closing:
+        # Its nextAttemptTime stays: the next start of the adapter goes on from there.
         return Draft(status, settled=True)
     due = schedule.find_next_due(status, observed, spec, now=now)
     if due.at is None or due.at > now:
@@ -65,6 +68,7 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
 
 def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
     """Return the step of a pipeline that waits for its indices: delete them, or remove it."""
+    # Again, although `decide` has asked: its status may have just recorded the end of the run.
     end = deletion.find_end(status, observed, now=now)
     if end is not None:
         return Draft(status, deletion.list_last_actions(status, observed, end), settled=True)

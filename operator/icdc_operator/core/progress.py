@@ -34,6 +34,7 @@ _APPLIED_FIELDS = (
 """Fields that a run does not know before it has read the state document."""
 
 _NOT_THERE = (TableReason.TABLE_NOT_FOUND, TableReason.BRANCH_NOT_FOUND)
+"""Reasons that any head refutes: the table, or its branch, exists by now."""
 
 
 def match_tables(spec: PipelineSpec, tables: Iterable[TableStatus]) -> tuple[TableStatus, ...]:
@@ -68,11 +69,7 @@ def apply_report(
             for table in tables
         )
     return tuple(
-        _keep_pin(
-            table, _keep_verification(table, _merge_table(table, reported[table.name], run, now))
-        )
-        if table.name in reported
-        else table
+        _merge_report(table, reported[table.name], run, now) if table.name in reported else table
         for table in tables
     )
 
@@ -103,6 +100,7 @@ def select_changed(
 
 def is_exported(table: TableStatus) -> bool:
     """Return whether readers of the index see a whole snapshot, perhaps an older one."""
+    # By the state as well: an empty table is exported without any snapshot to apply.
     in_place = table.state in (TableState.STREAMING, TableState.COMPLETE)
     return in_place or table.applied_snapshot_id is not None
 
@@ -120,6 +118,7 @@ def is_reported(table: TableStatus) -> bool:
 
 
 def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
+    """Return `new` as far as it counts, with what only the operator's own status holds."""
     merged = _merge_table(old, new, run, now)
     return _keep_pin(old, _keep_verification(old, merged))
 
@@ -149,6 +148,7 @@ def _keep_pin(old: TableStatus, new: TableStatus) -> TableStatus:
 
 def _merge_table(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
     """Return `new`, or `old` where the report is late or says less; see the table above."""
+    # A driver's first report lists every table as Pending, before it has read any of them.
     if new.index != old.index or not is_reported(new) or _is_late(old, new, run, now):
         return old
     if new.applied_snapshot_id is None and old.applied_snapshot_id is not None:
@@ -200,8 +200,10 @@ def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
 
 def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
     if table.state == TableState.STALLED:
-        # A table that was not found and has a head now exists.
+        # Any other stalled table is tried again at a head that no run has seen: the commit may be
+        # the correction.
         return table.reason in _NOT_THERE or head != table.current_snapshot_id
     if table.state == TableState.COMPLETE:
+        # Left from an earlier mode ExportOnly: from now on the index has to follow the table.
         return spec.mode != Mode.EXPORT_ONLY
     return not is_reported(table) or head != table.applied_snapshot_id

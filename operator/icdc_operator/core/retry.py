@@ -130,7 +130,13 @@ def _without_asks(runs: Iterable[RunStatus]) -> list[RunStatus]:
 
 
 def takeovers_in_a_row(newest_first: Sequence[RunStatus]) -> int:
-    """Return how many of the last runs in a row were fenced, within RIVAL_SECONDS of the last."""
+    """Return how many of the last runs in a row were fenced, within RIVAL_SECONDS of the last.
+
+    finished, newest first     ended as      within the hour     counted
+    12:10                      Fenced        yes                 1
+    12:05                      Fenced        yes                 2
+    11:00                      Fenced        no                  the count ends at 2
+    """
     runs = _without_asks(newest_first)
     count, last = 0, runs[0].finished_at if runs else None
     for run in runs:
@@ -166,6 +172,7 @@ def build_passing_failure(table: str, reason: str, message: str | None) -> Failu
 
 def _who_acts(reason: str) -> WhoActs:
     """Return who acts on `reason`, which is the name of an error class."""
+    # A test proves that each of PASSING_REASONS is such a name.
     kind: type[errors.IcdcError] = getattr(errors, reason)
     return kind.who_acts
 
@@ -189,5 +196,7 @@ def _backoff(policy: Retry, step: int, key: str) -> float:
 
 def _add_jitter(delay: float, step: int, key: str) -> float:
     """Return `delay` seconds and up to JITTER of it more, by `key` and `step`."""
+    # Not random: `decide` is called again for the same failure, and must give the same time, or
+    # each call would write another status.
     share = (zlib.crc32(f"{key}:{step}".encode()) % 1000) / 1000
     return delay * (1 + JITTER * share)

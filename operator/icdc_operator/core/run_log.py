@@ -65,10 +65,10 @@ def plan_run(
     failures = (run.failure for run in status.recent_runs)
     rivals = (failure.rival for failure in failures if failure is not None)
     epochs += [rival.epoch for rival in rivals if rival is not None]
+    # The time, so that a pipeline whose status was lost begins above its former runs.
     epoch = max(1 + max(epochs, default=0), int(now.timestamp() * 1000))
-    epoch = min(
-        epoch, MAX_COUNT
-    )  # a greater one in a state document makes the run report it as corrupt
+    # A greater number in a state document makes the run report it as corrupt.
+    epoch = min(epoch, MAX_COUNT)
     return RunStatus(
         name=name,
         kind=kind,
@@ -114,6 +114,7 @@ def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, 
 
 def select_retained(recent: Iterable[RunStatus], spec: PipelineSpec | None) -> list[RunStatus]:
     """Return the ended runs whose objects `spec.history` retains; the newest always is."""
+    # Also of an invalid spec: the defaults must not let objects of runs pile up.
     history = History() if spec is None else spec.history
     left = {RunState.SUCCEEDED: history.successful, RunState.FAILED: history.failed}
     retained: list[RunStatus] = []
@@ -132,6 +133,7 @@ def find_start_timeout(
     Evidence of what keeps it from starting says more than the time-out, so it comes first.
     """
     limit = spec.timeouts.start_seconds
+    # From the plan on: a driver that never starts has no start to count from.
     if seen.report is not None or run.planned_at is None:
         return None
     if now - run.planned_at <= timedelta(seconds=limit):
@@ -149,6 +151,7 @@ def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Fa
     if seen.failure is None:
         return None
     if seen.given_up:
+        # At once, and also where it has reported: its node does not answer any more.
         return seen.failure
     if seen.failure.failure_class not in _HOPELESS or seen.report is not None:
         return None
@@ -161,6 +164,7 @@ def find_hopeless_failure(run: RunStatus, seen: RunSeen, *, now: datetime) -> Fa
 def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
     """Return whether the run has used up `timeouts.runSeconds`; the next one resumes its work."""
     limit = spec.timeouts.run_seconds
+    # 0 means no limit. Before its start the run is limited by `timeouts.startSeconds`.
     if limit == 0 or run.started_at is None:
         return False
     return now - run.started_at > timedelta(seconds=limit)
@@ -169,6 +173,7 @@ def has_overrun(run: RunStatus, spec: PipelineSpec, *, now: datetime) -> bool:
 def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     """Return whether the live run works where the one before failed: it resets the failures."""
     report = seen.report
+    # A question replicates nothing, so it proves nothing about the replication that failed.
     if run.ask is not None:
         return False
     if report is None or report.outcome is not None or run.started_at is None:
@@ -184,6 +189,7 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
 def _choose_kind(status: PipelineStatus, spec: PipelineSpec) -> RunKind:
     """Return Export while a table is not exported or a re-export is requested, else Changelog."""
     resync = resyncs.is_new(status, spec) and spec.resync.mode == ResyncMode.EXPORT
+    # StreamOnly begins at tables[].startFrom and exports nothing unless a resync asks for it.
     if spec.mode == Mode.STREAM_ONLY and not resync:
         return RunKind.CHANGELOG
     exported = all(progress.is_exported(table) for table in status.tables)

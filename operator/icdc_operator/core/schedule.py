@@ -65,8 +65,10 @@ def find_next_due(
         failure = last.failure or retry.find_passing_failure(status.tables)
         passing = failure is not None and retry.may_pass(failure)
         return Due(at=now if passing else None, settled=True)
+    # Nobody has judged this failure: the spec was invalid when the run ended.
     if last.state == RunState.FAILED or last.finished_at is None:
         return Due(at=now)
+    # After the failures: what is compared must be as the spec asks, see `comparisons`.
     if comparisons.find_due(status, observed, spec) is not None:
         return Due(at=now)
     return _find_due_after_success(status, last.finished_at, observed, spec, now=now)
@@ -88,7 +90,11 @@ def may_wait_for_heads(spec: PipelineSpec) -> bool:
 
 
 def waits_for_heads(observed: Observed) -> bool:
-    """Return whether table heads decide when the next run is due: only then are they read."""
+    """Return whether table heads decide when the next run is due: only then are they read.
+
+    Each case in which `find_next_due` answers without heads is False here: a catalog is not asked
+    for what nobody uses.
+    """
     status, spec = observed.status, observed.spec
     if spec is None or observed.closing or not may_wait_for_heads(spec):
         return False
@@ -133,6 +139,7 @@ def _find_due_after_success(
     stalled = any(retry.waits_for_person(table) for table in status.tables)
     recheck = finished + timedelta(seconds=spec.retry.max_seconds) if stalled else None
     poll = float(spec.changelog.poll_interval_seconds)
+    # First, because an index in mode ExportOnly is finished whatever the heads are.
     if _is_complete(status.tables, spec):
         return Due(at=recheck, settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
@@ -141,6 +148,7 @@ def _find_due_after_success(
         at = _earliest(recheck, changed, _find_tag_renewal(status, finished))
         return Due(at, settled=True, poll_after=poll_after)
     if observed.heads_watched:
+        # Not read since the last run; the adapter reconciles as soon as they are.
         at = _earliest(recheck, _find_tag_renewal(status, finished))
         return Due(at, settled=True, poll_after=max(poll, LOST_SECONDS))
     if all(table.state == TableState.STALLED for table in status.tables):
@@ -179,6 +187,7 @@ def _find_due_by_heads(
         return now
     # The last run could have applied these heads and did not, or only runs can read the table.
     done = TableState.COMPLETE if spec.mode == Mode.EXPORT_ONLY else None
+    # Polled like tables whose catalog cannot be read: another run at once would do no more.
     unclear = [
         table
         for table in status.tables
@@ -195,6 +204,7 @@ def _poll_delay(
     poll = timedelta(seconds=spec.changelog.poll_interval_seconds)
     if any(table.state == TableState.EXPORTING for table in tables):
         return poll  # an export that was stopped halfway is not quiet
+    # A table without any applied snapshot has been quiet for as long as the log reaches.
     began = min((run.planned_at for run in status.recent_runs if run.planned_at), default=finished)
     quiet = min(finished - (table.applied_at or began) for table in tables)
     return max(poll, min(quiet, timedelta(seconds=BLIND_SECONDS)))
@@ -202,6 +212,7 @@ def _poll_delay(
 
 def _is_complete(tables: Sequence[TableStatus], spec: PipelineSpec) -> bool:
     """Return whether every table that is not stalled is exported and is not replicated."""
+    # A stalled table has its own time, `recheck`, and must not keep complete ones from resting.
     advancing = [table for table in tables if table.state != TableState.STALLED]
     return spec.mode == Mode.EXPORT_ONLY and all(t.state == TableState.COMPLETE for t in advancing)
 
@@ -212,6 +223,8 @@ def _is_stalled(status: PipelineStatus, last: RunStatus, spec: PipelineSpec) -> 
     if failure is None:
         return False
     failures = status.consecutive_failures
+    # The same failures as `RetryVerdict.stalls`, but judged from the record: no status holds the
+    # verdict.
     match failure.failure_class:
         case FailureClass.AUTH:
             return True

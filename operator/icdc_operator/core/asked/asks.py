@@ -35,6 +35,7 @@ def find_pending(status: PipelineStatus, observed: Observed) -> Ask | None:
 
 def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
     """Return whether a question waits for the current run, which would never end by itself."""
+    # Any other run ends by itself when its tables are done, and the question is answered next.
     spec = observed.spec
     continuous = spec is not None and spec.changelog.trigger == Trigger.CONTINUOUS
     return continuous and not run.kind.inspects and find_pending(status, observed) is not None
@@ -62,6 +63,7 @@ def close_run(
     failure = ended.failure
     report = None if seen is None else seen.report
     answered = report is not None and report.finished and report.result is not None
+    # A run that was asked to stop ends without a failure and without an answer.
     if failure is None and not answered:
         if run.state == RunState.STOPPING and not is_withdrawn(run, observed):
             # It made room for a new generation, such as the one that the question is about.

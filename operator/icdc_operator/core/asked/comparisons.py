@@ -28,7 +28,11 @@ MAX_ATTEMPTS = 5
 """Attempts of one comparison, or `retry.maxAttempts` if less: replication waits meanwhile."""
 
 _KINDS = {ResyncMode.VERIFY: RunKind.VERIFY, ResyncMode.REPAIR: RunKind.REPAIR}
+"""Kind of run by mode. Export is missing: a re-export is made by a run that replicates."""
+
 _NOT_READY = (TableState.PENDING, TableState.EXPORTING)
+"""States of a table whose index is not complete yet: comparing it would report each row as
+missing."""
 
 
 def find_requested(status: PipelineStatus, spec: PipelineSpec) -> RunKind | None:
@@ -66,8 +70,9 @@ def find_due(status: PipelineStatus, observed: Observed, spec: PipelineSpec) -> 
         return None
     if before.generation != observed.generation or _is_superseded(before, observed):
         return None
+    # The run succeeded as a whole, but a table of it waits for a passing fault.
     if status.last_run == before and status.consecutive_failures > 0:
-        return None  # a table of it waits for a passing fault
+        return None
     # A stalled table does not wait: its index can be compared, or the answer says why not.
     names = set(table_names(status, spec))
     if any(table.name in names and table.state in _NOT_READY for table in status.tables):
@@ -101,6 +106,7 @@ def close_run(
     status = status.model_copy(update={"mode": mode, "next_attempt_time": None})
     if spec is None or ended is None or run.generation != observed.generation:
         return status
+    # Only the tables that were asked for: a report comes from a pod, and may name others.
     names = table_names(status, spec)
     answers = verification.read_answers(None if seen is None else seen.report)
     answers = {name: answer for name, answer in answers.items() if name in names}
@@ -143,6 +149,7 @@ def _schedule_retry(
     # Of the record, not of consecutive_failures: nodes lost are no failures, but cost time too.
     attempts = 1 if status.last_run is None else status.last_run.attempt
     used_up = attempts >= min(MAX_ATTEMPTS, spec.retry.max_attempts)
+    # A verdict that stalls ends it too: replication must not wait until a person acts.
     if verdict.delay is None or verdict.stalls or used_up:
         return None
     return status.model_copy(

@@ -23,6 +23,8 @@ from icdc_api.status.triggers import ObservedResync, ObservedTriggers
 def is_new(status: PipelineStatus, spec: PipelineSpec) -> bool:
     """Return whether the nonce is above the one that was acted on; False before the first run."""
     before = status.observed_triggers
+    # Before the first run nothing can be said: the status may be new, or lost. A nonce that was
+    # honoured before the loss must not cost a second export.
     return before is not None and spec.resync.nonce > before.resync_nonce
 
 
@@ -32,6 +34,7 @@ def last_request(status: PipelineStatus, spec: PipelineSpec) -> ObservedResync |
     recorded = None if before is None else before.resync
     if recorded is not None and not is_new(status, spec):
         return recorded
+    # 0 is the default: nobody has asked for anything.
     if spec.resync.nonce == 0:
         return None
     resync = spec.resync

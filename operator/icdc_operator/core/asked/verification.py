@@ -135,6 +135,8 @@ def apply_answers(
     now: datetime,
 ) -> tuple[TableStatus, ...]:
     """Return `tables` with their verification, and as many samples as there is room for."""
+    # Shared out among the tables that differ: 100 of them with 20 ids each would make the status
+    # larger than what etcd and every watcher should carry.
     differing = sum(1 for answer in answered.values() if answer.equal is False)
     room = max(1, min(MAX_SAMPLES, MAX_ALL_SAMPLES // max(1, differing)))
     return tuple(

@@ -38,6 +38,8 @@ def claim_ready(view: PipelineView) -> Claim:
         return Claim(False, "InvalidSpec", describe_problem(view))
     if view.observed.denied is not None:
         return Claim(False, *_describe_denial(view.observed.denied))
+    # True, because kstatus takes Ready False for a rollout in progress: `helm --wait` and Flux
+    # would wait for ever for a pipeline that is applied with suspend: true.
     if view.suspended:
         return Claim(True, "Suspended", "suspended by spec.suspend; progress is retained")
     stalled = claim_stalled(view)
@@ -92,6 +94,7 @@ def claim_stalled(view: PipelineView) -> Claim:
         waits = status.next_attempt_time is not None or view.replication_run is not None
         given_up = status.consecutive_failures > 0 and not waits
         auth = failure.failure_class == FailureClass.AUTH
+        # All but `given_up` hold during an attempt too, or Stalled would flap with each retry.
         if given_up or auth or view.outlasted or view.takeovers:
             return Claim(True, failure.reason, _describe_stall(view, failure))
     return Claim(False, "Working")

@@ -74,6 +74,7 @@ def summarize(status: PipelineStatus) -> PipelineStatus:
 
 def _choose_phase(status: PipelineStatus) -> Phase:
     """Return the one word that matters most: what needs a person comes before what runs."""
+    # From the conditions, so that the column of `kubectl get` cannot contradict them.
     ready = status.condition(ConditionType.READY)
     if ready is not None and ready.reason in deleting.REASONS:
         return Phase.DELETING

@@ -47,6 +47,7 @@ class PipelineView:
     @property
     def suspended(self) -> bool:
         """True if a requested suspend is reached."""
+        # A run that answers a question may be active: suspended pipelines answer as well.
         return self.spec is not None and self.spec.suspend and self.replication_run is None
 
     @property
