@@ -7,6 +7,7 @@ would differ is rebuilt, not patched. The first line that applies decides:
     state document                    what else                        step
     none, or nothing applied          mode StreamOnly                  BEGIN
     none, or nothing applied                                           EXPORT
+    any                               the metadata is older than it    SourceUnavailable
     batch open, or none               table, index or snapshot lost    EXPORT, or Gap
     any                               a re-export is asked for         EXPORT (*)
     batch open                        documents would differ           EXPORT, or IncompatibleSchema
@@ -25,7 +26,7 @@ would differ is rebuilt, not patched. The first line that applies decides:
 from dataclasses import dataclass
 from enum import StrEnum
 
-from icdc_api.errors import Gap, IncompatibleSchema, TargetInvalid
+from icdc_api.errors import Gap, IncompatibleSchema, SourceUnavailable, TargetInvalid
 from icdc_spark.protocol.state_document import Intent, IntentKind, IntentPhase, StateDocument
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 
@@ -101,6 +102,8 @@ class StepInputs:
     """The table's UUID now."""
     head: str | None
     """The current snapshot of the branch."""
+    last_sequence_number: int
+    """The highest sequence number that the table's metadata has given; 0 in format 1."""
     start: str | None
     """The snapshot at which StreamOnly begins; ignored otherwise."""
     document_spec: str
@@ -117,11 +120,12 @@ def next_step(inputs: StepInputs, policies: Policies) -> Step:
     """Return the next step of the table; see the table at the top of the module.
 
     Raises Gap or IncompatibleSchema where the policy is Stop, TargetInvalid where a new export
-    would be as useless as the open one.
+    would be as useless as the open one, SourceUnavailable where the metadata is an older copy.
     """
     state = inputs.state
     if state is None or (state.applied is None and state.intent is None):
         return _first_step(inputs, policies)
+    _refuse_older_metadata(inputs, policies)
     # An open export needs nothing of the old index or snapshot: a loss there changes nothing.
     rebuilding = state.intent is not None and state.intent.kind is IntentKind.EXPORT
     if not rebuilding:
@@ -158,6 +162,38 @@ def _first_step(inputs: StepInputs, policies: Policies) -> Step:
     if policies.stream_only:
         return Step(kind=StepKind.BEGIN, to_id=inputs.start, reason="the mode is StreamOnly")
     return Step(kind=StepKind.EXPORT, to_id=inputs.head, reason="the table was never exported")
+
+
+def _refuse_older_metadata(inputs: StepInputs, policies: Policies) -> None:
+    """Raise SourceUnavailable if the table's metadata is from before what was already read of it.
+
+    A catalog behind a cache, or one of several replicas, may answer so. The newer snapshots are
+    missing in it, which is no proof that they expired: a gap would have the table exported again.
+    Sequence numbers only grow, after a rollback too, so a table that was really put back to older
+    metadata is taken up again with its next commits, or with a re-export that is asked for.
+
+        applied 77 (number 8)   metadata up to number 7                      older
+        applied 77 (number 8)   metadata up to number 8, no 78 of the batch  older
+        applied 77 (number 8)   metadata up to number 9, without 77          77 has expired
+    """
+    state = inputs.state
+    if state is None or state.applied is None or state.source.uuid != inputs.table_uuid:
+        return
+    # A complete export reads the table no more.
+    if policies.export_only or _resync_asked(inputs, policies):
+        return
+    applied, last = state.applied.sequence_number, inputs.last_sequence_number
+    intent = state.intent
+    to = intent.to if intent is not None and intent.kind is IntentKind.CHANGELOG else None
+    # In format 1 all numbers are 0 and order nothing.
+    is_before_intent = to is not None and to not in inputs.readable and 0 < last <= applied
+    if last < applied or is_before_intent:
+        raise SourceUnavailable(
+            f"Table {inputs.table}: the catalog answers with metadata that is older than what was "
+            f"already read (sequence number {last}; the index has {applied}), as a cache or a "
+            "replica that lags may do. It is tried again. If the table was restored to that state, "
+            "raise spec.resync.nonce to export it again."
+        )
 
 
 def _loss(inputs: StepInputs, policies: Policies) -> str | None:

@@ -91,6 +91,11 @@ class IcebergTable:
         return int(self._metadata().formatVersion())
 
     @property
+    def last_sequence_number(self) -> int:
+        """The highest sequence number given to a commit of any branch; 0 in format 1."""
+        return int(self._metadata().lastSequenceNumber())
+
+    @property
     def properties(self) -> dict[str, str]:
         """The table properties."""
         return dict(self.java.properties())

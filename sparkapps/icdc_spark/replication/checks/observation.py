@@ -73,7 +73,7 @@ class TableObserver:
         Without `compare_index` the index counts as the one that was recorded; it saves a request.
 
         Gap, IncompatibleSchema or TargetInvalid where a person must decide; SourceUnavailable or
-        TargetUnavailable where something does not answer.
+        TargetUnavailable where something does not answer, or answers with an older state.
         """
         context = self.context
         with context.catalog_call():
@@ -90,6 +90,7 @@ class TableObserver:
             table=context.table.name,
             table_uuid=table.uuid,
             head=str(current.id) if current else None,
+            last_sequence_number=table.last_sequence_number,
             start=find_stream_start(table, current, context.table),
             document_spec=documents.hash,
             spec_change=change,

@@ -20,6 +20,8 @@ class RestCatalog:
         self.port = 0
         self.etags = False
         """Whether answers have an ETag, and a request that names it gets a 304."""
+        self.fixed_etag: str | None = None
+        """The ETag of every answer, whatever it holds; None for that of its content."""
         self.redirects: dict[str, str] = {}
         """Where requests for a path are sent instead."""
 
@@ -28,10 +30,12 @@ class RestCatalog:
         """As a pipeline names them."""
         return {"type": "rest", "uri": f"http://127.0.0.1:{self.port}"}
 
-    def put(self, table: str, metadata: dict[str, Any]) -> None:
-        """A table `namespace.name` with that metadata."""
+    def put(
+        self, table: str, metadata: dict[str, Any], location: str = "s3://nowhere/m.json"
+    ) -> None:
+        """A table `namespace.name` with that metadata, read from a file at `location`."""
         namespace, _, name = table.partition(".")
-        answer = {"metadata-location": "s3://nowhere/m.json", "metadata": metadata, "config": {}}
+        answer = {"metadata-location": location, "metadata": metadata, "config": {}}
         self.answers[f"/v1/namespaces/{namespace}/tables/{name}"] = (200, answer)
 
     def refuse(self, status: int, kind: str, text: str = "no") -> None:
@@ -52,7 +56,7 @@ def running() -> Iterator[RestCatalog]:
             path = self.path.partition("?")[0]
             status, document = catalog.answers.get(path, (404, missing))
             body = json.dumps(document).encode()
-            etag = f'W/"{hashlib.sha256(body).hexdigest()}"'
+            etag = catalog.fixed_etag or f'W/"{hashlib.sha256(body).hexdigest()}"'
             if catalog.etags and self.headers.get("If-None-Match") == etag:
                 status, body = 304, b""
             if path in catalog.redirects:

@@ -76,6 +76,7 @@ def view(document: StateDocument | None, **changes: Any) -> StepInputs:
         "table": "shop.orders",
         "table_uuid": "t-1",
         "head": "9",
+        "last_sequence_number": 4,
         "start": "6",
         "document_spec": "abc",
         "spec_change": None,
@@ -99,4 +100,6 @@ IDLE, COMPLETE = Step(kind=StepKind.IDLE), Step(kind=StepKind.COMPLETE)
 EXPIRED = {"readable": frozenset("9")}
 RECREATED = {"table_uuid": "t-2"}
 INDEX_GONE = {"index_loss": "the index orders-000001 is gone"}
+OLDER = {"head": "6", "readable": frozenset("6"), "last_sequence_number": 0}
+"""Metadata from before snapshot 7, the first with a sequence number."""
 CHANGED = {"spec_change": "column `a` is no longer there"}
