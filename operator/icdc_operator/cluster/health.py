@@ -22,7 +22,8 @@ WAIT_SECONDS = 300.0
 of a reconcile."""
 
 MISSED_SECONDS = 180.0
-"""How long the watch may miss a version that a list has shown."""
+"""How long the watch may miss a version that a list has shown. kopf ends a watch that is silent for
+90 s and starts it again, so one that works has caught up by then."""
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -53,6 +54,8 @@ class Work(Protocol):
 
 def sickness(work: Work) -> str | None:
     """Return why only a restart can help, or None."""
+    # Both: with nothing to do no reconcile ends for hours, and with much to do a pipeline waits
+    # long although workers work.
     oldest, finished = work.oldest_seconds, work.finished_seconds
     if oldest > WAIT_SECONDS and finished > WAIT_SECONDS:
         return (

@@ -83,6 +83,7 @@ class Leader:
         self._timing = timing or Timing()
         self._clock = clock
         self._sleep = sleep
+        # The resourceVersion of the lease, and when this process first saw it.
         self._seen: tuple[str, float] | None = None
         self._leads = False
 
@@ -90,6 +91,7 @@ class Leader:
         """Return once this candidate leads. Errors of the API are logged and tried again."""
         while True:
             try:
+                # An answer that comes later would tell of a lease that has almost ended by then.
                 async with asyncio.timeout(self._timing.renew):
                     if await self._try():
                         _log.info("leading as %s", self._identity)
@@ -104,6 +106,8 @@ class Leader:
         while True:
             await self._sleep(self._timing.retry)
             asked = self._clock()
+            # The request gets no more time than is left: this process ends itself in time even if
+            # no answer ever comes.
             left = renewed + self._timing.renew - asked
             if left <= 0:
                 raise LeadershipLostError(f"not renewed for {self._timing.renew} s")
@@ -125,6 +129,7 @@ class Leader:
             return
         self._leads = False
         try:
+            # Short, because the pod is ending: a lease that is not released ends by itself.
             async with asyncio.timeout(self._timing.retry):
                 lease = await self._read()
                 if lease is not None and _holder(lease) == self._identity:
@@ -173,6 +178,7 @@ class Leader:
 
     def _lease(self, before: Resource) -> Resource:
         spec = dict(before.get("spec") or {})
+        # The fields of a change of holder, as client-go writes them, for people and dashboards.
         if spec.get("holderIdentity") != self._identity:
             spec["acquireTime"] = _now()
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + bool(before)

@@ -22,6 +22,7 @@ LEVELS = ("debug", "info", "warning", "error")
 _NOISY = ("kopf", "aiohttp", "asyncio", "kubernetes", "urllib3", "pyiceberg", "sqlalchemy")
 
 _FIELDS = ("pipeline", "run", "table")
+# A context variable and not a global: workers are tasks of one thread, and each has its own.
 _about: contextvars.ContextVar[dict[str, str]] = contextvars.ContextVar("icdc-log-about")
 
 

@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # SIGINT before `process.run` took the signals: an end in order as well.
         return 0
     except IcdcError as error:
+        # One line without a stack: the message says what to do. The kubelet restarts the pod, also
+        # after 2, until somebody corrects the flags.
         _log.error("%s", error)
         return 2 if isinstance(error, BadSpec) else 1
     except Exception:  # noqa: BLE001 - the root of a process

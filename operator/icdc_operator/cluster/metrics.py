@@ -15,9 +15,13 @@ from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 
+# Seconds, from a reconcile that reads three objects nearby to half of its time-out of 120 s.
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+# From a driver whose image is on its node to thrice the default of `timeouts.startSeconds`, 600 s.
 _START_BUCKETS = (5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1800.0)
+# From no wait at all to a day behind exports.
 _WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+# No others: each is one series for each pipeline, and alerts and dashboard need these alone.
 _SHOWN_CONDITIONS = (ConditionType.READY, ConditionType.STALLED)
 _OF_PIPELINE = ("namespace", "name")
 

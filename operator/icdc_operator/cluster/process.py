@@ -119,11 +119,15 @@ class Operator:
         )
         informer = Informer(scope, lambda: login.connection_info(environ), self._take_event)
         age = self._watch_age
+        # kopf takes the signals for itself when a watch starts; `started` takes them back, or
+        # SIGTERM would end the watch and not the process.
         self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
         self._leader = Leader(
             api,
             name=options.lease_name,
             namespace=options.lease_namespace or _own_namespace(options, environ),
+            # The host name is for people. The uuid makes a restarted pod of the same name another
+            # candidate, which waits until the lease of the one before has ended.
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         )
         self._leads = False
@@ -177,6 +181,8 @@ class Operator:
             if not stop.is_set():
                 await self._lead(stop, self._leader.hold())
         finally:
+            # Only now: as long as it holds the lease, no other operator writes beside this one's
+            # last reconciles.
             await self._leader.release()
 
     async def _lead(self, stop: asyncio.Event, *more: Coroutine[Any, Any, Any]) -> None:
@@ -202,6 +208,8 @@ class Operator:
 
     async def _drain(self, stop: asyncio.Event) -> None:
         """Return once `stop` is set and running reconciles have ended, or DRAIN_SECONDS later."""
+        # A reconcile that is cut off is harmless, but leaves a run that was planned to the next
+        # operator, which may come minutes later.
         await stop.wait()
         self._queue.close()
         _log.info("ending; %d reconciles are finished first", self._queue.active)
@@ -218,6 +226,7 @@ class Operator:
                 # Most often our own write: without this each reconcile would cause another one.
                 return
         if event.kind == kinds.POD.plural:
+            # Kept before the reconcile lists pods: a drained node may have removed it by then.
             self._adapter.note_driver_pod(event.object)
         self._queue.add(event.key)
 

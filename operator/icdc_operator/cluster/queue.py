@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _SLACK = 64
-"""Outdated heap entries that are tolerated before the heap is built anew."""
+"""Outdated heap entries that are tolerated before the heap is built anew, beside one for each
+waiting key: so a rebuild comes once in many `add`s."""
 
 
 class PipelineKey(NamedTuple):
@@ -78,6 +79,7 @@ class WorkQueue:
         # An index on `_due`. Entries whose time is not the one in `_due` are outdated: to remove
         # one from the middle of a heap costs more than to skip it.
         self._heap: list[tuple[float, int, PipelineKey]] = []
+        # Breaks ties in the order of arrival: equal times would otherwise be sorted by name.
         self._order = itertools.count()
         self._active: set[PipelineKey] = set()
         self._failing: dict[PipelineKey, _Failing] = {}
@@ -141,11 +143,13 @@ class WorkQueue:
         before = self._failing.get(key)
         count = 1 if before is None else before.count + 1
         delay = max(at_least, self._backoff.seconds(count))
+        # Two waits: `delay` if nothing happens, `floor` if an event comes that may heal it.
         floor = max(at_least, min(delay, self._backoff.event_seconds))
         self._failing[key] = _Failing(count, self._clock() + floor)
         added = self._due.pop(key, None)
         self._give_back(key)
-        # A change that came during the work waits as well, but not for the whole backoff.
+        # A change that came during the work waits as well, but not for the whole backoff. Popped
+        # above, or its earlier time would win against the wait that begins now.
         wait = delay if added is None else floor
         self.add(key, after=wait)
         return wait

@@ -33,7 +33,8 @@ PAGE_SIZE = 500
 """Objects in one page of a list: bounds the memory of both sides."""
 
 MAX_LISTS = 3
-"""Times that a list is started because its pages expired."""
+"""Times that a list is started because its pages expired, which the API server's compaction of etcd
+makes them do after five minutes by default."""
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -43,7 +44,8 @@ PROBE = f"{naming.SHORT_NAME}-probe"
 """Name of a ConfigMap that is never created: for dry runs."""
 
 TERMINATING = "because it is being terminated"
-"""The reason that a terminating namespace gives when it refuses a new object."""
+"""The end of the message with which a terminating namespace refuses a new object (status 403). A
+missing permission has the same status, so only the text tells the two apart."""
 
 DRIVER_SELECTOR = "spark-role=driver"
 """Label that Spark gives to driver pods."""
@@ -128,6 +130,7 @@ class ClusterApi:
 
         By a dry run, because reading namespaces would take a permission in the whole cluster.
         """
+        # A ConfigMap, because the operator may create those anyway.
         metadata = {"name": PROBE, "namespace": namespace}
         body = {"apiVersion": "v1", "kind": kinds.CONFIG_MAP.name, "metadata": metadata}
         path = f"{kinds.CONFIG_MAP.path(namespace)}?dryRun=All"
@@ -170,6 +173,8 @@ class ClusterApi:
 
         Raises Conflict if it was written since it was read, NotFound if it was deleted.
         """
+        # "add" also replaces: a "replace" would fail where there is no status yet. The whole
+        # status, because a merge would retain fields that this status no longer has.
         change = {"op": "add", "path": "/status", "value": status}
         return await self._patch_as_read(pipeline, change, "status")
 
@@ -193,6 +198,7 @@ class ClusterApi:
         options: Resource = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
+            # By uid: since it was read, another object may have been created by that name.
             "preconditions": {"uid": uid},
             "propagationPolicy": "Background",
         }

@@ -61,6 +61,7 @@ async def configuration(env: Mapping[str, str], *, context: str | None = None) -
                 config_file=path,
                 context=context,
                 client_configuration=settings,
+                # A token that is renewed on the way must not be written into the user's file.
                 persist_config=False,
             )
         except (LookupError, TypeError, AttributeError) as error:
@@ -78,6 +79,7 @@ def _kubeconfig(env: Mapping[str, str]) -> str:
             f"no cluster is known: this is no pod, and there is no kubeconfig at {path}; set "
             f"{KUBECONFIG}"
         )
+    # Checked here, because the library reports a broken file by whatever error it runs into.
     for file in present:
         try:
             document = yaml.safe_load(file.read_bytes())

@@ -104,9 +104,12 @@ def of_answer(
 ) -> ClusterError:
     """Return the error for an answer outside of 200 to 299; `what` names the request."""
     message, wait = _parse_status(body)
+    # 5xx may pass: the API server, or what stands before it, is broken. Other 4xx do not pass by
+    # themselves, since the same request would get the same answer.
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
     text = f"{what}: {message or 'no reason given'} (status {status}){_missing_rule(message)}"
     if kind is Unavailable:
+        # Some answers have the header, others only the field in their Status.
         return Unavailable(text, _seconds(headers.get("Retry-After")) or wait)
     return kind(text)
 
@@ -116,6 +119,7 @@ def map_errors(what: str) -> Iterator[None]:
     """Raise errors of the client libraries in the body as ours; `what` names the request."""
     try:
         yield
+    # Before OSError, of which TimeoutError is a subclass: its own text is empty.
     except TimeoutError as error:
         raise Unavailable(f"{what}: the API server did not answer in time") from error
     except (aiohttp.ClientError, OSError) as error:

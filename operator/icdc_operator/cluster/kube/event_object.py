@@ -15,6 +15,7 @@ def build_event(
 ) -> Resource:
     """Return an Event of events.k8s.io/v1 in the namespace of the pipeline that it regards."""
     about = pipeline["metadata"]
+    # Without `series`: an Event that repeats has the same name (`posting`), so it exists once.
     return {
         "apiVersion": kinds.EVENT.api_version,
         "kind": kinds.EVENT.name,

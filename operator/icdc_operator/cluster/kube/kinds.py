@@ -53,6 +53,7 @@ EVENT = Kind("events.k8s.io/v1", "Event", "events")
 SECRET = Kind("v1", "Secret", "secrets")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
+# Without SECRET: the operator reads Secrets of catalogs, and never creates or writes one.
 KINDS: Mapping[tuple[str, str], Kind] = {
     (kind.api_version, kind.name): kind
     for kind in (PIPELINE, APPLICATION, CONFIG_MAP, POD, EVENT, LEASE)

@@ -28,6 +28,7 @@ async def connection_info(env: Mapping[str, str]) -> kopf.ConnectionInfo:
         token=token or None,
         certificate_path=settings.cert_file,
         private_key_path=settings.key_file,
+        # A proxy of the kubeconfig, else those of the environment.
         proxy_url=settings.proxy,
         trust_env=True,
     )

@@ -103,6 +103,7 @@ class Transport:
         try:
             answer = await self._client.call_api(*request, _request_timeout=limit)
         except (aiohttp.ClientError, OSError) as error:
+            # Counted too: an API server that does not answer would otherwise look like no traffic.
             self._observer(verb, plural, type(error).__name__)
             raise
         self._observer(verb, plural, answer.status)

@@ -62,7 +62,8 @@ class _Waiting:
     since: datetime
     """When its run was due, from its status."""
     missed: bool = False
-    """It did not reconcile when it was called, and is not called again before it does."""
+    """It did not reconcile when it was called, and is not called again before it does. Such as a
+    pipeline whose reconciles fail: its free slot must go to the next one, not back to it."""
 
 
 class Admission:
@@ -85,6 +86,8 @@ class Admission:
         self._clock = clock
         self._waited = waited
         self._turns = 0
+        # Counting at the start: which pipelines were reconciled (`_tried`, also before the first
+        # list), which of that list were not yet, and until when they are waited for.
         self._counted = not limits
         self._tried: set[PipelineKey] = set()
         self._untried: set[PipelineKey] | None = None
@@ -125,6 +128,7 @@ class Admission:
         home = slots.limit_scope(key, observed.spec)
         planned = run_log.find_new_run(observed.status, decision.status)
         if planned is not None:
+            # Due before its nextAttemptTime where a person asked for it: then it waits since now.
             due = observed.status.next_attempt_time or now
             return self._ask(key, home, planned.kind, due=min(due, now), now=now)
         if decision.status.current_run is not None or any(run.live for run in observed.runs):
@@ -170,8 +174,10 @@ class Admission:
             return None
         since = self._line[key].since if key in self._line else due
         if not self._slots.limits or kind in UNLIMITED_KINDS:
+            # A slot all the same, perhaps beyond the limit: its run counts for the others.
             self._take(key, home, SlotState.CALLED)
         elif held is None:
+            # Even where a slot is free it enters the queue, so that it passes nobody before it.
             self._line[key] = _Waiting(home, since)
             self._call(asking=key)
         slot = self._slots.held.get(key)
@@ -216,6 +222,8 @@ class Admission:
         """Take back the slots that were reserved for too long."""
         late = self._clock() - CALL_SECONDS
         for key, slot in list(self._slots.held.items()):
+            # Only CALLED: the reconcile of a GRANTED slot may have planned the run, so it is taken
+            # back only after another reconcile has read the status.
             if slot.state is SlotState.CALLED and slot.taken < late:
                 self._slots.free(key)
                 self._line[key].missed = True
@@ -243,6 +251,7 @@ class Admission:
         its namespace.
         """
         bound = self._slots.find_limit(self._line[key].home)
+        # 50 in the queue: each position once a minute. 500: each every 300 s.
         share = POSITION_SECONDS * len(self._line) / POSITIONS_A_MINUTE
         if bound is None or not self._counted:
             return Queued(poll_after=min(POSITION_SECONDS, max(SOON_SECONDS, share)))

@@ -10,6 +10,7 @@ once. Counters and snapshots wait a few seconds, because each write wakes every 
 from icdc_api.status.conditions import Condition, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, Summary, TableStatus
 
+# Field and the value that stands for "any": both statuses get it before they are compared.
 _PROGRESS_OF_TABLE = {
     "applied_snapshot_id": None,
     "applied_sequence_number": None,

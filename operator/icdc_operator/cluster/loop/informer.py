@@ -72,7 +72,7 @@ class WatchEvent:
 
 
 class Informer:
-    """A watch of one cluster. `tell` is called in the event loop and must not block."""
+    """A watch of one cluster. `report` is called in the event loop and must not block."""
 
     def __init__(self, scope: Scope, login: Login, report: Callable[[WatchEvent], None]) -> None:
         self._scope = scope
@@ -105,6 +105,8 @@ class Informer:
         _raise_end(done)
 
     def _registry(self, applications: bool) -> kopf.OperatorRegistry:
+        # Of our own: kopf's default registry is global, so two operators in one process (tests)
+        # would get each other's handlers.
         registry = kopf.OperatorRegistry()
         # Without retries of kopf, which come a minute apart: the caller starts the watch anew.
         kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(self._connect)
@@ -130,6 +132,8 @@ class Informer:
         self._run_changed(kinds.POD.plural, event)
 
     def _run_changed(self, kind: str, event: Mapping[str, Any]) -> None:
+        # By label, not by owner: a deletion run has no owner, and a pod is owned by the
+        # SparkApplication, which may be deleted before it.
         labels = event["object"]["metadata"].get("labels") or {}
         pipeline = labels.get(naming.LABEL_PIPELINE)
         if pipeline:
@@ -148,6 +152,7 @@ def _read_event(kind: str, pipeline: str, event: Mapping[str, Any]) -> WatchEven
 
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
+    # Events are ours, see `posting`: those of kopf are not deduplicated.
     settings.posting.enabled = False
     # kopf would list and watch namespaces and CRDs, which takes rights in the whole cluster.
     settings.scanning.disabled = True
@@ -155,6 +160,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.process.ultimate_exiting_timeout = None
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 10.0
+    # HTTPS_PROXY and NO_PROXY, as for the operator's own requests.
     settings.networking.trust_env = True
     # The server ends a watch before the client loses patience with it. A watch that is silent for
     # longer than bookmarks are apart (a minute) is dead, whatever the connection says.
@@ -164,6 +170,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.inactivity_timeout = 90.0
     settings.watching.reconnect_backoff = 1.0
     settings.watching.chunk_size = PAGE_SIZE
+    # On the server's side. Without selectors kopf holds every pod of the cluster in memory.
     selectors = settings.watching.label_selectors
     selectors[_APPLICATIONS[0], _APPLICATIONS[1], _APPLICATIONS[2]] = MANAGED_SELECTOR
     selectors[_PODS] = f"{MANAGED_SELECTOR},{DRIVER_SELECTOR}"
@@ -171,7 +178,10 @@ def _settings() -> kopf.OperatorSettings:
 
 
 async def _stop(tasks: set["asyncio.Task[Any]"]) -> None:
-    """Cancel kopf's tasks and wait for all of them, even if this task is cancelled meanwhile."""
+    """Cancel kopf's tasks and wait for all of them, even if this task is cancelled meanwhile.
+
+    Else the tasks of this watch would still run beside those of the next.
+    """
     for task in tasks:
         task.cancel()
     waiting = asyncio.gather(*tasks, return_exceptions=True)

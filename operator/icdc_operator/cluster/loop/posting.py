@@ -78,6 +78,8 @@ class Poster:
 def event_name(pipeline: dict[str, Any], position: int, event: events.Event) -> str:
     """Return `<pipeline>.<hash>`, equal for the same Event of the same write of the pipeline."""
     metadata = pipeline["metadata"]
+    # The resourceVersion makes the same message of another day another Event; the position tells
+    # two equal messages of one write apart.
     parts = (
         metadata["uid"],
         metadata["resourceVersion"],

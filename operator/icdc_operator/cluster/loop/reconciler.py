@@ -125,6 +125,8 @@ class Reconciler:
             self._forget(key)
             return None
         now = self._now()
+        # Twice where the run has to wait: only `decide` knows whether a run is due, and only it
+        # may say what the status of a waiting pipeline is.
         decision = decide.decide(observation.observed, now)
         queued = self._admission.admit(key, observation.observed, decision, now)
         if queued is not None:
@@ -177,6 +179,8 @@ class Reconciler:
         if queued is None or queued.text is not None:
             self._written[key] = now
         self._metrics.saw_change(before, status)
+        # After the write and before the actions: an Event reports only what is durable, and a crash
+        # in between costs an Event, never a run.
         changes_to_post = events.derive_events(before, status)
         for event in changes_to_post:
             level = logging.WARNING if event.warning else logging.INFO
@@ -192,6 +196,7 @@ class Reconciler:
         before, after = observation.observed.status, decision.status
         if before == after or decision.actions or not changes.is_progress_only(before, after):
             return None
+        # Not written by this process: another operator or an earlier one did, nobody knows when.
         written = self._written.get(key)
         if written is None:
             return None
@@ -214,6 +219,10 @@ def _version(observation: Observation) -> str:
 
 
 def _requeue_seconds(decision: Decision) -> float | None:
+    """Return the wait of the decision, longer where a watch reports the run.
+
+    `decide` reads a live run every OBSERVE_SECONDS, because a local run has no watch.
+    """
     run = decision.status.current_run
     if run is None or run.state != RunState.RUNNING or decision.actions:
         return decision.requeue_after

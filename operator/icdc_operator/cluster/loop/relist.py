@@ -95,6 +95,7 @@ class Relist:
         reported_before, last_versions = self._watch_age.versions(), self._last_versions()
         versions: dict[PipelineKey, str] = {}
         for namespace in self._scope.listed:
+            # Metadata alone: names and versions are compared, and statuses are most of the bytes.
             for pipeline in await self._api.list_objects(
                 kinds.PIPELINE, namespace, accept=METADATA_ONLY
             ):
@@ -102,6 +103,7 @@ class Relist:
                 key = PipelineKey(metadata["namespace"], metadata["name"])
                 versions[key] = metadata["resourceVersion"]
         self._watch_age.note_list(versions, began=reported_before)
+        # Before the queue has the keys: admission must know whose reconciles it waits for.
         self._listed(versions)
         self._feed(versions, last_versions)
         self.done.set()
@@ -113,5 +115,7 @@ class Relist:
         for key in versions.keys() | last_versions.keys():
             if versions.get(key) != last_versions.get(key):
                 self._queue.add(key)
+            # By a hash of the name, so that a key has the same round in each cycle. `hash` of
+            # Python would differ in each process.
             elif zlib.crc32(str(key).encode()) % ROUNDS == turn:
                 self._queue.add(key, after=random.uniform(0.0, self._period_seconds))

@@ -113,6 +113,8 @@ class Slots:
     def find_limit(self, home: LimitScope) -> ReachedLimit | None:
         """Return the narrowest limit that leaves no room for `home`; None if there is room."""
         limits = self.limits
+        # Narrowest first: the message of a waiting pipeline names the limit that it shares with
+        # the fewest others, and its position is counted among those.
         if home.target and 0 < limits.per_target <= self._targets[home.target]:
             return ReachedLimit(TARGET, limits.per_target, home.target)
         if 0 < limits.per_namespace <= self._namespaces[home.namespace]:
@@ -127,6 +129,7 @@ class Slots:
 
 def limit_scope(key: PipelineKey, spec: PipelineSpec | None) -> LimitScope:
     """Return the namespace and target by which the runs of a pipeline are counted."""
+    # As a set: the same nodes in another order are the same cluster.
     hosts = () if spec is None else spec.sink.opensearch.hosts
     return LimitScope(key.namespace, frozenset(_normal(host) for host in hosts))
 

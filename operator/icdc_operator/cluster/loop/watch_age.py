@@ -26,6 +26,7 @@ class WatchAge:
     def note_event(self, key: PipelineKey, version: str, *, deleted: bool) -> None:
         """Take in an event of the watch."""
         self._last_event = self._clock()
+        # Whatever its version: the next list finds out whether the watch is still behind.
         self._missed.pop(key, None)
         if deleted:
             self._reported.pop(key, None)
@@ -46,6 +47,7 @@ class WatchAge:
             for key, version in versions.items()
             if key not in self._reported or _is_newer(version, self._reported[key])
         }
+        # The time of the list that first showed it, so that the age grows from list to list.
         self._missed = {key: self._missed.get(key, now) for key in missed}
 
     def versions(self) -> dict[PipelineKey, str]:

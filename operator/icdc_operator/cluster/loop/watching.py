@@ -97,6 +97,8 @@ class Watching:
         await self._wait_for_kind(
             kinds.PIPELINE, f"the cluster does not know {naming.KIND}: install the CRD"
         )
+        # kopf looks up the kinds when a watch starts and never again: a kind that is missing then
+        # needs a new watch once it is there.
         applications = await self._knows(kinds.APPLICATION)
         self._watch_age.note_restart()
         watch = self._informer.watch(applications=applications, started=self._started)
@@ -116,6 +118,8 @@ class Watching:
             await asyncio.sleep(self._pace.unknown)
 
     async def _knows(self, kind: Kind) -> bool:
+        # By a list of the objects and not of the CRDs, which would take a right in the whole
+        # cluster. The first namespace speaks for all: a CRD is known in each or in none.
         selector = "" if kind is kinds.PIPELINE else MANAGED_SELECTOR
         try:
             await self._api.list_objects(

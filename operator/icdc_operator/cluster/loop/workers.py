@@ -89,6 +89,7 @@ class Workers:
         if isinstance(error, Unavailable):
             at_least = error.retry_after or 0.0
         wait = self._queue.retry(key, at_least=at_least)
+        # No warning: somebody else was faster, and the next reconcile reads what they wrote.
         if isinstance(error, Conflict) and not isinstance(error, NameTaken):
             self._metrics.reconciles.labels("conflict").inc()
             return

@@ -118,6 +118,7 @@ class ClusterAdapter:
             **resource.deletion_of(pipeline),
         )
         if deletion.is_active(observed) and not any(run.live for run in observed.runs):
+            # A namespace that is being deleted accepts no deletion run and waits for the finalizer.
             # Asked only where no run lives: a live run already shows that the namespace works.
             ends = not await self._api.takes_objects(namespace)
             observed = replace(observed, namespace_ends=ends)
@@ -177,9 +178,12 @@ class ClusterAdapter:
         if self._heads is None:
             return observed
         key = PipelineKey(observed.namespace, observed.name)
-        # A comparison applies no snapshot: what was new before it still is.
+        # By the last run that replicates: a comparison applies no snapshot, so what was new
+        # before it still is.
         spec, last = observed.spec, comparisons.last_replication_run(observed.status)
         if spec is None or last is None or not schedule.waits_for_heads(observed):
+            # `leave` retains since when each head is known, for the next idle time; a pipeline
+            # that never waits for heads needs no memory of them.
             follows = spec is not None and schedule.may_wait_for_heads(spec)
             (self._heads.leave if follows else self._heads.forget)(key)
             return observed
@@ -197,6 +201,8 @@ class ClusterAdapter:
             return runs
         if any((run.name, run.epoch) == (current.name, current.epoch) for run in runs):
             return runs  # another operator created it meanwhile
+        # A run that was refused has no object, so this stands for it: else the record would stay
+        # Planned, and each reconcile would send the same request again.
         phase = RunPhase.FAILED
         return (*runs, RunSeen(current.name, current.epoch, phase, False, failure=refusal))
 

@@ -39,6 +39,8 @@ _HAD_DRIVER = re.compile(r"driver (pod not found|pod already exist|container)")
 """Errors of runs that were submitted once: a restarted spark-operator submits again what it had
 submitted before, and reports the driver that exists as a failure."""
 
+# What spark-submit prints of an API server or a webhook that was away for a moment. "already
+# exists": what an earlier submission left by this name; the next attempt has another one.
 _PASSING = re.compile(
     r"time[d ]*out|refused|reset by peer|too many requests|handshake|unknown ?host|no such host"
     r"|service unavailable|internal error|internalerror|failed calling webhook|etcdserver|\bEOF\b"
@@ -46,6 +48,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _QUOTA = re.compile(r"exceeded quota", re.IGNORECASE)
+# From the most exact to the least: the first pattern that any line matches decides.
 _LINES = (
     # What the API server said, as the client in spark-submit writes it.
     re.compile(r"Message: (.+?)(?: Received status:|\.? *$)"),
@@ -69,6 +72,7 @@ def will_rerun(application: Resource) -> bool:
 def judge_without_pod(application: Resource, now: datetime) -> tuple[RunPhase, Failure | None]:
     """Return the phase of a run without a driver pod, and why it failed or is late."""
     written = state(application)
+    # No finalizer holds a SparkApplication, so nothing more will come of it.
     if application["metadata"].get("deletionTimestamp"):
         return RunPhase.MISSING, None
     if written in _MAY_SUBMIT:

@@ -49,6 +49,8 @@ async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
     try:
         await _create(api, spark, launch)
     except REFUSED:
+        # The record of a refused run ends, and a ConfigMap is found by its SparkApplication alone:
+        # nobody would delete it before the pipeline.
         await forget_config_map(api, launch.owner.namespace, launch.run)
         raise
 
@@ -95,6 +97,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         present = await api.get(
             kinds.of(wanted), launch.owner.namespace, wanted["metadata"]["name"]
         )
+    # It was there when we created, and is not now. Conflict: the next reconcile tries again.
     if present is None:
         raise errors.Conflict(f"{evidence.describe(wanted)} was deleted this moment")
     if not _is_managed(present) or not _is_of_pipeline(present, launch):
@@ -107,6 +110,7 @@ async def _create(api: ClusterApi, wanted: Resource, launch: Launch) -> None:
         raise errors.Conflict(f"{evidence.describe(wanted)} of an older run is being deleted")
     if _is_of_attempt(present, launch):
         return
+    # An operator that was cut off may come back with an old record: the newer run stays.
     if _epoch(present) > launch.run.epoch:
         raise errors.Conflict(f"{evidence.describe(wanted)} is of a newer run than this one")
     # A left-over of an older attempt. Live attempts do not come here: `decide` stops them before it

@@ -86,11 +86,12 @@ def start_error(log: str) -> str:
     row. Any other error is quoted by the name of its class, where its line begins with one.
     """
     lines = [quoted for line in log.splitlines() if (quoted := _quotable(line.strip()))]
-    # What is said last is the cause.
+    # The last lines: programs print the cause after what led to it.
     return " | ".join(lines[-MAX_LINES:])
 
 
 def _quotable(line: str) -> str:
+    """Return the part of a log line that cannot hold a row; empty if there is none."""
     if len(line) <= MAX_LINE and _START_ERROR.search(line):
         return line
     describe = _ERROR_CLASS.match(line)

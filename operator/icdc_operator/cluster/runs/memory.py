@@ -25,6 +25,8 @@ Key = tuple[str, str]
 DENIAL_SECONDS = 300.0
 """How long a denial is remembered after the last try: longer than any wait between two tries."""
 
+# All that `seen` reads of an ended pod: a whole pod has tens of kilobytes, and there is one for
+# each pipeline.
 _SAVED_ANNOTATIONS = (report_text.ANNOTATION_REPORT, ANNOTATION_RUN_ID, ANNOTATION_EPOCH)
 _SAVED_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
 
@@ -62,6 +64,7 @@ class Memory:
         entry = self._ended.get(key)
         if entry is None:
             return {}
+        # The status has another run by now, so the report of this pod is in it.
         if entry[0] != run_id:
             del self._ended[key]
             return {}

@@ -25,6 +25,8 @@ from icdc_operator.cluster.runs import evidence, pods
 CREATING_SECONDS = 30.0
 """Without a container for so long, the pod most likely mounts something that does not exist."""
 
+# Why a container waits, as the kubelet writes it: it cannot get the image, or it cannot make the
+# container from what the pod asks for, such as a key of a Secret that does not exist.
 _IMAGE_REASONS = frozenset(
     {
         "ErrImagePull",
@@ -46,6 +48,7 @@ _SPEC_REASONS = frozenset(
     }
 )
 _NOT_STARTED = frozenset({"ContainerCannotRun", "StartError"})
+"""Reasons of an exit that is none: the process of the container never began."""
 _NO_PROGRAM = frozenset({2, 126, 127})
 """Exit codes: Python cannot open its file (2), a shell cannot run (126) or find (127) a program."""
 _TAKEN_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 137: "SIGKILL", 143: "SIGTERM"}
@@ -64,6 +67,7 @@ def why_not_running(pod: Resource, now: datetime) -> Failure | None:
             "again on another node once Kubernetes evicts the pod (see its tolerations)"
         )
         return evidence.failure(NodeLost(text), "NodeNotReady")
+    # After the checks of the node: a driver on a lost node still looks as if it ran.
     if pods.is_running(pod):
         return None
     for state in _waiting(pod):
@@ -90,6 +94,8 @@ def why_ended(pod: Resource, *, began: bool = False) -> Failure | None:
         return None
     where = evidence.describe(pod)
     state = pods.container_exit(pod)
+    # First: such a pod may be evicted as well, but NodeLost would only be tried again, and only
+    # more memory helps.
     if state is not None and state.reason == "OOMKilled":
         text = (
             f"{where}: the driver was killed for memory; raise spec.spark.driver.memory, or "

@@ -114,6 +114,7 @@ def status(pod: Resource) -> dict[str, Any]:
 def container_state(pod: Resource) -> dict[str, Any]:
     """Return the state of the driver's container; empty before it has one."""
     for container in status(pod).get("containerStatuses") or ():
+        # By name: a template may add sidecars, whose ends say nothing about the driver.
         if container.get("name") == Role.DRIVER.container:
             state: dict[str, Any] = container.get("state") or {}
             return state

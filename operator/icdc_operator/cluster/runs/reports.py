@@ -44,6 +44,8 @@ def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunRep
     ending, _ = report_text.from_termination_message(state.message)
     if ending is None or ending.run_id != run_id or not ending.finished:
         return report
+    # It ended before its first annotation was written, or was not allowed to write one: its
+    # tables are unknown, but its outcome is not.
     if report is None:
         begun = pods.started_at(pod) or datetime.fromtimestamp(0, UTC)
         report = RunReport(run_id=run_id, started_at=begun, updated_at=begun)

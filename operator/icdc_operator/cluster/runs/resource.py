@@ -50,6 +50,8 @@ def spec_of(
 def status_of(pipeline: Resource) -> PipelineStatus:
     """Return the status without what this version cannot read: it is a copy that may be lost."""
     document = dict(pipeline.get("status") or {})
+    # Never an error: a status that cannot be read would stop its pipeline until somebody repaired
+    # it by hand, while progress is in OpenSearch anyway.
     try:
         return parse_status(document)
     except ValidationError as error:

@@ -24,6 +24,7 @@ from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_operator.manifests.metadata import ANNOTATION_EPOCH, ANNOTATION_RUN_ID
 
 _EPOCH_DIGITS = 18
+"""Most digits of an epoch: a time in milliseconds has 13, and 18 always fit into 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RunObjects:
     run_id: str
     """Identity of the attempt; empty if it is unknown."""
     application: Resource | None = None
+    """Its SparkApplication; None where only driver pods of it are left."""
     pods: tuple[Resource, ...] = field(default=())
     """Its driver pods: one, unless spark-operator submitted twice."""
 
@@ -89,6 +91,7 @@ def build_runs(
 
 def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) -> RunSeen:
     writers = attempt.writers
+    # Before anything else: while one pod may write, no end of another pod ends the run.
     if writers:
         pod = _newest(writers)
         report, _ = reports.read_report(pod, attempt.run_id)
@@ -104,6 +107,7 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
             given_up=pods.is_given_up(pod, now),
         )
     application = attempt.application
+    # Before the ended pod: spark-operator replaces that one by another driver.
     if application is not None and applications.will_rerun(application):
         return RunSeen(attempt.name, attempt.epoch, RunPhase.PENDING, writer_alive=False)
     left = _newest(attempt.pods) if attempt.pods else remembered
