@@ -63,6 +63,8 @@ async def run(options: Options, environ: Mapping[str, str] | None = None) -> Non
     """Run until SIGTERM or SIGINT. Raises LeadershipLostError, and the errors of its parts."""
     environ = os.environ if environ is None else environ
     stop = asyncio.Event()
+    # Again after each start of a watch: kopf takes the signals for itself, and SIGTERM would end
+    # that watch and not this process.
     take_signals = functools.partial(_on_signals, stop.set)
     take_signals()
     metrics = Metrics()
@@ -119,16 +121,12 @@ class Operator:
         )
         informer = Informer(scope, lambda: login.connection_info(environ), self._take_event)
         age = self._watch_age
-        # kopf takes the signals for itself when a watch starts; `started` takes them back, or
-        # SIGTERM would end the watch and not the process.
         self._watching = Watching(informer, api, scope, age, metrics, started=take_signals)
         self._leader = Leader(
             api,
             name=options.lease_name,
             namespace=options.lease_namespace or _own_namespace(options, environ),
-            # The host name is for people. The uuid makes a restarted pod of the same name another
-            # candidate, which waits until the lease of the one before has ended.
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            identity=_new_identity(),
         )
         self._leads = False
         self._show()
@@ -257,6 +255,15 @@ class Operator:
             "Seconds for which the watch has missed a change that a list has shown.",
             lambda: self._watch_age.missed_seconds,
         )
+
+
+def _new_identity() -> str:
+    """Return the name of this process as a candidate for the lease.
+
+    The host name is for people. The uuid makes a restarted container of the same pod another
+    candidate, which waits until the lease of the one before has ended.
+    """
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _own_namespace(options: Options, environ: Mapping[str, str]) -> str:
