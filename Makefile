@@ -30,7 +30,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
         charts-check docs-check lock pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator bench-operator bench-planning bench-idle bench-changelog \
+        soak soak-operator soak-pauses bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -128,6 +128,10 @@ cluster-down: setup ## take it down
 
 soak-operator: setup ## every fault at every call of the operator's stories, on a real API server: half an hour
 	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 $(SOAK)
+
+soak-pauses: setup ## a driver stopped at each of its requests; every change of the spec in every phase: an hour
+	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 7200 tests/spark/kills/test_paused_runs.py \
+	  tests/unit/icdc_operator/core/decide/test_there_and_back.py
 
 soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
 	ICDC_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 \

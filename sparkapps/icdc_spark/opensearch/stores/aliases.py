@@ -4,6 +4,7 @@ It moves in one `_aliases` call and nothing is ever written through it. It must 
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from opensearchpy.exceptions import NotFoundError, RequestError
@@ -163,7 +164,17 @@ def _move(
         raise TargetUnavailable(f"Alias {alias!r} was moved by somebody else just now.") from error
     # Read back: another request may have moved it at the same moment.
     if set(_pointing(client, alias)) != {to_index}:
+        if not pointing:
+            # There was nothing to remove, so nothing made the request fail: readers see both now.
+            _take_back(client, alias, to_index)
         raise TargetUnavailable(f"Alias {alias!r} does not stay on index {to_index!r}.")
+
+
+def _take_back(client: Client, alias: str, index: str) -> None:
+    """Remove `index` from the alias, which another run gave to an index of its own meanwhile."""
+    # It may be removed already, by the other run or by somebody else.
+    with suppress(NotFoundError, RequestError):
+        client.indices.update_aliases(body={"actions": [_remove(index, alias)]})
 
 
 def _common_pointing(alias: str, left: list[Mapping[str, Any]]) -> dict[str, Any]:

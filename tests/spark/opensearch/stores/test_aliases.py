@@ -156,6 +156,25 @@ def test_a_move_that_overtakes_ours_wins(
     assert list(pointing(clean_indices, "orders")) == [third.name]
 
 
+def test_a_first_move_that_comes_too_late_is_taken_back(
+    through: Client, clean_indices: str, index: PhysicalIndex
+) -> None:
+    """No alias was there, so nothing of the old one's could be made a condition of the request."""
+    second = indices.create(through, sink.OWNER, sink.MAPPING, {})
+    asked: list[bool] = []
+
+    def slept() -> None:
+        if not asked:
+            change(clean_indices, add(second.name))
+        asked.append(True)
+        if len(asked) > 1:
+            raise Fenced("another run")
+
+    with pytest.raises((TargetUnavailable, Fenced)):
+        aliases.move_alias(through, sink.OWNER, index.name, require_owner=slept)
+    assert list(pointing(clean_indices, "orders")) == [second.name]
+
+
 def test_filter_routing_and_other_aliases_come_along_to_a_new_index(
     admin: Client, clean_indices: str, second: PhysicalIndex
 ) -> None:

@@ -4,6 +4,7 @@ Started by the very adapter that `icdc run` uses, so that what is killed is what
 the processes of a run; what a run does, and when to kill it, is the test's business.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -127,6 +128,19 @@ class ChildRun:
     def terminate(self) -> None:
         """Send SIGTERM to the driver, as an orderly stop sends it."""
         os.kill(self.driver_python(), signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Send SIGSTOP to every process of the run; no warning, and none can run until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Send SIGCONT to every process of the run."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def wait_dead(self, seconds: float = ORPHAN_SECONDS) -> None:
         """Wait until no process of the run is left; end none of them."""
