@@ -1,0 +1,182 @@
+"""Every field of the spec, as the CRD has it, with another good value and with bad ones.
+
+Made from the schema, so that a new field is tried without a change of a test. Where the schema does
+not tell what a good value is, `VALUES` does; `another` fails for a field that needs an entry there.
+"""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from icdc_api.crd import generator
+from icdc_testing.kube.stored_pipelines import sample
+
+Node = dict[str, Any]
+
+VALUES: Mapping[str, Any] = {
+    "tables[].name": "shop.returns",
+    "tables[].mapping": {"status": {"type": "keyword"}},
+    "tables[].startFrom.timestamp": "2026-03-01T12:00:00Z",
+    "resync.tables": ["shop.orders"],
+    "spark.conf": {"spark.sql.shuffle.partitions": "7"},
+    "spark.driver.template": {"metadata": {"labels": {"team": "data"}}},
+    "spark.executor.template": {"spec": {"priorityClassName": "other"}},
+    "sink.opensearch.indexSettings": {"number_of_shards": 2},
+}
+"""Good values that the schema does not tell."""
+
+_TEXTS = ("other", "/other", "3g", "3Gi", "https://other:9200")
+"""The first that a pattern allows is a good value."""
+
+_EXCLUDED_BY: Mapping[str, Mapping[str, Any]] = {
+    "tables[].startFrom": {"mode": "StreamOnly"},
+    "tables[].appendOnly": {"tables[].identifierColumns": None},
+}
+"""What a field requires of others: they are so before it is changed, too. None: absent."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field, by its path below `spec`; `[]` is the first item of a list."""
+
+    path: str
+    node: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def only_grows(self) -> bool:
+        """Return whether the API server refuses to change it back."""
+        rules = self.node.get("x-kubernetes-validations", ())
+        return any(rule["rule"] == "self >= oldSelf" for rule in rules)
+
+    @property
+    def error_pattern(self) -> str:
+        """Return what matches the path in an error, which may be about an item of a list."""
+        path = re.escape(f"spec.{self.path}").replace(re.escape("[]"), r"\[\d+\]")
+        return path + (r"(\[\d+\])?" if self.node["type"] == "array" else "")
+
+    def another(self, before: Any) -> Any:
+        """Return a good value that is not `before`."""
+        if self.path in VALUES:
+            return copy.deepcopy(VALUES[self.path])
+        value = _another(self.node, before)
+        assert value is not None, f"{self.path}: the schema does not tell a value: see VALUES"
+        return value
+
+    def wrong(self) -> Iterator[Any]:
+        """Yield values that the schema forbids: one for each of its rules, and another kind."""
+        node = self.node
+        yield {"string": 7, "boolean": "yes", "integer": "7"}.get(node["type"], "text")
+        if "enum" in node:
+            yield "Everything"
+        if "pattern" in node:
+            yield "!"
+        if "minimum" in node:
+            yield node["minimum"] - 1
+        if "maximum" in node:
+            yield node["maximum"] + 1
+        if node.get("minLength"):
+            yield ""
+        if "maxLength" in node:
+            yield "x" * (node["maxLength"] + 1)
+        if node.get("minItems"):
+            yield []
+        if node["type"] == "array" and "maxItems" in node:
+            yield [f"other{number}" for number in range(node["maxItems"] + 1)]
+
+
+def _another(node: Mapping[str, Any], before: Any) -> Any:
+    match node["type"]:
+        case "boolean":
+            return not before
+        case "integer":
+            least = node.get("minimum", 0)
+            more = least if before is None else before + 1
+            return more if more <= node.get("maximum", more) else before - 1
+        case "string":
+            texts = node.get("enum", _TEXTS)
+            pattern = re.compile(node.get("pattern", ""))
+            good = (text for text in texts if text != before and pattern.search(text))
+            return None if node.get("format") else next(good, None)
+        case "array":
+            item = _another(node["items"], None)
+            return None if item is None else [*(before or ()), item]
+        case "object" if "additionalProperties" in node:
+            value = _another(node["additionalProperties"], None)
+            return None if value is None else {**(before or {}), "other": value}
+    return None
+
+
+@cache
+def fields() -> tuple[Field, ...]:
+    """Return every field of the spec that has no fields of its own."""
+    return tuple(_leaves(generator.root_schema()["properties"]["spec"], ""))
+
+
+def _leaves(node: Node, path: str) -> Iterator[Field]:
+    inner = node.get("items", {})
+    if "properties" in inner:
+        yield from _leaves(inner, f"{path}[]")
+    elif "properties" in node:
+        for name, each in node["properties"].items():
+            yield from _leaves(each, f"{path}.{name}" if path else name)
+    else:
+        yield Field(path, node)
+
+
+def base(*changed: Field) -> Node:
+    """Return a spec with every field, in which each of these may be changed alone."""
+    spec: Node = sample("full")["spec"]
+    spec["tables"].append({"name": "shop.customers", "identifierColumns": ["id"]})
+    for field in changed:
+        for prefix, others in _EXCLUDED_BY.items():
+            if field.path.startswith(prefix):
+                for path, value in others.items():
+                    put(spec, path, value)
+    return spec
+
+
+def with_another(spec: Mapping[str, Any], *changed: Field) -> Node:
+    """Return a copy of the spec with other values in these fields."""
+    result: Node = copy.deepcopy(dict(spec))
+    for field in changed:
+        put(result, field.path, field.another(_find(result, field.path)))
+    return result
+
+
+def put(spec: Node, path: str, value: Any) -> None:
+    """Set a field, in the first item of each list; None removes it."""
+    *parents, last = path.split(".")
+    for part in parents:
+        name = part.removesuffix("[]")
+        spec = spec.setdefault(name, [{}] if part.endswith("[]") else {})
+        if part.endswith("[]"):
+            spec = _item(spec, parents, last)
+    if value is None:
+        spec.pop(last, None)
+    else:
+        spec[last] = value
+
+
+def _item(items: Any, parents: list[str], last: str) -> Node:
+    """Return the item of a list that has the next part of the path already, or the first one."""
+    following = [part.removesuffix("[]") for part in (*parents, last)]
+    result: Node = next((item for item in items if set(item) & set(following)), items[0])
+    return result
+
+
+def _find(spec: Mapping[str, Any], path: str) -> Any:
+    found: Any = spec
+    *parents, last = path.split(".")
+    for part in parents:
+        found = found.get(part.removesuffix("[]"))
+        if found is None:
+            return None
+        if part.endswith("[]"):
+            found = _item(found, parents, last)
+    return found.get(last)

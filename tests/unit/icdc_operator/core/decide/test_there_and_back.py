@@ -1,0 +1,112 @@
+"""Acto's three questions to `decide`, about each field of the CRD in each phase of a pipeline.
+
+Changed and changed back, does it come to what it would have come to without the change? Has every
+change an effect that somebody can see? Is what cannot be refused with its field? Each field by
+itself and in pairs; phases and pairs by the seed, and all of them where ICDC_SOAK is set.
+"""
+
+import itertools
+import os
+import random
+import re
+
+import pytest
+
+from icdc_api.status.conditions import ConditionType
+from icdc_testing.deciding.edited_world import PHASES
+from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
+from icdc_testing.waiting.seeds import seeded
+
+pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]
+
+SOAK = bool(os.environ.get("ICDC_SOAK"))
+PHASES_EACH, PAIRS = 1, 40
+LOOKS = (0, 1, 3)
+"""Looks of the operator at the changed spec, before it is changed back."""
+"""Phases in which a field is changed, and pairs of fields that are changed."""
+CHANGEABLE = [field for field in fields() if not field.only_grows]
+
+
+def phases(chance: random.Random) -> list[str]:
+    return list(PHASES) if SOAK else chance.sample([*PHASES], PHASES_EACH)
+
+
+def pairs(chance: random.Random) -> list[tuple[Field, Field]]:
+    everything = list(itertools.combinations(CHANGEABLE, 2))
+    return everything if SOAK else chance.sample(everything, PAIRS)
+
+
+def check_that_nothing_is_left(phase: str, *changed: Field, looks: int) -> None:
+    """Change, look some times or never, change back: it is as if nothing had been changed."""
+    world, untouched = PHASES[phase](base(*changed)), PHASES[phase](base(*changed))
+    before = world.document
+    world.declare(with_another(before, *changed))
+    for _ in range(looks):
+        world.step()
+    world.declare(before)
+    world.settle()
+    if untouched.status.holds(ConditionType.STALLED):
+        # What was given up is tried again after any edit.
+        untouched.declare(before)
+    untouched.settle()
+    assert world.ending() == untouched.ending(), f"{phase}, {looks} looks, {[*map(str, changed)]}"
+
+
+def check_that_it_is_heeded(phase: str, *changed: Field) -> None:
+    """The changed spec is what a run is made of, or what the status says something about."""
+    world = PHASES[phase](base(*changed))
+    world.declare(with_another(world.document, *changed))
+    world.settle()
+    assert world.heeds(), f"{phase}: {[*map(str, changed)]}: {world.ending()}"
+
+
+@pytest.mark.parametrize("field", CHANGEABLE, ids=str)
+def test_a_field_that_is_changed_back_leaves_nothing_behind(field: Field) -> None:
+    _, chance = seeded(f"there and back {field}")
+    for phase in phases(chance):
+        for looks in LOOKS if SOAK else (chance.choice(LOOKS),):
+            check_that_nothing_is_left(phase, field, looks=looks)
+
+
+@pytest.mark.parametrize("field", fields(), ids=str)
+def test_no_change_of_a_field_is_ignored(field: Field) -> None:
+    _, chance = seeded(f"heeded {field}")
+    for phase in phases(chance):
+        check_that_it_is_heeded(phase, field)
+
+
+def test_two_fields_that_are_changed_back_leave_nothing_behind() -> None:
+    _, chance = seeded("there and back in pairs")
+    for pair in pairs(chance):
+        check_that_nothing_is_left(chance.choice([*PHASES]), *pair, looks=chance.choice(LOOKS))
+
+
+def test_no_change_of_two_fields_is_ignored_and_what_excludes_another_is_refused() -> None:
+    _, chance = seeded("heeded in pairs")
+    for pair in pairs(chance):
+        check_that_it_is_heeded(chance.choice([*PHASES]), *pair)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -> None:
+    _, chance = seeded(f"refused {phase}")
+    (mode,) = (field for field in fields() if field.path == "mode")
+    for field in chance.sample(fields(), len(fields()) if SOAK else 4):
+        wrong = next(field.wrong())
+        world, untouched = PHASES[phase](base(field)), PHASES[phase](base(field))
+        before = world.document
+        spec = with_another(before, mode)
+        put(spec, field.path, wrong)
+        world.declare(spec)
+        for _ in range(chance.choice(LOOKS[1:])):
+            world.step()
+        valid = world.status.condition(ConditionType.SPEC_VALID)
+        assert valid is not None
+        assert (valid.status, valid.reason) == ("False", "InvalidSpec"), phase
+        assert re.search(field.error_pattern, valid.message), valid.message
+        world.declare(before)
+        world.settle()
+        if untouched.status.holds(ConditionType.STALLED):
+            untouched.declare(before)
+        untouched.settle()
+        assert world.ending() == untouched.ending(), f"{phase}: {field}"
