@@ -20,8 +20,11 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 # Bounds keep a resource far below the 1.5 MB of etcd and the CEL rules within their cost budget.
+# Characters; the longest name of an object in Kubernetes.
 MAX_NAME = 253
+# Characters of a message; an Event takes as many bytes.
 MAX_TEXT = 1024
+# Tables of one pipeline, all in one driver. A rule that compares all with all visits 16,384 pairs.
 MAX_TABLES = 128
 INT64_MAX = 2**63 - 1
 # Below the bit length of a double, so that every JSON reader shows the number as it is.
@@ -33,6 +36,8 @@ class ApiModel(BaseModel):
 
     model_config = ConfigDict(
         alias_generator=to_camel,
+        # By name for callers in Python; documents are validated with `by_name=False`, or a field
+        # in snake_case would pass here and be dropped by the API server.
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,

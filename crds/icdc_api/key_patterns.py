@@ -9,6 +9,7 @@ digits, dashes and slashes, which need no escape.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+# Without a backslash, which CEL and YAML would each escape once more.
 _DOT = "[.]"
 
 
@@ -24,6 +25,7 @@ class _Node:
 
 def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
     """Return an expression that matches `keys`, and keys that start with one of `beginnings`."""
+    # A tree of parts, as people write keys: `spark.sql.` is written once for all that begin so.
     root = _Node()
     for name in [*keys, *(f"{beginning}*" for beginning in beginnings)]:
         node = root
@@ -35,6 +37,7 @@ def build_pattern(keys: Iterable[str], beginnings: Iterable[str]) -> str:
 
 def _parts(node: _Node) -> list[str]:
     """Return the alternatives for the parts that may follow; equal ends are written once."""
+    # Sorted, so that the CRD is the same text for the same tables.
     starts: dict[str, list[str]] = {}
     for part, below in sorted(node.below.items()):
         starts.setdefault(_after(part, below), []).append(part.removesuffix("*"))

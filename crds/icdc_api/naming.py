@@ -36,16 +36,22 @@ RETAIN_ASKED = "true"
 ANNOTATION_ASK = f"{LABEL_PREFIX}ask"
 """A question to the pipeline, see `icdc_api.status.triggers`."""
 
+# The wire names of everything above and below are API: objects and indices of earlier versions are
+# found by them.
 STATE_INDEX = "icdc-state"
 DEAD_LETTERS_SUFFIX = "-dead-letters"
 DEFAULT_NAMESPACE = "default"
 
+# A label value and the name of a Service have 63 characters. A run adds `-c12345-12` to the name,
+# and spark-operator `-driver` or `-ui-svc` to that; the rest is for longer numbers.
 MAX_PIPELINE_NAME = 40
 # OpenSearch allows 255 bytes; the longest suffix is that of the dead letters.
 MAX_INDEX_BYTES = 255 - len(DEAD_LETTERS_SUFFIX)
 MAX_TABLE_NAME = 512
 
+# A DNS label that begins with a letter, because spark-operator refuses any other name of a run.
 PIPELINE_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+# The grammar of `parse_table_name` as one expression, for the CRD.
 TABLE_NAME_PATTERN = r"^(`([^`]|``)+`|[^`.\s]+)(\.(`([^`]|``)+`|[^`.\s]+))+$"
 INDEX_FORBIDDEN = '\\/*?"<>|,#: '
 INDEX_RULE = (
@@ -54,6 +60,7 @@ INDEX_RULE = (
 )
 
 _TABLE_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
+# Six digits at least: from 1,000,000 on a number has more, and stays a number.
 _PHYSICAL = re.compile(r"-[0-9]{6,}$")
 
 
@@ -87,6 +94,7 @@ def default_index(table_name: str) -> str:
     """Return the alias of a table that sets none; BadSpec where none can be derived."""
     lower = ".".join(parse_table_name(table_name)).lower()
     dashed = "".join("-" if _is_forbidden(character) else character for character in lower)
+    # A leading dot is allowed, but is by convention that of internal indices.
     plain = dashed.lstrip("-_+.")
     problem = index_problem(plain)
     if problem:
@@ -141,6 +149,7 @@ def tag_key(state_index_uuid: str, owner: str) -> str:
 
     Of both, because pipelines of production and staging may have the same name.
     """
+    # 40 bits: few pipelines follow one table, and the names of tags are read by people.
     return hashlib.sha256(f"{state_index_uuid}\n{owner}".encode()).hexdigest()[:10]
 
 
@@ -169,4 +178,6 @@ def run_name(pipeline: str, letter: str, sequence: int, attempt: int) -> str:
 
 def owner_key(namespace: str | None, name: str) -> str:
     """Return `namespace/name`: the owner of a state document, whatever the cluster."""
+    # Without the uid and the cluster: a pipeline that is created again, restored from a backup or
+    # moved elsewhere goes on from its state documents.
     return f"{namespace or DEFAULT_NAMESPACE}/{name}"

@@ -11,7 +11,8 @@ renew tags, and an idle pipeline gets a run only for that from time to time.
 from datetime import timedelta
 
 PIN_AGE = timedelta(days=30)
-"""Lifetime of a tag after it was set or renewed."""
+"""Lifetime of a tag after it was set or renewed. A pipeline that was suspended for 20 days still
+finds its snapshot; a deleted one keeps files for 30 days at most."""
 
 RENEW_AFTER = PIN_AGE / 3
 """Age at which a tag is renewed. A third: two runs may fail before the tag expires."""

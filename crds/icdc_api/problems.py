@@ -6,7 +6,10 @@ Models raise them while pydantic validates; `loading` turns each into a line of 
 from pydantic_core import PydanticCustomError
 
 PROBLEM = "icdc_problem"
+"""Type of the errors made here, by which `explain` knows that the text is complete."""
+
 MAX_SHOWN = 80
+"""Most characters of a value in a message: a whole filter or template would hide the rule."""
 
 
 def format_value(value: object) -> str:
@@ -17,6 +20,7 @@ def format_value(value: object) -> str:
 
 def problem(text: str, *field: str | int) -> PydanticCustomError:
     """Return an error about `field`, a path below the model that raises it, with message `text`."""
+    # The text is a value and not the template, in which its braces would be placeholders.
     return PydanticCustomError(PROBLEM, "{text}", {"text": text, "field": field})
 
 

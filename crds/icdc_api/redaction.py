@@ -28,4 +28,5 @@ def hide_partition_values(text: str) -> str:
 
 def hide_quoted(text: str) -> str:
     """Return `text` without what stands in quotes, where errors of Python repeat their values."""
+    # The quotes stay, and the rest of the sentence with them: they show that a value was there.
     return _QUOTED.sub(lambda quoted: f"{quoted[0][0]}{HIDDEN}{quoted[0][0]}", text)

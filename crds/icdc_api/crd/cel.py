@@ -3,6 +3,14 @@
 Each has an equal rule in a model validator, so that local runs report the same. They are written so
 that the cost estimate of the API server, which multiplies the bounds of every list and string that
 a rule visits, stays far below its limits.
+
+    model     Retry._initial_is_at_most_max raises not_allowed(initialSeconds, …)
+    here      CelRule("spec.retry", "self.initialSeconds <= self.maxSeconds", message)
+    CRD       properties.spec.properties.retry.x-kubernetes-validations: [{rule, message}]
+    kubectl   spec.retry: Invalid value: …: spec.retry.initialSeconds is at most maxSeconds
+
+`generator` puts each rule at its node. Defaults are filled in before rules are checked, so a field
+with a default is always there; any other one needs `has()`.
 """
 
 from dataclasses import dataclass
@@ -35,6 +43,7 @@ _LISTED = build_pattern(
     [*ALLOWED_TABLE.keys, *TRUSTED_TABLE.keys],
     [*ALLOWED_TABLE.beginnings, *TRUSTED_TABLE.beginnings],
 )
+
 _REFUSED = build_pattern(REFUSED_TABLE.keys, REFUSED_TABLE.beginnings)
 """Expressions for the keys of properties only: the operator checks values and trust. Two rules,
 because the cost of one call is bounded and grows with expression and keys."""
@@ -44,6 +53,7 @@ INDEX_PATTERN = f"^[^{_INDEX_CHARACTER}_+-][^{_INDEX_CHARACTER}]*$"
 
 
 RULES = (
+    # At the root: of metadata, rules see the name alone, and only from there.
     CelRule(
         "",
         f"self.metadata.name.size() <= {naming.MAX_PIPELINE_NAME} && "
@@ -56,6 +66,8 @@ RULES = (
         "has(self.catalog) || self.tables.all(t, has(t.catalog))",
         "spec.catalog: required unless every table has a catalog of its own",
     ),
+    # Only of indices that are written down. Names that default to the table's, and names that one
+    # index derives from another, are compared by the model: CEL cannot build them.
     CelRule(
         "spec",
         "self.tables.all(t, !has(t.index) || "
@@ -77,6 +89,8 @@ RULES = (
         "!has(self.resync.tables) || self.resync.tables.all(n, self.tables.exists(t, t.name == n))",
         "spec.resync.tables: each is the name of a table in spec.tables",
     ),
+    # With oldSelf a rule is checked on updates alone, so no model has these two: a file has no
+    # former value.
     CelRule("spec.resync.nonce", "self >= oldSelf", "spec.resync.nonce never shrinks"),
     CelRule("spec.restartNonce", "self >= oldSelf", "spec.restartNonce never shrinks"),
     CelRule(
@@ -90,6 +104,7 @@ RULES = (
         "spec.tables[].name: it is namespace.table, and a part that holds a dot or a space "
         "stands in backticks",
     ),
+    # bytes(): OpenSearch bounds bytes of UTF-8, while maxLength of the schema counts characters.
     CelRule(
         "spec.tables[].index",
         f"self.matches({_quote(INDEX_PATTERN)}) && self != '.' && self != '..' "
@@ -112,6 +127,7 @@ RULES = (
         "[has(self.position), has(self.snapshotId), has(self.timestamp)].exists_one(x, x)",
         f"spec.tables[].startFrom: {START_FROM_RULE}",
     ),
+    # A Secret may hold the kind, and its keys are not seen here.
     *(
         CelRule(
             path,

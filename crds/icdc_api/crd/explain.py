@@ -21,7 +21,12 @@ from icdc_api.problems import MAX_SHOWN, PROBLEM, format_value
 from icdc_api.spec.pipeline import Pipeline
 
 MAX_LINES = 10
+"""Problems that are listed one by one: whoever corrects ten loads the file again anyway."""
+
 _SECRET_MAPS = frozenset({"properties", "conf"})
+"""Maps whose values may be secrets, and are never shown."""
+
+# bool before int, of which it is a subclass in Python.
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "true or false"),
     (int, "a whole number"),
@@ -89,6 +94,7 @@ def describe_kind(value: object) -> str:
 
 def _line(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
+    # pydantic marks a problem of a key, as against one of its value, by this part of the path.
     path = tuple(part for part in error["loc"] if part != "[key]")
     if kind == PROBLEM:
         return f"{format_path((*path, *context['field']))}: {context['text']}"
@@ -122,6 +128,7 @@ def _rule(error: ErrorDetails) -> str:
         return f"it must be {_WANTED[kind]}{hint}"
     match kind:
         case "enum" | "literal_error":
+            # Without the quotes of Python: the values are written bare in YAML.
             return f"allowed: {context['expected'].replace(chr(39), '')}"
         case "greater_than_equal":
             return f"it must be at least {context['ge']}"

@@ -27,19 +27,22 @@ def _condition(kind: str, field: str = "status") -> str:
     return f'.status.conditions[?(@.type=="{kind}")].{field}'
 
 
-# Name, type, JSON path, whether only `-o wide` shows it, description.
+# Name, type, JSON path, whether only `-o wide` shows it, description. Lag is a number and not a
+# date: kubectl prints a date as an age, which would grow while nothing is behind.
 _COLUMNS = (
-    ("Ready", "string", _condition("Ready"), False, "Whether the pipeline is healthy"),
+    ("Ready", "string", _condition("Ready"), False, "Tables exported, and the last run succeeded"),
     ("Phase", "string", ".status.phase", False, "State in one word"),
     ("Tables", "string", ".status.summary.tables", False, "Tables streaming or complete, of all"),
-    ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Snapshots not yet applied"),
-    ("Lag", "integer", ".status.summary.lagSeconds", False, "Seconds behind the table"),
+    ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Greatest backlog in snapshots"),
+    ("Lag", "integer", ".status.summary.lagSeconds", False, "Greatest lag in seconds"),
     ("Run", "string", ".status.currentRun.name", False, "The active run"),
     ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was created"),
     ("Exported", "string", _condition("Exported"), True, "Whether every table is exported"),
     ("Failures", "integer", ".status.consecutiveFailures", True, "Attempts that failed in a row"),
-    ("Message", "string", _condition("Ready", "message"), True, "Why it is ready or not"),
+    ("Message", "string", _condition("Ready", "message"), True, "What Ready says; who must act"),
 )
+# For `kubectl get --field-selector`. Kubernetes takes single texts, numbers and booleans only, so
+# no condition can be among them.
 _SELECTABLE = (
     ".spec.suspend",
     ".spec.mode",
@@ -110,6 +113,8 @@ def root_schema() -> Schema:
             # The API server allows nothing more here, not even a description.
             "metadata": {"type": "object"},
             "spec": build_structural_schema(PipelineSpec, defaults=True),
+            # Without defaults: a field that the API server fills in would look like an observation.
+            # The one that it fills in says that there was none yet.
             "status": {
                 **build_structural_schema(PipelineStatus, defaults=False),
                 "default": {"observedGeneration": UNOBSERVED},

@@ -18,7 +18,9 @@ from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
 from icdc_api.spec.pipeline import Pipeline
 
+# The API server would refuse more: an object has at most 1.5 MB in etcd.
 MAX_FILE_BYTES = 1 << 20
+# After aliases are expanded. A pipeline of 128 tables has a few thousand values, ten levels deep.
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
@@ -45,6 +47,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+# Without timestamps: YAML would make 2024-03-15 a date, where the models want the text.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -169,6 +172,7 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
             return {name: replace(item, (*path, name)) for name, item in value.items()}
         if isinstance(value, list):
             return [replace(item, (*path, position)) for position, item in enumerate(value)]
+        # Only there, where credentials may stand. In a filter `${…}` is plain text.
         if isinstance(value, str) and path[-3:-1] == ("catalog", "properties"):
             return _VARIABLE.sub(lambda match: variable(match, path), value)
         return value

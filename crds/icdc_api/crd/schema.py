@@ -74,8 +74,12 @@ class _Converter:
         while "$ref" in node or "anyOf" in node:
             if "$ref" in node:
                 name = node.pop("$ref").rsplit("/", 1)[-1]
+                # What stands beside the reference wins: a field is described by its own docstring,
+                # and only without one by that of its model.
                 node = {**self._definitions[name], **node}
             else:
+                # Unpacked as one: a structural schema has no form for a value of two kinds, so
+                # such a field fails here and not in the cluster.
                 (only,) = [item for item in node.pop("anyOf") if item.get("type") != "null"]
                 node = {**only, **node}
         return node

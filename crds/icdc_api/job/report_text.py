@@ -34,7 +34,8 @@ ANNOTATION_REPORT = f"{LABEL_PREFIX}report"
 """Annotation of the driver's pod that holds the newest report."""
 
 MAX_ANNOTATION_BYTES = 200_000
-"""Greatest size of the annotation. All annotations of an object have at most 256 KiB together."""
+"""Greatest size of the annotation. All annotations of an object have at most 256 KiB together, and
+a pod has those of meshes and the like."""
 MAX_MESSAGE_BYTES = 4096
 """Greatest size of a termination message; the kubelet cuts off the rest."""
 MAX_JSON_BYTES = 4 << 20
@@ -192,6 +193,7 @@ def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:
         parts = [*omitted, f"{len(tables) - count} of {len(tables)} tables"]
         return _pack(bare.model_copy(update={"tables": retained}), parts)
 
+    # By bisection and not by an estimate: how well a report compresses depends on its content.
     fits, best = 0, text(0)
     if best is None:
         return None
@@ -213,6 +215,8 @@ def _pack(report: RunReport, omitted: list[str]) -> str | None:
     data = _json(document, ascii_only=True).encode()
     if len(data) > MAX_JSON_BYTES:
         return None
+    # ASCII before, so that characters and bytes are the same number, and Base64 after, because an
+    # annotation is text.
     text = base64.b64encode(zlib.compress(data)).decode()
     return text if len(text) <= MAX_ANNOTATION_BYTES else None
 

@@ -45,6 +45,7 @@ class RunMode(StrEnum):
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":
         """Return the mode in which the application runs for a run of `kind`."""
+        # An export and a changelog are one mode: the application finds out what each table needs.
         modes = {
             RunKind.PLAN: cls.PLAN,
             RunKind.VERIFY: cls.VERIFY,
@@ -60,6 +61,7 @@ class _JsonFile(ApiModel):
     def write(self, path: Path) -> None:
         """Write the value to `path`; a reader sees the old file or the new one, always whole."""
         text = json.dumps(self.to_resource(), indent=1, sort_keys=True) + "\n"
+        # In the same directory: a rename replaces a file only within one file system.
         # Private from the start: a request may hold credentials that came from `${ENV}`.
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -11,6 +11,7 @@ SecretName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253),
 ]
+# A part of Spark property names (spark.sql.catalog.NAME.…), so it has no dots.
 CatalogName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=63)
 ]
@@ -50,6 +51,7 @@ class Catalog(ApiModel):
 
     @model_validator(mode="after")
     def _has_a_kind(self) -> Self:
+        # With a Secret the kind may be in it, which only a run can read.
         if not self.properties_from and not {"type", "catalog-impl"} & self.properties.keys():
             raise problem(CATALOG_KIND_RULE, "properties")
         return self

@@ -70,6 +70,7 @@ def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def find_harmful(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and reason of each harmful one of the flat `settings`."""
     for name, value in settings.items():
+        # As text: OpenSearch answers "false" where a person writes false.
         text = str(value).lower()
         for rule in RULES:
             applies = name == rule.setting or name.startswith(f"{rule.setting}.")

@@ -1,7 +1,8 @@
 """The root of the API: an IcebergCDCPipeline with its metadata and spec.
 
 Checks what can be checked without a catalog or a cluster. The CRD is generated from these models,
-so each rule here is either in the schema or has an equal CEL rule in `cel`.
+so each rule here is either in the schema or has an equal CEL rule in `cel`. The few that CEL cannot
+say, such as about derived names, are reported by the operator in the condition SpecValid.
 """
 
 from enum import StrEnum
@@ -21,6 +22,7 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode
 
 
+# The values of enums are explained once, where a field has them: those texts are in the CRD.
 class Mode(StrEnum):
     """What the pipeline does with its tables."""
 
@@ -58,6 +60,7 @@ class DeletionPolicy(StrEnum):
     DELETE_INDICES = "DeleteIndices"
 
 
+# At most a year.
 Seconds = Annotated[Count, Field(le=31536000)]
 
 
@@ -247,6 +250,8 @@ class PipelineSpec(ApiModel):
 class Metadata(ApiModel):
     """Metadata as Kubernetes has it. Only name and namespace mean something here."""
 
+    # All fields of ObjectMeta, because unknown ones are refused: the output of
+    # `kubectl get -o yaml` must load as it is.
     name: Annotated[
         str,
         StringConstraints(

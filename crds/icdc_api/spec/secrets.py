@@ -10,6 +10,7 @@ from icdc_api.errors import BadSpec, Unauthorized
 from icdc_api.spec.catalog import Catalog
 
 MAX_SECRET_BYTES = 1 << 20
+"""Greatest size of one value: Kubernetes allows 1 MiB for a whole Secret."""
 
 
 def read_secret(secrets_dir: Path | None, name: str) -> dict[str, str]:
@@ -40,6 +41,7 @@ def _value(path: Path, name: str) -> str:
     if path.stat().st_size > MAX_SECRET_BYTES:
         raise Unauthorized(f"the Secret {name!r} is larger than 1 MiB at {path}")
     try:
+        # The newline of an editor or of `echo` is no part of a password.
         return path.read_text(encoding="utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise Unauthorized(f"the Secret {name!r} holds no UTF-8 text at {path}") from error

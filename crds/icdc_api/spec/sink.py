@@ -12,6 +12,7 @@ from icdc_api.spec.catalog import SecretSource
 from icdc_api.spec.index_settings import find_harmful, flatten_settings
 
 EMBEDDED = "embedded"
+# Without user:password@, which would be readable for all who may get pipelines.
 HOST_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 HOST_RULE = (
     "a host is http[s]://name[:port][/path] without user or password; "
@@ -73,6 +74,8 @@ class OpenSearch(ApiModel):
         Field(
             min_length=1,
             max_length=16,
+            # The pattern is in the CRD alone: local runs also take the word embedded, so the
+            # model checks by itself.
             json_schema_extra={
                 "items": {"type": "string", "maxLength": 512, "pattern": HOST_PATTERN},
                 "x-kubernetes-list-type": "set",
@@ -117,6 +120,7 @@ class OpenSearch(ApiModel):
                 # A value that looks like it holds a password is not repeated.
                 seen = "the value" if "@" in host else format_value(host)
                 raise problem(f"{seen} is not allowed: {HOST_RULE}", "hosts", position)
+        # One node named twice would get twice the share of the requests.
         twice = first_duplicate(tuple(host.rstrip("/") for host in self.hosts))
         if twice:
             raise not_allowed(twice[1], "a host is named once", "hosts", twice[0])

@@ -9,8 +9,12 @@ from icdc_api.problems import not_allowed, problem
 from icdc_api.spec.catalog import PropertyValue
 from icdc_api.spec.spark_conf import find_problem
 
+# As the JVM takes it for -Xmx, in lower or upper case; not a quantity of Kubernetes, whose Gi the
+# JVM does not know.
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
 Cores = Annotated[Count, Field(ge=1, le=512)]
+# Without its schema, which would make the CRD larger than `kubectl apply` can store in its
+# annotation (256 KiB). `manifests.pods` of the operator checks it.
 Template = Annotated[
     dict[str, Any],
     Field(max_length=16, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),

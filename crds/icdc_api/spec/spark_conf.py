@@ -270,7 +270,7 @@ def find_problem(key: str, value: str) -> str | None:
 def find_risk(key: str, value: str) -> Risk | None:
     """Return why `key` needs a trusted namespace; None where every pipeline may set it.
 
-    Only for what `problem_of` lets pass.
+    Only for what `find_problem` lets pass.
     """
     if ALLOWED_TABLE.reason(key) is Use.JVM and not _JVM_OPTIONS.fullmatch(value):
         return Risk.JVM

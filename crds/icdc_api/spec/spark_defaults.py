@@ -24,6 +24,7 @@ COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"
 heap beside the work, again and again for the large pages in which Spark groups rows. Four fifths of
 the heap are for what stays, as the row groups of files that are read must find room there."""
 
+# Also in templates, where JAVA_TOOL_OPTIONS may name one.
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 

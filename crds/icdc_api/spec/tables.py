@@ -76,6 +76,8 @@ class StartFrom(ApiModel):
     position: Position | None = None
     """Latest: changes after the current snapshot. Earliest: from the oldest retained
     snapshot. Excludes snapshotId and timestamp."""
+    # A number, though the status has ids as text: a person copies it from Iceberg, and YAML and
+    # the API server read 64 bits exactly.
     snapshot_id: Annotated[int, Field(strict=True, ge=1, le=INT64_MAX)] | None = None
     """Changes after this snapshot. Excludes position and timestamp."""
     timestamp: (
@@ -99,6 +101,7 @@ class StartFrom(ApiModel):
         return self
 
 
+# Open, because OpenSearch has too many mapping parameters to list; it refuses wrong ones itself.
 FieldMapping = Annotated[
     dict[str, Any],
     Field(max_length=64, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
@@ -122,6 +125,8 @@ class Table(ApiModel):
             Field(
                 min_length=1,
                 max_length=16,
+                # Not a set, as `columns` is: the _id is made of the values in this order, and a
+                # server-side apply by two authors must not mix their lists.
                 json_schema_extra={"x-kubernetes-list-type": "atomic"},
             ),
         ]
@@ -181,6 +186,8 @@ class Table(ApiModel):
                 raise not_allowed(twice[1], "columns are unique", field, twice[0])
         if self.append_only and self.identifier_columns:
             raise problem(APPEND_ONLY_RULE, "identifierColumns")
+        # Here and not when it is used: a table without a usable name for its index is a mistake in
+        # the spec, and the author should hear of it at once.
         if self.index is None:
             try:
                 naming.default_index(self.name)

@@ -106,6 +106,7 @@ def keep_transition_times(
 
 ConditionList = Annotated[
     tuple[Condition, ...],
+    # A map by type, as Kubernetes has conditions: patches find one by its type, wherever it is.
     Field(
         max_length=len(ConditionType),
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},

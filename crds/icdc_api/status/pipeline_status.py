@@ -47,8 +47,8 @@ __all__ = [
     "parse_status",
 ]
 
-MAX_SAMPLES = 20
-MAX_RECENT_RUNS = 10
+MAX_SAMPLES = 20  # of one table: document ids, from which a person finds the cause
+MAX_RECENT_RUNS = 10  # retries count lost and fenced runs in a row among them
 
 
 class TableState(StrEnum):

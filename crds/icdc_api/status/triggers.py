@@ -15,6 +15,7 @@ from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
 from icdc_api.errors import BadSpec
 from icdc_api.status.runs import Failure, ResyncMode, RunKind
 
+# Not Export, Changelog and Deletion: those follow from the spec, and no annotation may start them.
 AskedKind = Literal[
     RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR, RunKind.DEAD_LETTERS, RunKind.REPLAY
 ]
