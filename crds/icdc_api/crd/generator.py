@@ -33,7 +33,7 @@ _COLUMNS = (
     ("Ready", "string", _condition("Ready"), False, "Tables exported, and the last run succeeded"),
     ("Phase", "string", ".status.phase", False, "State in one word"),
     ("Tables", "string", ".status.summary.tables", False, "Tables streaming or complete, of all"),
-    ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Greatest backlog in snapshots"),
+    ("Behind", "integer", ".status.summary.snapshotsBehind", False, "Greatest snapshot backlog"),
     ("Lag", "integer", ".status.summary.lagSeconds", False, "Greatest lag in seconds"),
     ("Run", "string", ".status.currentRun.name", False, "The active run"),
     ("Age", "date", ".metadata.creationTimestamp", False, "Time since the pipeline was created"),
