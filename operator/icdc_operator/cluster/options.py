@@ -105,7 +105,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         "may be repeated, the variable holds the values with commas between them.",
     )
     add = _Adder(parser, environ)
-    add.repeated("namespace", "NS", "watch the pipelines of this namespace; repeatable")
+    add.values("namespace", "NS", "watch the pipelines of this namespace; repeatable")
     add.switch("all-namespaces", "watch the pipelines of all namespaces; needs a ClusterRole")
     add.value("metrics-port", "port of /metrics; 0: a free one", _port, 8080)
     add.value("health-port", "port of /healthz and /readyz; 0: a free one", _port, 8081)
@@ -114,9 +114,9 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add.value("lease-namespace", "namespace of that Lease; default: the pod's", str, None)
     add.value("image", "image of driver and executors of pipelines that name none", str, None)
     add.value("image-pull-policy", "for that image", _one_of(PULL_POLICIES), None)
-    add.repeated("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
+    add.values("image-pull-secret", "NAME", "Secret to pull that image with; repeatable")
     text = "whose pipelines may set properties that spark-submit acts on; *: all; repeatable"
-    add.repeated("trusted-namespace", "NS", text)
+    add.values("trusted-namespace", "NS", text)
     add.value(
         "workers", "pipelines that are reconciled at the same time", _positive, Options.workers
     )
@@ -141,8 +141,8 @@ def _add_heads(add: "_Adder") -> None:
     """Add the flags that `icdc-heads` has too; see `heads.settings`."""
     what = "a name, an address or a network that readers of catalogs may {} to; * stands for any"
     add.value("heads-socket", "where a process icdc-heads listens that reads them", Path, None)
-    add.repeated(_flag(head_settings.ALLOW), "PATTERN", what.format("connect"))
-    add.repeated(_flag(head_settings.DENY), "PATTERN", what.format("not connect"))
+    add.values(_flag(head_settings.ALLOW), "PATTERN", what.format("connect"))
+    add.values(_flag(head_settings.DENY), "PATTERN", what.format("not connect"))
     add.switch(_flag(head_settings.CLOUD_ROLE), "let them use the cloud role of this pod or host")
     add.switch(_flag(head_settings.LOCAL_FILES), "let them read files of this pod or host")
 
@@ -163,7 +163,7 @@ class _Adder:
         given = self._environ.get(_variable(name)) or default
         self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)
 
-    def repeated(self, name: str, metavar: str, text: str) -> None:
+    def values(self, name: str, metavar: str, text: str) -> None:
         given = [value for value in self._environ.get(_variable(name), "").split(",") if value]
         self._parser.add_argument(
             f"--{name}", metavar=metavar, action=_Append, default=given, help=text

@@ -86,6 +86,7 @@ def build_spark_application(launch: Launch) -> dict[str, Any]:
         "spec": {
             "type": "Python",
             "mode": "cluster",
+            # spark-operator's default is 2.
             "pythonVersion": "3",
             "sparkVersion": SPARK_VERSION,
             **_image(launch),

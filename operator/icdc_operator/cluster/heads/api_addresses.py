@@ -66,8 +66,7 @@ class ApiServerAddresses:
                 except (IcdcError, TimeoutError, ValueError) as error:
                     # ValueError: an address that is none, such as "[bad".
                     _log.debug("the API server does not say where it is: %s", error)
-                known = bool(self._addresses)
-                self._next_at = now + (LEARN_SECONDS if known else RETRY_SECONDS)
+                self._next_at = now + (LEARN_SECONDS if self._addresses else RETRY_SECONDS)
         return frozenset(self._addresses)
 
     async def _ask(self) -> None:

@@ -76,6 +76,8 @@ _IMPLEMENTATIONS = {
     "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog": CatalogKind.DYNAMODB,
 }
 
+# The properties that are passed on, by who reads them: a REST catalog, the reader of metadata files
+# (which all but REST catalogs need), and the clients of Glue, DynamoDB and Hive.
 _AWS = r"client\.(region|access-key-id|secret-access-key|session-token|role-arn|role-session-name)"
 _REST = re.compile(
     r"uri|warehouse|prefix|credential|token|oauth2-server-uri|scope|audience|resource"
@@ -132,6 +134,7 @@ def translate(name: str, properties: Mapping[str, str]) -> PyCatalog:
 
 
 def _kind(properties: Mapping[str, str]) -> CatalogKind:
+    # As in Iceberg, where both together are an error.
     named, implementation = properties.get("type"), properties.get("catalog-impl")
     if named and implementation:
         raise OutOfSight("the catalog has both type and catalog-impl")
@@ -216,6 +219,7 @@ def _postgres_uri(uri: str, given: Mapping[str, str]) -> str:
         # To libpq `engine:key` names a library to load.
         if name in query and (not query[name].startswith("/") or ":" in query[name]):
             raise OutOfSight(f"{name} of the catalog is no absolute path without a colon")
+    # What the JDBC driver does for `ssl=true`; libpq would by itself not check the certificate.
     if parameters.get("ssl", "false").lower() in ("true", "") and "sslmode" not in query:
         query["sslmode"] = "verify-full"
     if parameters.get("currentSchema"):

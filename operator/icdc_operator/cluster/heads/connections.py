@@ -133,6 +133,7 @@ class OfOwnProcess:
         self._control, theirs = socket.socketpair()
         with theirs:
             number = str(theirs.fileno())
+            # -P: no module of the working directory stands in for an installed one.
             command = [sys.executable, "-P", "-m", _MODULE, "--control", number]
             self._process = subprocess.Popen(
                 [*command, *self._settings.flags],
@@ -187,4 +188,5 @@ class _Connection:
 
     def close(self) -> None:
         """See `OpenConnection`."""
+        # Not `close`, which would first try to send what a hung reader does not take.
         self._writer.transport.abort()

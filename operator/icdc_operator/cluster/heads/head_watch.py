@@ -79,7 +79,7 @@ class _Memory:
     first_seen: dict[str, tuple[Head, int]] = field(default_factory=dict)
     """Each head, and the epoch of the last run before it was first seen."""
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why tables cannot be looked at, as it was last logged."""
+    """Why heads cannot be read, by table, as it was last logged."""
 
 
 class HeadWatch:
@@ -155,6 +155,7 @@ class HeadWatch:
         if watch.results is None:
             return KnownHeads(None)
         seen = {n: h.snapshot_id for n, h in watch.results.items() if isinstance(h, Head)}
+        # A head that was first seen before the last run began is old: that run had its chance.
         first_seen = self._memory[key].first_seen
         return KnownHeads(seen, frozenset(n for n in seen if first_seen[n][1] != watch.after))
 
@@ -170,6 +171,8 @@ class HeadWatch:
                 memory.read_at = self._clock()
                 results = await self._reader.read(key.namespace, watch.tables)
                 self._take(key, watch, memory, results)
+                # Backoff only where nothing at all can be read: one broken table must not delay
+                # the news about the others.
                 blind = not any(isinstance(result, Head) for result in results.values())
                 failures = failures + 1 if blind else 0
                 await self._sleep(_poll_wait(watch.poll_seconds, failures))

@@ -17,7 +17,7 @@ from typing import TypeVar
 from icdc_api.errors import SourceUnavailable
 
 MAX_CALLS = 8
-"""Calls that run at the same time."""
+"""Calls that run at the same time, each with a child process that may use a processor."""
 
 MAX_CALLS_OF_NAMESPACE = 2
 """Of these, calls for the pipelines of one namespace."""

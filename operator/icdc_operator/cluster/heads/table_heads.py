@@ -93,6 +93,7 @@ class _OpenedCatalog:
             snapshot = await self._open.head(parts, table.branch, seconds)
             healthy = True
         except (BranchNotFound, TableNotFound):
+            # An answer too: the connection is as good as before.
             healthy = True
             raise
         finally:
@@ -167,6 +168,7 @@ class HeadReader:
         outcomes = await asyncio.gather(
             *(held.head(table, self._table_seconds) for table in tables), return_exceptions=True
         )
+        # Perhaps they were rotated: the next poll reads the Secrets again and not the cache.
         if any(isinstance(outcome, Unauthorized) for outcome in outcomes):
             self._secrets.forget(namespace, catalog)
         return {

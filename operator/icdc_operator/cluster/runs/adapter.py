@@ -194,7 +194,7 @@ class ClusterAdapter:
         self, key: tuple[str, str], current: RunStatus | None, attempts: Sequence[RunObjects]
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
-        ended = self._memory.ended_pods(key, run_id)
+        ended = self._memory.find_ended_pods(key, run_id)
         runs = seen.build_runs(attempts, now=self._now(), ended_pods=ended)
         refusal = self._memory.refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:

@@ -59,7 +59,7 @@ class Memory:
         slim = {"kind": "Pod", "metadata": saved, "spec": spec, "status": pod.get("status")}
         self._ended[key] = (run_id, slim)
 
-    def ended_pods(self, key: Key, run_id: str | None) -> dict[str, Resource]:
+    def find_ended_pods(self, key: Key, run_id: str | None) -> dict[str, Resource]:
         """Return the ended pod of that run, by run id; drop one of another run."""
         entry = self._ended.get(key)
         if entry is None:

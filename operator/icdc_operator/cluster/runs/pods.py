@@ -46,7 +46,7 @@ def is_running(pod: Resource) -> bool:
     return "running" in container_state(pod)
 
 
-def started_at(pod: Resource) -> datetime | None:
+def find_start(pod: Resource) -> datetime | None:
     """Return when the driver's process was started."""
     state = container_state(pod)
     for phase in ("running", "terminated"):

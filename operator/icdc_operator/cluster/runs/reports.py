@@ -47,6 +47,6 @@ def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunRep
     # It ended before its first annotation was written, or was not allowed to write one: its
     # tables are unknown, but its outcome is not.
     if report is None:
-        begun = pods.started_at(pod) or datetime.fromtimestamp(0, UTC)
+        begun = pods.find_start(pod) or datetime.fromtimestamp(0, UTC)
         report = RunReport(run_id=run_id, started_at=begun, updated_at=begun)
     return report.model_copy(update={"finished": True, "outcome": ending.outcome})

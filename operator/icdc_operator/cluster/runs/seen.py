@@ -101,7 +101,7 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
             attempt.epoch,
             RunPhase.RUNNING if running else RunPhase.PENDING,
             writer_alive=True,
-            started_at=pods.started_at(pod),
+            started_at=pods.find_start(pod),
             report=report,
             failure=pod_failures.why_not_running(pod, now),
             given_up=pods.is_given_up(pod, now),
@@ -134,7 +134,7 @@ def _build_ended_run(attempt: RunObjects, pod: Resource) -> RunSeen:
         attempt.epoch,
         RunPhase.SUCCEEDED if good else RunPhase.FAILED,
         writer_alive=False,
-        started_at=pods.started_at(pod),
+        started_at=pods.find_start(pod),
         report=report,
         failure=failure,
     )

@@ -51,13 +51,13 @@ def describe_pending(status: PipelineStatus, spec: PipelineSpec) -> str | None:
     kind, last = find_requested(status, spec), status.last_run
     if kind is None:
         return None
-    text = f"resync {requested_nonce(status, spec)} ({kind.value}) has no answer yet"
+    text = f"resync {find_requested_nonce(status, spec)} ({kind.value}) has no answer yet"
     if last is None or last.failure is None or not last.kind.inspects:
         return text
     return f"{text}: {last.failure.message}"
 
 
-def requested_nonce(status: PipelineStatus, spec: PipelineSpec) -> int:
+def find_requested_nonce(status: PipelineStatus, spec: PipelineSpec) -> int:
     """Return the nonce of the last request, which the comparison answers."""
     resync = resyncs.last_request(status, spec)
     return spec.resync.nonce if resync is None else resync.nonce
@@ -123,7 +123,7 @@ def close_run(
         retried = _schedule_retry(status, failure, spec, observed, now=now)
         if retried is not None:
             return retried
-    by = requested_nonce(status, spec)
+    by = find_requested_nonce(status, spec)
     tables = verification.apply_answers(status.tables, answers, nonce=by, now=now)
     if failure is not None:
         tables = verification.apply_failure(tables, failure, silent, nonce=by, now=now)

@@ -11,6 +11,8 @@ APPLICATION_FILE = f"{APPLICATION_DIR}/main.py"
 PYTHON = "/opt/venv/bin/python"
 """Python of the image, in whose environment the application is installed."""
 
+# The ConfigMap of the run is mounted at REQUEST_DIR, a Secret NAME at SECRETS_DIR/NAME. REPORT_DIR
+# is an empty volume, in which the driver keeps the file that its annotation is made from.
 REQUEST_DIR = "/etc/icdc/run"
 REQUEST_KEY = "request.json"
 REQUEST_FILE = f"{REQUEST_DIR}/{REQUEST_KEY}"

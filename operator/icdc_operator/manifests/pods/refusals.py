@@ -29,7 +29,7 @@ _SPARK_SETS = "Spark sets it in every pod; leave it out"
 _ACCOUNT = "use spec.spark.driver.serviceAccount"
 _OWN = "a run has a network, processes and memory of its own; leave it out"
 _IMAGE_STARTS = "the image starts the run; leave it out"
-_OUTCOME = "the driver tells its outcome there; leave it out"
+_OUTCOME = "the driver writes its outcome there; leave it out"
 
 _POD_FIELDS = {
     "restartPolicy": _SPARK_SETS,
@@ -96,6 +96,7 @@ def find_problems(spark: Spark) -> Iterator[str]:
         if template is None:
             continue
         path: shapes.Path = ("spec", "spark", role.value, "template")
+        # The form first: the checks below rely on lists being lists and names being texts.
         misshapen = list(shapes.find_problems(template, path))
         yield from misshapen
         if not misshapen:

@@ -25,9 +25,12 @@ _QUANTITY = re.compile(
     r"[+-]?(?P<number>[0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?"
 )
+# Ki is 1024, Mi its square, and so on. The decimal letters begin at n (1000 ** -3); the underscore
+# holds the place of 1000 ** 0, which has no suffix.
 _BINARY = {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)}
 _DECIMAL = {unit: Decimal(1000) ** power for power, unit in enumerate("num_kMGTPE", -3)}
 _POWERS: Mapping[str, Decimal] = {**_BINARY, **_DECIMAL, "": Decimal(1)}
+# Kubernetes silently caps a larger quantity to this one.
 _LARGEST = Decimal(2**63 - 1)
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"

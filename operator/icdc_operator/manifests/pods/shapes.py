@@ -62,6 +62,7 @@ def _check_value(value: object, kind: str, path: Path) -> Iterator[str]:
 
 
 def _check_fields(values: Mapping[str, object], kind: str, path: Path) -> Iterator[str]:
+    # `{X}`: any key may stand there, and its value is an X.
     fields = dict.fromkeys(values, kind[1:-1]) if kind.startswith("{") else TYPES[kind]
     for name, value in values.items():
         if name in fields:
@@ -74,6 +75,7 @@ def _check_items(items: object, kind: str, path: Path) -> Iterator[str]:
     if not isinstance(items, list):
         yield _line(path, items, _describe_kind(kind))
         return
+    # `merge` joins items by that field, so each item must have it, and no two the same.
     key = LIST_KEYS.get(str(path[-1]))
     for position, item in enumerate(items):
         here = (*path, position)

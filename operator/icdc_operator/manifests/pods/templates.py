@@ -92,6 +92,7 @@ def _build_template(
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": SPARK_UID,
+                # A volume made for the pod belongs to root; by this group Spark may write to it.
                 "fsGroup": SPARK_UID,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
@@ -114,6 +115,7 @@ def _metrics_annotations(conf: Mapping[str, str]) -> dict[str, str]:
 
 def _merge_user_template(ours: dict[str, Any], theirs: dict[str, Any] | None) -> dict[str, Any]:
     result: dict[str, Any] = merge.merge_values(ours, theirs)
+    # After the merge: whether a taint is tolerated depends on the user's list as a whole.
     spec = result["spec"]
     spec["tolerations"] = _add_node_loss_tolerations(spec.get("tolerations") or [])
     return result

@@ -46,6 +46,8 @@ def of_executor(launch: Launch) -> Volumes:
 
 def _secret(position: int, secret: str) -> tuple[dict[str, Any], dict[str, Any]]:
     name = pod_paths.secret_volume(position)
+    # The whole directory and no subPath: the kubelet renews only the former when a Secret is
+    # rotated, and a run takes up new credentials while it goes on.
     mount = {"name": name, "mountPath": pod_paths.secret_dir(secret), "readOnly": True}
     return {"name": name, "secret": {"secretName": secret}}, mount
 

@@ -34,7 +34,7 @@ def executor(**container: Any) -> dict[str, Any]:
 ACCOUNT = "use spec.spark.driver.serviceAccount"
 OWN = "a run has a network, processes and memory of its own; leave it out"
 SETS = "Spark sets it in every pod; leave it out"
-OUTCOME = "the driver tells its outcome there; leave it out"
+OUTCOME = "the driver writes its outcome there; leave it out"
 STARTS = "the image starts the run; leave it out"
 FOUND = "runs and their pods are found by it; use a key of your own"
 FILES = "runs keep their files there; use another path"

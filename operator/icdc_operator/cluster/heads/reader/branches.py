@@ -61,6 +61,7 @@ def parse_answer(content: bytes) -> Heads:
 
 def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
     """Return the snapshot of a branch, None for an empty table; raises BranchNotFound."""
+    # A table without a snapshot has no branch yet, but `main` is always meant to be there.
     if branch not in heads and branch != MAIN:
         raise BranchNotFound(f"{table} has no branch {branch!r}")
     return heads.get(branch)

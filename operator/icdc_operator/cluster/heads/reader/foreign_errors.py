@@ -62,6 +62,7 @@ _OTHERS: tuple[type[Exception], ...] = (
 @contextmanager
 def map_errors(what: str) -> Iterator[None]:
     """Raise errors of pyiceberg in the body as ours; `what` (a table, the catalog) begins them."""
+    # From the most exact to the least: nearly all of the first are among _OTHERS too.
     try:
         yield
     except AccessRefused as error:

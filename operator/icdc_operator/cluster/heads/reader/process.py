@@ -25,6 +25,8 @@ from icdc_operator.cluster.heads.reader.limits.addresses import Addresses, Guard
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 MAX_CHILDREN = 128
+"""Connections at a time. An operator holds at most 64 (`table_heads.MAX_CATALOGS`), beside those
+that it has closed this moment."""
 
 _ENDED = select.POLLHUP | select.POLLRDHUP | select.POLLERR
 _API_SERVER = "kubernetes.default.svc"
@@ -89,6 +91,7 @@ class _Process:
         return socket.socket(fileno=numbers[0]) if numbers else None
 
     def _begin(self, connection: socket.socket) -> None:
+        # Each child is there twice, by its pidfd and by its connection.
         if len(self._children) // 2 >= MAX_CHILDREN:
             connection.close()
             return
@@ -130,6 +133,8 @@ class _Process:
             child.serve(connection, self._settings, Guard(self._addresses))
             code = 0
         finally:
+            # Not sys.exit: the child must not return into the loop of its parent, whatever was
+            # raised, nor run what the parent has registered for its own end.
             os._exit(code)
 
 

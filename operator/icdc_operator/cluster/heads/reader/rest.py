@@ -50,6 +50,7 @@ class Rest(RestCatalog):
 
     def _config_headers(self, session: Session) -> None:
         super()._config_headers(session)
+        # It would ask for credentials of the table's storage, where nothing is read.
         session.headers.pop("X-Iceberg-Access-Delegation", None)
         # Otherwise requests reads the whole body before a hook sees it, however long it is.
         session.stream = True
@@ -71,6 +72,7 @@ class Rest(RestCatalog):
             return
         body = response.content
         if response.status_code == 304 and self.last_pointer is not None:
+            # The same pointer: `catalog_reading.Loaded` has its branches and does not read.
             raise MetadataPointer(self.last_pointer, dict)
         if response.status_code == 200:
             pointer = response.headers.get("ETag") or hashlib.sha256(body).hexdigest()
@@ -96,4 +98,5 @@ def _take(response: Response, *_: Any, **__: Any) -> None:
     except ValueError:
         response.close()
         raise
+    # requests has no public way to hand on a body that was read already.
     response._content, response._content_consumed = body, True

@@ -23,6 +23,7 @@ MEMORY_BYTES = 256 * 2**20
 """Memory that a child may allocate beyond what it shares with its parent."""
 
 OPEN_FILES = 64
+"""Files and sockets at a time: one catalog, its store, and what libraries read."""
 
 _VARIABLES = frozenset(
     {
@@ -49,6 +50,7 @@ _PRIVATE = frozenset(
 _NEEDED = tuple(map(Path, ("/dev/null", "/dev/urandom", "/etc/resolv.conf")))
 """/etc/resolv.conf may be a link into /run (systemd-resolved), which is closed."""
 
+# prctl(2): PR_SET_PDEATHSIG and PR_SET_DUMPABLE, which Python has no names for.
 _SET_DEATH_SIGNAL, _SET_DUMPABLE = 1, 4
 
 
@@ -76,6 +78,7 @@ def confine(environ: Mapping[str, str], *, local_files: bool) -> None:
     libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     if not local_files:
         landlock.restrict(_readable(environ))
+    # No dump of memory with credentials in it, and no byte written to any file.
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
     limit(resource.RLIMIT_NOFILE, OPEN_FILES)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """Numbers of system calls; since Linux 5.1 new ones are the same on all architectures."""
+# LANDLOCK_CREATE_RULESET_VERSION, LANDLOCK_RULE_PATH_BENEATH and PR_SET_NO_NEW_PRIVS.
 _VERSION = 1
 _PATH_BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
@@ -36,6 +37,7 @@ class _Ruleset(ctypes.Structure):
 
 
 class _PathBeneath(ctypes.Structure):
+    # The kernel's struct has no padding. Newer Pythons want the layout named beside `_pack_`.
     _pack_ = 1
     _layout_ = "ms"
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))

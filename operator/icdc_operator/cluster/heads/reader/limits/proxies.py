@@ -48,7 +48,7 @@ def install(guard: Guard) -> None:
 
 
 def _check(guard: Guard, url: str) -> None:
-    """Raise Refused for a URL that this process would not connect to without the proxy."""
+    """Raise AccessRefused for a URL that this process would not connect to without the proxy."""
     target = urlsplit(url)
     port = target.port or (443 if target.scheme == "https" else 80)
     guard.check_beyond_proxy(target.hostname or "", port)
