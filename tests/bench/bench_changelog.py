@@ -62,21 +62,21 @@ def main() -> int:
 def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]:
     ways, meter = Ways(spark), Meter(spark)
     _warm(spark, ways, meter)
-    found = {}
+    by_strategy = {}
     for name in options.scenarios:
         started = time.monotonic()
         where = SCENARIOS[name](spark, options.rows)
         made = round(time.monotonic() - started, 1)
-        found[name] = {
+        by_strategy[name] = {
             "rows": options.rows,
             "making_seconds": made,
             **_compared(ways, meter, where, options.rounds),
         }
         spark.sql(f"drop table {CATALOG}.{where.table} purge")
         if options.table:
-            sys.stdout.write(_markdown(name, found[name]) + "\n")
+            sys.stdout.write(_markdown(name, by_strategy[name]) + "\n")
             sys.stdout.flush()
-    return found
+    return by_strategy
 
 
 def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
@@ -103,7 +103,7 @@ def _compared(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, 
                 sys.stderr.write(f"{where.table}, {name}: {cost}\n")
     return {
         "chosen": PLAN if plan.is_empty else choose_strategy(plan).value,
-        "ways": {name: _summary(found) for name, found in costs.items() if found},
+        "ways": {name: _summary(measured) for name, measured in costs.items() if measured},
         "refused": refused,
     }
 
@@ -143,7 +143,7 @@ def _changelog(ways: Ways, strategy: Strategy) -> Way:
 def _summary(costs: Sequence[Cost]) -> dict[str, Any]:
     """Medians, and the CPU seconds of every round."""
     rounds = [asdict(cost) for cost in costs]
-    medians = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
+    medians = {key: statistics.median(round_[key] for round_ in rounds) for key in rounds[0]}
     return {**medians, "every_cpu_seconds": [cost.cpu_seconds for cost in costs]}
 
 
@@ -157,20 +157,20 @@ SCENARIOS: Mapping[str, Callable[[SparkSession, int], Range]] = {
 """How a range is made."""
 
 
-def _markdown(name: str, found: Mapping[str, Any]) -> str:
+def _markdown(name: str, measured: Mapping[str, Any]) -> str:
     lines = [
-        f"### {name}, {found['rows']:,} rows, made in {found['making_seconds']} s",
-        f"Chosen: {found['chosen']}.",
+        f"### {name}, {measured['rows']:,} rows, made in {measured['making_seconds']} s",
+        f"Chosen: {measured['chosen']}.",
         "| way | CPU s | of which tasks | wall s | shuffled MB | lines | MB written |",
         "|---|---|---|---|---|---|---|",
     ]
-    for way, cost in found["ways"].items():
+    for way, cost in measured["ways"].items():
         lines.append(
             f"| {way} | {cost['cpu_seconds']:.1f} | {cost['task_cpu_seconds']:.1f} | "
             f"{cost['wall_seconds']:.1f} | {cost['shuffled_mb']:.1f} | {cost['lines']:.0f} | "
             f"{cost['written_mb']:.1f} |"
         )
-    lines += [f"| {way} | refuses: {why} | | | | | |" for way, why in found["refused"].items()]
+    lines += [f"| {way} | refuses: {why} | | | | | |" for way, why in measured["refused"].items()]
     return "\n".join([*lines, ""])
 
 

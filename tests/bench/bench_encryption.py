@@ -117,13 +117,13 @@ def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     plain = Shuffler(folder / "plain", options.rows, encrypted=False)
     encrypted = Shuffler(folder / "encrypted", options.rows, encrypted=True)
     both = {"plain": plain, "encrypted": encrypted}
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in both}
+    by_name: dict[str, list[dict[str, float]]] = {name: [] for name in both}
     try:
         for number in range(2 + options.rounds):
-            for name, each in both.items():
-                once = each.shuffle()
+            for name, measured in both.items():
+                once = measured.shuffle()
                 if number >= 2:
-                    found[name].append(once)
+                    by_name[name].append(once)
     finally:
         plain.close()
         encrypted.close()
@@ -132,8 +132,8 @@ def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "rows": options.rows,
         "rounds": options.rounds,
         **{
-            name: {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
-            for name, rounds in found.items()
+            name: {key: statistics.median(round_[key] for round_ in rounds) for key in rounds[0]}
+            for name, rounds in by_name.items()
         },
     }
 

@@ -39,7 +39,7 @@ def main() -> int:
         result = asyncio.run(_measured(Path(folder), options))
     text = _markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
-    idle = [each["idle"]["metadata_files_opened"] for each in result["looks"].values()]
+    idle = [look["idle"]["metadata_files_opened"] for look in result["looks"].values()]
     return 1 if any(idle) else 0
 
 
@@ -66,7 +66,7 @@ async def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]
             application.close()
             operator.close()
             session.stop()
-    looks = {who: {"idle": _median(each)} for who, each in rounds.items()}
+    looks = {who: {"idle": _median(looks)} for who, looks in rounds.items()}
     looks["operator"]["first"] = first["operator"]
     looks["operator"]["idle"]["opensearch_requests"] = 0
     looks["application"]["idle"]["opensearch_requests"] = len(asked)
@@ -109,11 +109,11 @@ class _Measure:
 
 def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Of each figure; of opened files the most."""
-    found = {
-        key: round(statistics.median(each[key] for each in rounds), 3)
+    medians = {
+        key: round(statistics.median(round_[key] for round_ in rounds), 3)
         for key in ("seconds", "cpu_seconds")
     }
-    return {**found, "metadata_files_opened": max(e["metadata_files_opened"] for e in rounds)}
+    return {**medians, "metadata_files_opened": max(e["metadata_files_opened"] for e in rounds)}
 
 
 def _markdown(result: dict[str, Any]) -> str:
@@ -122,10 +122,10 @@ def _markdown(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for who, looks in result["looks"].items():
-        for which, each in looks.items():
+        for which, look in looks.items():
             lines.append(
-                f"| {who}, {which} | {each['seconds']:.2f} | {each['cpu_seconds']:.2f} "
-                f"| {each['metadata_files_opened']} | {each.get('opensearch_requests', '')} |"
+                f"| {who}, {which} | {look['seconds']:.2f} | {look['cpu_seconds']:.2f} "
+                f"| {look['metadata_files_opened']} | {look.get('opensearch_requests', '')} |"
             )
     return "\n".join(lines)
 

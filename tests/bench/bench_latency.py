@@ -98,8 +98,8 @@ class Followed:
         self._thread.join()
 
     def _applied(self) -> str:
-        found = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
-        return str(found["_source"]["applied"]["snapshotId"])
+        answer = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
+        return str(answer["_source"]["applied"]["snapshotId"])
 
 
 def main() -> int:
@@ -136,8 +136,8 @@ def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                         latencies.setdefault((table.name, what), []).append(latency)
                         spent.setdefault((table.name, what), []).append(phases.take())
         finally:
-            for each in followed:
-                each.close()
+            for commit in followed:
+                commit.close()
             spark.stop()
     return {
         **machine("pyspark"),
@@ -163,10 +163,10 @@ def _markdown(result: dict[str, Any]) -> str:
         f"| table | commit | p50 s | p95 s | {' | '.join(phases)} |",
         f"|---|---|---|---|{'---|' * len(phases)}",
     ]
-    for each in result["commits"]:
-        shown = " | ".join(f"{each['phases'][phase]:.2f}" for phase in phases)
+    for commit in result["commits"]:
+        shown = " | ".join(f"{commit['phases'][phase]:.2f}" for phase in phases)
         lines.append(
-            f"| {each['table']} | {each['commit']} | {each['p50']:.2f} | {each['p95']:.2f} "
+            f"| {commit['table']} | {commit['commit']} | {commit['p50']:.2f} | {commit['p95']:.2f} "
             f"| {shown} |"
         )
     return "\n".join(lines)

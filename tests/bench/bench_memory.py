@@ -37,8 +37,8 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
-        found = _measured(Path(name), options)
-    result = {**machine("pyspark"), "heap": options.memory, "peaks_mb": found}
+        measured = _measured(Path(name), options)
+    result = {**machine("pyspark"), "heap": options.memory, "peaks_mb": measured}
     sys.stdout.write(_markdown(result) if options.table else json.dumps(result, indent=1) + "\n")
     return 0
 
@@ -49,18 +49,18 @@ def _measured(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, 
     spark = session(folder, memory=options.memory, more={**CLUSTER, **logging})
     try:
         ways, meter = Ways(spark), MemoryMeter(spark, gc_log)
-        found: dict[str, dict[int, Any]] = {strategy.value: {} for strategy in STRATEGIES}
+        by_strategy: dict[str, dict[int, Any]] = {strategy.value: {} for strategy in STRATEGIES}
         for rows in options.rows:
             table, files = f"rows{rows}", max(1, rows // ROWS_OF_A_FILE)
             where = two_commits(spark, rows, mode=COPY_ON_WRITE, table=table, files=files)
             for strategy in STRATEGIES:
                 peaks = _peaks(meter, ways, where, strategy)
                 sys.stderr.write(f"{rows}, {strategy}: {peaks}\n")
-                found[strategy.value][rows] = asdict(peaks)
+                by_strategy[strategy.value][rows] = asdict(peaks)
             spark.sql(f"drop table {CATALOG}.{where.table} purge")
     finally:
         spark.stop()
-    return found
+    return by_strategy
 
 
 def _peaks(meter: MemoryMeter, ways: Ways, where: Range, strategy: Strategy) -> Peaks:

@@ -158,18 +158,18 @@ def _churned(operator: OperatorProcess, many: Many, seconds: float) -> dict[str,
 def _buckets(operator: OperatorProcess) -> dict[float, float]:
     """Looks that took at most so many seconds."""
     _, text = operator.ask("metrics", "/metrics")
-    found = {}
+    buckets = {}
     for line in text.splitlines():
         if line.startswith('icdc_reconcile_seconds_bucket{le="'):
             bound, _, value = line.removeprefix('icdc_reconcile_seconds_bucket{le="').partition('"')
-            found[float(bound)] = float(value.removeprefix("}"))
-    return found
+            buckets[float(bound)] = float(value.removeprefix("}"))
+    return buckets
 
 
 def _quantile(looks: dict[float, float], share: float) -> float | None:
     wanted = share * looks[float("inf")]
-    found = min((bound for bound, count in looks.items() if count >= wanted), default=None)
-    return None if found is None or found == float("inf") else found
+    bound_reached = min((bound for bound, count in looks.items() if count >= wanted), default=None)
+    return None if bound_reached is None or bound_reached == float("inf") else bound_reached
 
 
 def _total(operator: OperatorProcess, name: str, **labels: str) -> float:
@@ -178,21 +178,21 @@ def _total(operator: OperatorProcess, name: str, **labels: str) -> float:
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
     samples = [line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} "))]
     return sum(
-        float(line.rpartition(" ")[2]) for line in samples if all(each in line for each in wanted)
+        float(line.rpartition(" ")[2]) for line in samples if all(word in line for word in wanted)
     )
 
 
 def _memory_mb(operator: OperatorProcess, of: str = "VmRSS") -> float:
     """`RssAnon` is without the pages of libraries, which the kernel can drop."""
     status = Path(f"/proc/{operator.pid}/status").read_text(encoding="utf-8")
-    (line,) = [each for each in status.splitlines() if each.startswith(f"{of}:")]
+    (line,) = [line for line in status.splitlines() if line.startswith(f"{of}:")]
     return round(int(line.split()[1]) / 1024, 1)
 
 
 def _processor_seconds(operator: OperatorProcess) -> float:
     """Of its threads since each began, to the nanosecond: ticks do not see short work."""
     threads = Path(f"/proc/{operator.pid}/task").glob("*/schedstat")
-    return sum(int(each.read_text(encoding="utf-8").split()[0]) for each in threads) / 1e9
+    return sum(int(thread.read_text(encoding="utf-8").split()[0]) for thread in threads) / 1e9
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def _measured(case: Case, rounds: int) -> dict[str, Any]:
                 cpu[name].append(used)
     if len(sizes) != 1:
         raise SystemExit(f"{case.name}: the planners do not agree: {sizes}")
-    seconds = {name: round(statistics.median(each), 3) for name, each in wall.items()}
+    seconds = {name: round(statistics.median(seconds), 3) for name, seconds in wall.items()}
     goal = GOAL_REWRITTEN_SECONDS if case.rewrites_all else GOAL_SMALL_SECONDS
     return {
         "case": case.name,
@@ -106,7 +106,9 @@ def _measured(case: Case, rounds: int) -> dict[str, Any]:
         "seconds": seconds,
         "shipped_first_seconds": round(first, 3),
         "seconds_spread": {name: [round(min(e), 3), round(max(e), 3)] for name, e in wall.items()},
-        "cpu_seconds": {name: round(statistics.median(each), 2) for name, each in cpu.items()},
+        "cpu_seconds": {
+            name: round(statistics.median(seconds), 2) for name, seconds in cpu.items()
+        },
         "within": case.files > 1.1 * GOAL_FILES or seconds["shipped"] <= goal,
     }
 
@@ -118,7 +120,8 @@ def _size(plan: ChangePlan) -> tuple[int, ...]:
         plan.shared_before.files,
         plan.shared_after.files,
         # By listing alone it is not known which of these tell the keys.
-        plan.deleted_keys.files + sum(each.deletes.files for each in plan.value_deletes),
+        plan.deleted_keys.files
+        + sum(value_delete.deletes.files for value_delete in plan.value_deletes),
     )
 
 

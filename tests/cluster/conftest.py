@@ -27,8 +27,8 @@ def cluster() -> Iterator[Cluster]:
     # pyiceberg keeps its threads for ever: one is enough, and is there before the first test.
     os.environ["PYICEBERG_MAX_WORKERS"] = "1"
     ExecutorFactory.get_or_create().submit(int).result()
-    with used.cluster() as found:
-        yield found
+    with used.cluster() as running_cluster:
+        yield running_cluster
 
 
 @pytest.fixture

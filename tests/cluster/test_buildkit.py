@@ -47,5 +47,5 @@ def test_images_that_buildkit_built_export_a_table_and_follow_it(
     site.assert_equal(table, "id")
 
     pods = cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
-    used = {each["spec"]["containers"][0]["image"] for each in pods}
+    used = {pod["spec"]["containers"][0]["image"] for pod in pods}
     assert used <= set(cluster.facts["buildkitImages"])

@@ -26,14 +26,16 @@ def following(shop: Shop) -> str:
 
 def ended(shop: Shop, run: str) -> Resource:
     """How that run ended, as the status tells it."""
-    told = {each["name"]: each for each in shop.status()["recentRuns"]}
-    found: Resource = told[run]
-    return found
+    by_name = {run_record["name"]: run_record for run_record in shop.status()["recentRuns"]}
+    record: Resource = by_name[run]
+    return record
 
 
 def is_suspended(status: Resource) -> bool:
     """Whether the pause that the spec asks for is reached."""
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    conditions = {
+        condition["type"]: condition["status"] for condition in status.get("conditions", [])
+    }
     return conditions.get("Suspended") == "True" and not status.get("currentRun")
 
 
@@ -51,7 +53,7 @@ def add_a_table(site: Shop, orders: Table, resource: Resource) -> Table:
     assert ended(site, first)["state"] == "Succeeded", "the application ends in order"
     assert site.physical_index(orders) == index
     after = site.documents(orders)
-    assert {each: after[each] for each in before} == before, "no document is written again"
+    assert {name: after[name] for name in before} == before, "no document is written again"
     return customers
 
 

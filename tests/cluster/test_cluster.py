@@ -39,11 +39,11 @@ def test_the_node_is_ready(cluster: Cluster) -> None:
     nodes = cluster.kubectl.object("get", "nodes")["items"]
     # Other tests may have attached a second one, and be about to lose it.
     ready = {
-        each["status"]
+        condition["status"]
         for node in nodes
         if node["metadata"]["name"] != SECOND.name
-        for each in node["status"]["conditions"]
-        if each["type"] == "Ready"
+        for condition in node["status"]["conditions"]
+        if condition["type"] == "Ready"
     }
     assert ready == {"True"}
 

@@ -30,8 +30,8 @@ def site(shop: Callable[..., Shop]) -> Shop:
 def proxy(site: Shop) -> Iterator[FaultProxy]:
     """OpenSearch as the pods of that pipeline see it."""
     facts = site.cluster.facts
-    with FaultProxy(facts["search"], host=facts["address"]) as found:
-        yield found
+    with FaultProxy(facts["search"], host=facts["address"]) as search_proxy:
+        yield search_proxy
 
 
 def resource(site: Shop, proxy: FaultProxy, **spec: object) -> Resource:
@@ -56,7 +56,7 @@ def until_gone(site: Shop, what: str) -> None:
 
 def written(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
     """The ids that were written to the table's index through the proxy."""
-    return {each.id for each in proxy.writes() if each.index.startswith(site.index(table))}
+    return {write.id for write in proxy.writes() if write.index.startswith(site.index(table))}
 
 
 def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None:
@@ -89,7 +89,7 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
     site.until_applied(orders)
     assert site.physical_index(orders) == index
     after = site.documents(orders)
-    assert {each: after[each] for each in before} == before, "no document is written again"
+    assert {name: after[name] for name in before} == before, "no document is written again"
     assert len(after) == len(before) + 10
 
 
@@ -97,7 +97,7 @@ def until_told(site: Shop, words: str) -> None:
     """The status says why the pipeline does not go."""
 
     def told(status: Resource) -> bool:
-        conditions = {each["type"]: each for each in status.get("conditions", [])}
+        conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
         return status.get("phase") == "Deleting" and words in conditions["Ready"]["message"]
 
     site.until(told, f"the status tells of {words!r}")

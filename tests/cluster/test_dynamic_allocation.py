@@ -39,16 +39,16 @@ def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop
     most: set[str] = set()
 
     def grown() -> bool:
-        most.update(each["metadata"]["name"] for each in site.pods("executor", run))
+        most.update(pod["metadata"]["name"] for pod in site.pods("executor", run))
         return len(most) > 1
 
     site.until(lambda _: grown(), "a second executor comes")
     site.until_applied(table)
     site.until(
-        lambda _: not [each for each in site.pods("executor", run) if running(each)],
+        lambda _: not [pod for pod in site.pods("executor", run) if running(pod)],
         "no executor is left",
     )
-    assert all(running(each) for each in site.pods("driver", run))
+    assert all(running(pod) for pod in site.pods("driver", run))
 
     # Most rows go, so that what is left can be compared.
     table.delete(f"id <= {ROWS * FILES - 5_000}")

@@ -49,24 +49,24 @@ class Killing:
             now = status.get("currentRun") or {}
             return now.get("name") not in before and now.get("state") in ("Submitted", "Running")
 
-        found: Resource = self.shop.until(begun, "the next run begins")["currentRun"]
-        self.runs.add(found["name"])
-        return found
+        begun_run: Resource = self.shop.until(begun, "the next run begins")["currentRun"]
+        self.runs.add(begun_run["name"])
+        return begun_run
 
     def ended(self, run: Resource) -> Resource:
         """How that attempt ended, as the status tells it."""
 
         def told(status: Resource) -> bool:
-            return any(each["name"] == run["name"] for each in status.get("recentRuns", []))
+            return any(record["name"] == run["name"] for record in status.get("recentRuns", []))
 
         status = self.shop.until(told, f"{run['name']} has ended")
-        return next(each for each in status["recentRuns"] if each["name"] == run["name"])
+        return next(record for record in status["recentRuns"] if record["name"] == run["name"])
 
     def check(self) -> None:
         """All is applied, and the index is the table."""
         self.shop.until_applied(self.table)
         status = self.shop.until(lambda status: not status.get("currentRun"), "all is quiet")
-        self.runs |= {each["name"] for each in status["recentRuns"]}
+        self.runs |= {record["name"] for record in status["recentRuns"]}
         self.shop.assert_equal(self.table, "id")
 
 
@@ -109,7 +109,9 @@ def test_an_operator_that_is_killed_finds_its_run_again(killing: Killing) -> Non
     killing.check()
     assert killing.ended(run)["state"] == "Succeeded"
     recent = killing.shop.status()["recentRuns"]
-    assert [each["sequence"] for each in recent].count(run["sequence"]) == 1, "no run is doubled"
+    assert [record["sequence"] for record in recent].count(run["sequence"]) == 1, (
+        "no run is doubled"
+    )
 
 
 def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
@@ -127,7 +129,7 @@ def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
     command = [sys.executable, "-m", "real_cluster.command", "restart"]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=300)
     killing.check()
-    assert run["name"] in {each["name"] for each in shop.status()["recentRuns"]}
+    assert run["name"] in {record["name"] for record in shop.status()["recentRuns"]}
 
 
 def test_a_node_that_is_drained_ends_the_run_in_order(killing: Killing) -> None:

@@ -22,15 +22,16 @@ def instant(text: str) -> float:
 
 def starts(runs: list[Resource]) -> list[float]:
     """How long each run took from its plan to its driver's pod, running."""
-    return [instant(each["startedAt"]) - instant(each["plannedAt"]) for each in runs]
+    return [instant(run["startedAt"]) - instant(run["plannedAt"]) for run in runs]
 
 
 def after_start(watch: latency.Watch, runs: list[Resource]) -> list[float]:
     """From each commit, or the start of the driver that applied it, to its search."""
-    began = sorted(instant(each["startedAt"]) for each in runs)
-    found = watch.found()
+    began = sorted(instant(run["startedAt"]) for run in runs)
+    delivered = watch.found()
     return [
-        found[number] - max(at, *(each for each in began if each <= found[number]))
+        delivered[number]
+        - max(at, *(instant_ for instant_ in began if instant_ <= delivered[number]))
         for number, at in watch.committed.items()
     ]
 
@@ -56,9 +57,9 @@ def test_a_hundred_commits_are_followed_by_runs_one_after_the_other(
             status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
         delays = watch.delays()
     site.assert_equal(table, "id")
-    runs = [each for each in status["recentRuns"] if each["kind"] == "Changelog"]
+    runs = [record for record in status["recentRuns"] if record["kind"] == "Changelog"]
     assert len(runs) >= BURSTS
-    assert {each["state"] for each in runs} == {"Succeeded"}
+    assert {record["state"] for record in runs} == {"Succeeded"}
     record_property("measured", latency.told("OnCommit, commit to search", delays))
     rest = latency.told(
         "OnCommit, commit or start of the driver to search", after_start(watch, runs)

@@ -59,7 +59,7 @@ def answers(printed: str, asked: list[Request]) -> dict[Request, int]:
 def test_the_operator_sees_and_touches_only_what_it_looks_after(
     cluster: Cluster, installed: list[str], namespace: str
 ) -> None:
-    allowed = [("GET", there(each, PIPELINES)) for each in ("north", "south")]
+    allowed = [("GET", there(namespace, PIPELINES)) for namespace in ("north", "south")]
     refused = [
         ("GET", there("", PIPELINES)),
         ("GET", there(namespace, PIPELINES)),
@@ -78,9 +78,9 @@ def test_the_operator_sees_and_touches_only_what_it_looks_after(
     ]
     asked = [*allowed, *refused]
     how = ("exec", "-n", SYSTEM, OPERATOR, "--", "python3", "-c", ASK, json.dumps(asked))
-    found = answers(cluster.kubectl.ok(*how), asked)
+    granted = answers(cluster.kubectl.ok(*how), asked)
     wanted = {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
-    assert found == wanted
+    assert granted == wanted
 
 
 def test_a_driver_sees_and_touches_only_its_own_namespace(
@@ -101,7 +101,7 @@ def test_a_driver_sees_and_touches_only_its_own_namespace(
         ("GET", "/api/v1/nodes"),
     ]
     asked = [*allowed, *refused]
-    image = next(each for each in cluster.facts["images"] if "/operator:" in each)
+    image = next(image for image in cluster.facts["images"] if "/operator:" in image)
     pod = {
         "serviceAccountName": "icdc-spark",
         "containers": [
@@ -138,11 +138,11 @@ def test_each_account_may_do_in_its_namespace_what_it_may_not_beside_it(
         (driver, "south", "create", "pods"): "no",
         (driver, "north", "get", "secrets"): "no",
     }
-    found = {}
+    granted = {}
     for account, where, verb, what in can:
         asked = ("auth", "can-i", verb, what, "-n", where, f"--as={account}")
-        found[account, where, verb, what] = cluster.kubectl.run(*asked).out.strip()
-    assert found == can
+        granted[account, where, verb, what] = cluster.kubectl.run(*asked).out.strip()
+    assert granted == can
 
 
 def test_a_pipeline_where_nobody_looks_stays_as_it_is(

@@ -80,7 +80,7 @@ def laid_over(base: Any, more: Any) -> Any:
 def failures(status: Resource) -> list[Resource]:
     """Why runs have failed, of those that the status still knows."""
     runs = [status.get("currentRun"), status.get("lastRun"), *status.get("recentRuns", [])]
-    return [each["failure"] for each in runs if each and each.get("failure")]
+    return [run["failure"] for run in runs if run and run.get("failure")]
 
 
 def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]) -> None:
@@ -97,9 +97,9 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
 
         def told(status: Resource, case: Case = case) -> bool:
             return any(
-                each["class"] == case.failure_class
-                and all(word in each["message"] for word in case.words)
-                for each in failures(status)
+                failure["class"] == case.failure_class
+                and all(word in failure["message"] for word in case.words)
+                for failure in failures(status)
             )
 
         site.until(told, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)

@@ -12,7 +12,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 def is_refused(status: Resource) -> bool:
     """Whether the operator has found the spec to be wrong."""
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    conditions = {
+        condition["type"]: condition["status"] for condition in status.get("conditions", [])
+    }
     return conditions.get("SpecValid") == "False"
 
 

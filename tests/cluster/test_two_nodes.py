@@ -72,7 +72,7 @@ def spark(site: Shop, *, driver: str, executor: str) -> Resource:
 @pytest.fixture(scope="module")
 def second(cluster: Cluster, installed: list[str]) -> Iterator[Places]:
     """The cluster's files, while a second node is attached."""
-    (image,) = {each for each in cluster.facts["images"] if "/spark:" in each}
+    (image,) = {image for image in cluster.facts["images"] if "/spark:" in image}
     command("attach-node", image)
     yield cluster.starter.places
     command("detach-node")
@@ -80,7 +80,7 @@ def second(cluster: Cluster, installed: list[str]) -> Iterator[Places]:
 
 def place(pods: list[Resource]) -> set[str]:
     """The nodes that the pods are bound to."""
-    return {each["spec"].get("nodeName", "") for each in pods}
+    return {pod["spec"].get("nodeName", "") for pod in pods}
 
 
 def spread(site: Shop) -> Resource:
@@ -92,8 +92,11 @@ def spread(site: Shop) -> Resource:
     preferred = [{"weight": 100, "podAffinityTerm": apart}]
     affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     template = {"spec": {"affinity": affinity, "tolerations": TOLERATIONS}}
-    known = spark(site, driver=FIRST.name, executor=SECOND.name)
-    return {**known, "executor": {**known["executor"], "instances": 2, "template": template}}
+    driver_and_executor = spark(site, driver=FIRST.name, executor=SECOND.name)
+    return {
+        **driver_and_executor,
+        "executor": {**driver_and_executor["executor"], "instances": 2, "template": template},
+    }
 
 
 def files(site: Shop) -> Table:
@@ -109,10 +112,10 @@ def files(site: Shop) -> Table:
 
 def shuffled(site: Shop) -> dict[Path, set[str]]:
     """The files of shuffled rows, by the folder of the executor that has them."""
-    found: dict[Path, set[str]] = defaultdict(set)
+    blocks: dict[Path, set[str]] = defaultdict(set)
     for file in site.scratch.rglob("shuffle_*.data"):
-        found[file.parents[1]].add(file.name)
-    return dict(found)
+        blocks[file.parents[1]].add(file.name)
+    return dict(blocks)
 
 
 def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
@@ -164,8 +167,8 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
         status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
         assert status["recentRuns"][0]["name"] == run
         assert status["recentRuns"][0]["state"] == "Succeeded"
-        deleted = [each for each in proxy.writes() if each.index.startswith(site.index(table))]
-        assert sorted(int(each.id) for each in deleted) == gone, "each is deleted once"
+        deleted = [write for write in proxy.writes() if write.index.startswith(site.index(table))]
+        assert sorted(int(write.id) for write in deleted) == gone, "each is deleted once"
         site.assert_equal(table, "id")
         site.kubectl("delete", "icdc", site.name)
 
@@ -186,16 +189,16 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second:
     pods = cgroups.processes(SECOND)
     programs.pause(pods)
     assert drivers(), "there is a driver to be fenced off"
-    told = site.until(
+    message = site.until(
         lambda _: "does not answer" in site.condition("RunActive").get("message", ""),
         "the status says what is the matter",
     )
-    assert told["currentRun"]["name"] == run
+    assert message["currentRun"]["name"] == run
     assert f"its node {SECOND.name} does" in site.condition("RunActive")["message"]
 
     site.until_applied(table)
     status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
-    lost = next(each for each in status["recentRuns"] if each["name"] == run)
+    lost = next(record for record in status["recentRuns"] if record["name"] == run)
     assert lost["failure"]["class"] == "NodeLost", lost
     site.assert_equal(table, "id")
 
@@ -212,12 +215,12 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second:
 
 def drivers() -> list[int]:
     """The drivers that live on the second node, whatever the API server knows of them."""
-    found = []
+    names = []
     for pid in cgroups.processes(SECOND):
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
         if APPLICATION_FILE.encode() in line.split(b"\0"):
-            found.append(pid)
-    return found
+            names.append(pid)
+    return names

@@ -46,7 +46,7 @@ class Release:
         self._helm.ok("package", str(OPERATOR), *versions, "-d", str(self._folder))
         node = self._cluster.starter.places.of(FIRST)
         (package,) = self._folder.glob("*.tgz")
-        loaded = [images.tag(node, each, BEFORE) for each in self._cluster.facts["images"]]
+        loaded = [images.tag(node, image, BEFORE) for image in self._cluster.facts["images"]]
         self._upgrade(package, loaded)
 
     def install(self) -> None:
@@ -60,7 +60,7 @@ class Release:
     def versions(self) -> set[str]:
         """Of the operators whose pods are there."""
         pods = self._cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
-        return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in pods}
+        return {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in pods}
 
     def _upgrade(self, chart: Path, loaded: list[str]) -> None:
         # The definition of pipelines is the other release's.
@@ -94,7 +94,7 @@ class Load:
             self._table.append(rows(number, number, state=lambda n: "load"))
             number += 1
             pods = self._shop.object("get", "pods", "-l", "spark-role=driver")["items"]
-            self.most = max(self.most, sum(each["status"]["phase"] == "Running" for each in pods))
+            self.most = max(self.most, sum(pod["status"]["phase"] == "Running" for pod in pods))
 
 
 @pytest.fixture
@@ -136,9 +136,9 @@ def test_an_upgrade_under_load_loses_no_batch_and_doubles_no_run(
     site.assert_equal(table, "id")
     status = site.until(lambda status: not status.get("currentRun"), "all is quiet")
     runs = status["recentRuns"]
-    assert run["name"] in {each["name"] for each in runs}
-    assert {(each["state"], each["attempt"]) for each in runs} == {("Succeeded", 1)}
-    assert set(Counter(each["sequence"] for each in runs).values()) == {1}
+    assert run["name"] in {run["name"] for run in runs}
+    assert {(run["state"], run["attempt"]) for run in runs} == {("Succeeded", 1)}
+    assert set(Counter(run["sequence"] for run in runs).values()) == {1}
     assert load.most == 1, "one driver at a time"
 
     index = site.physical_index(table)

@@ -44,8 +44,8 @@ def create(cluster: Cluster, action: CreateRun) -> None:
 
 
 def pod(cluster: Cluster) -> Resource:
-    (found,) = cluster.objects("pod")
-    return found
+    (pod_object,) = cluster.objects("pod")
+    return pod_object
 
 
 def _is_empty(cluster: Cluster, kind: str) -> bool:
@@ -85,7 +85,7 @@ def test_an_operator_that_asks_twice_makes_one_run(cluster: Cluster) -> None:
     create(cluster, action)
     (second,) = cluster.objects("sparkapplication")
     assert first == second
-    assert [each for each in cluster.counted if each[0] == "create"] == [
+    assert [call for call in cluster.counted if call[0] == "create"] == [
         ("create", "configmaps", 201),
         ("create", "sparkapplications", 201),
         ("create", "configmaps", 409),
@@ -143,9 +143,9 @@ def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Clust
     assert cluster.names("sparkapplication") == [RUN]
     again = cluster.observe()
     assert again.observed.runs[0].live
-    deleted = len([each for each in cluster.counted if each[0] == "delete"])
+    deleted = len([call for call in cluster.counted if call[0] == "delete"])
     cluster.adapt(lambda adapter: adapter.act(again, StopRun(RUN, graceful=True)))
-    assert len([each for each in cluster.counted if each[0] == "delete"]) == deleted
+    assert len([call for call in cluster.counted if call[0] == "delete"]) == deleted
 
 
 def test_a_run_that_shall_end_now_goes_with_its_application(cluster: Cluster) -> None:
@@ -260,7 +260,7 @@ def test_a_look_costs_three_requests(cluster: Cluster) -> None:
     planned(cluster)
     cluster.counted.clear()
     seen = cluster.observe()
-    assert [each[:2] for each in cluster.counted] == [
+    assert [call[:2] for call in cluster.counted] == [
         ("get", "icebergcdcpipelines"),
         ("list", "sparkapplications"),
         ("list", "pods"),

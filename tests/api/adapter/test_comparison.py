@@ -35,12 +35,12 @@ def test_a_repair_is_asked_of_its_driver_and_its_verdict_is_kept(cluster: Cluste
     status = lives(cluster, "shop-e1-1", caught_up(TABLE))
     assert status.current_run is not None
     assert status.current_run.name == "shop-r2-1"
-    found = verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
-    lives(cluster, "shop-r2-1", result={"tables": [found]})
+    answer = verdict(TABLE, *(f"{n:0512}" for n in range(20)), repaired=20)
+    lives(cluster, "shop-r2-1", result={"tables": [answer]})
     (request,) = [
-        json.loads(each["data"]["request.json"])
-        for each in cluster.objects("configmap")
-        if each["metadata"]["name"] == "shop-r2-1"
+        json.loads(config_map["data"]["request.json"])
+        for config_map in cluster.objects("configmap")
+        if config_map["metadata"]["name"] == "shop-r2-1"
     ]
     assert (request["mode"], request["tables"], request["continuous"]) == ("repair", [TABLE], False)
     # As the API server has taken it, by the schema of the CRD.

@@ -102,18 +102,18 @@ def test_a_list_of_several_pages_is_whole(admin: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setattr(cluster_api, "PAGE_SIZE", 2)
     namespace = admin.pipelines.namespace
     listed = admin.ask(lambda api: api.list_pipelines(namespace))
-    assert [each["metadata"]["name"] for each in listed] == names
-    assert {each["kind"] for each in listed} == {naming.KIND}
-    assert [each for each in admin.counted if each[0] == "list"] == [
+    assert [item["metadata"]["name"] for item in listed] == names
+    assert {item["kind"] for item in listed} == {naming.KIND}
+    assert [call for call in admin.counted if call[0] == "list"] == [
         ("list", naming.PLURAL, 200)
     ] * 3
     bare = admin.ask(lambda api: api.list_pipelines(namespace, whole=False))
-    assert [each["metadata"]["resourceVersion"] for each in bare] == [
-        each["metadata"]["resourceVersion"] for each in listed
+    assert [item["metadata"]["resourceVersion"] for item in bare] == [
+        item["metadata"]["resourceVersion"] for item in listed
     ]
-    assert not any("spec" in each for each in bare)
+    assert not any("spec" in item for item in bare)
     everywhere = admin.ask(lambda api: api.list_pipelines(None))
-    assert set(names) <= {each["metadata"]["name"] for each in everywhere}
+    assert set(names) <= {item["metadata"]["name"] for item in everywhere}
 
 
 def test_an_event_is_shown_with_its_pipeline_and_told_once(admin: Cluster) -> None:

@@ -36,8 +36,12 @@ def resource(status: dict[str, Any], generation: int = 1) -> Object:
 
 def after(table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any) -> Object:
     """What the operator makes of a pipeline with this table and these fields of its status."""
-    known = PipelineStatus(observed_generation=1, tables=() if table is None else (table,), **more)
-    return resource(decide(make_observed(spec or make_spec(), known), NOW).status.to_resource())
+    pipeline_status = PipelineStatus(
+        observed_generation=1, tables=() if table is None else (table,), **more
+    )
+    return resource(
+        decide(make_observed(spec or make_spec(), pipeline_status), NOW).status.to_resource()
+    )
 
 
 GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
@@ -76,8 +80,8 @@ PIPELINES = {
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, gitops.ToolHealth]:
-    found = gitops.ask_tools([each for each, _ in PIPELINES.values()])
-    return dict(zip(PIPELINES, found, strict=True))
+    by_tool = gitops.ask_tools([object_ for object_, _ in PIPELINES.values()])
+    return dict(zip(PIPELINES, by_tool, strict=True))
 
 
 @pytest.mark.parametrize("name", PIPELINES)

@@ -93,7 +93,7 @@ def test_every_value_is_in_the_pipelines(helm: Helm) -> None:
 def test_names_that_are_something_else_in_yaml_are_names(helm: Helm) -> None:
     names = ["no", "null", "on", "true", "y"]
     made = render(helm, {"defaults": LEAST, "pipelines": {name: {} for name in names}})
-    assert [each["metadata"]["name"] for each in made] == names
+    assert [item["metadata"]["name"] for item in made] == names
 
 
 def test_no_pipelines_make_nothing(helm: Helm) -> None:
@@ -103,4 +103,4 @@ def test_no_pipelines_make_nothing(helm: Helm) -> None:
 def test_every_sample_passes_through_the_chart_unchanged(helm: Helm) -> None:
     samples = {path.stem: sample(path.stem)["spec"] for path in SAMPLES.glob("*.yaml")}
     made = render(helm, {"pipelines": samples})
-    assert {each["metadata"]["name"]: each["spec"] for each in made} == samples
+    assert {item["metadata"]["name"]: item["spec"] for item in made} == samples

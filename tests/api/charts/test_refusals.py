@@ -13,8 +13,8 @@ SHOP = {"tables": [{"name": "shop.orders"}], "sink": {"opensearch": {"hosts": ["
 
 
 def test_helm_finds_nothing_wrong_with_the_charts(helm: Helm) -> None:
-    told = helm.ok("lint", "--strict", *map(str, BOTH))
-    assert "2 chart(s) linted, 0 chart(s) failed" in told
+    output = helm.ok("lint", "--strict", *map(str, BOTH))
+    assert "2 chart(s) linted, 0 chart(s) failed" in output
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ EVERYTHING = {
     "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca"}}],
     "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca", "readOnly": True}],
     **{
-        f"metrics.{each}.enabled": True
-        for each in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
+        f"metrics.{monitor}.enabled": True
+        for monitor in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
     },
 }
 
@@ -93,7 +93,7 @@ def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str,
     site.kube.kubectl.ok("label", "namespace", namespace, label)
     with site.release(namespace):
         objects = site.helm.render(OPERATOR, {}, RELEASE, namespace)
-        (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+        (deployment,) = (item for item in objects if item["kind"] == "Deployment")
         template = deployment["spec"]["template"]
         pod = {
             "apiVersion": "v1",
@@ -102,7 +102,7 @@ def test_the_pods_are_fit_for_the_restricted_profile(site: Site, two: tuple[str,
             "spec": template["spec"],
         }
         # A Deployment is only warned of what its pods may not do.
-        site.dry_run([pod, *(each for each in objects if each["kind"] == "Pod")])
+        site.dry_run([pod, *(item for item in objects if item["kind"] == "Pod")])
 
 
 def test_rights_end_at_the_namespaces_that_are_watched(site: Site, two: tuple[str, str]) -> None:
@@ -180,7 +180,7 @@ def test_the_operator_is_ready_with_the_flags_and_the_rights_of_the_chart(
     values = {"replicaCount": 2, "crds.install": True, "crds.keep": False}
     with site.release(namespace, **values):
         objects = site.helm.render(OPERATOR, helm.nest_values(values), RELEASE, namespace)
-        specs = {each["kind"]: each.get("spec", {}) for each in objects}
+        specs = {item["kind"]: item.get("spec", {}) for item in objects}
         container, _ = specs["Deployment"]["template"]["spec"]["containers"]
         flags = [argument for argument in container["args"] if "-port=" not in argument]
         account = site.kube.kubeconfig_for(namespace, RELEASE)
@@ -206,20 +206,20 @@ def versions(site: Site, namespace: str) -> dict[str, str]:
     release = f"app.kubernetes.io/instance={RELEASE}"
     kinds = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,crds"
     listed = site.kube.kubectl.object("get", kinds, "-n", namespace, "-l", release)
-    found = {
+    resource_versions = {
         f"{item['kind']} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
         for item in listed["items"]
     }
-    assert len(found) >= 10
-    return found
+    assert len(resource_versions) >= 10
+    return resource_versions
 
 
 def shops(**pipelines: Any) -> dict[str, Any]:
     """The values that the README shows, with these pipelines on top."""
     text = (PIPELINES / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml values\n(.*?)```", text, re.DOTALL)
-    found: dict[str, Any] = yaml.safe_load(block)
-    return {**found, "pipelines": {**found["pipelines"], **pipelines}}
+    shop_values: dict[str, Any] = yaml.safe_load(block)
+    return {**shop_values, "pipelines": {**shop_values["pipelines"], **pipelines}}
 
 
 def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:

@@ -37,14 +37,14 @@ Render = Callable[[Mapping[str, Any]], list[Object]]
 @pytest.fixture(scope="module")
 def render(helm: Helm) -> Render:
     """Renders the chart; each set of values once. Without the definition, which takes long."""
-    known: dict[str, list[Object]] = {}
+    by_source: dict[str, list[Object]] = {}
 
     def render(flat: Mapping[str, Any]) -> list[Object]:
         key = repr(sorted(flat.items()))
-        if key not in known:
+        if key not in by_source:
             values = nest_values({"crds.install": False, **flat})
-            known[key] = helm.render(OPERATOR, values, RELEASE, NAMESPACE)
-        return known[key]
+            by_source[key] = helm.render(OPERATOR, values, RELEASE, NAMESPACE)
+        return by_source[key]
 
     return render
 
@@ -58,8 +58,8 @@ def shortened(change: str) -> str:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["values"]))
 def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> None:
     beside = case.get("beside", {})
-    found = helm.list_changes(render(beside), render({**beside, **case["values"]}))
-    assert sorted(shortened(each) for each in found) == sorted(case["changes"])
+    changed_paths = helm.list_changes(render(beside), render({**beside, **case["values"]}))
+    assert sorted(shortened(path) for path in changed_paths) == sorted(case["changes"])
 
 
 def test_every_value_is_in_the_table() -> None:
@@ -68,7 +68,7 @@ def test_every_value_is_in_the_table() -> None:
 
 
 def containers(objects: list[Object]) -> dict[str, Any]:
-    (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
+    (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment")
     return {container["name"]: container for container in pod["containers"]}
 
 
@@ -76,23 +76,23 @@ def containers(objects: list[Object]) -> dict[str, Any]:
 def test_the_process_takes_what_the_chart_starts_it_with(
     case: dict[str, Any], render: Render
 ) -> None:
-    found = containers(render({**case.get("beside", {}), **case["values"]}))
-    container = found["operator"]
+    by_name = containers(render({**case.get("beside", {}), **case["values"]}))
+    container = by_name["operator"]
     given = options.parse(container["args"], {})
-    assert process.arguments(found["heads"]["args"]).socket == given.heads_socket
+    assert process.arguments(by_name["heads"]["args"]).socket == given.heads_socket
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"metrics": given.metrics_port, "health": given.health_port}
 
 
 def test_the_container_that_speaks_to_catalogs_has_no_token(render: Render) -> None:
     objects = render({})
-    (pod,) = (each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment")
+    (pod,) = (item["spec"]["template"]["spec"] for item in objects if item["kind"] == "Deployment")
     assert pod["automountServiceAccountToken"] is False
     tokens = {volume["name"] for volume in pod["volumes"] if "serviceAccountToken" in str(volume)}
-    found = containers(objects)
-    mounts = {name: {mount["name"] for mount in c["volumeMounts"]} for name, c in found.items()}
+    by_name = containers(objects)
+    mounts = {name: {mount["name"] for mount in c["volumeMounts"]} for name, c in by_name.items()}
     assert not mounts["heads"] & tokens
-    (token,) = (m for m in found["operator"]["volumeMounts"] if m["name"] in tokens)
+    (token,) = (m for m in by_name["operator"]["volumeMounts"] if m["name"] in tokens)
     # Where the libraries look for it.
     assert token["mountPath"] == SERVICE_ACCOUNT
-    assert not found["heads"].get("env")
+    assert not by_name["heads"].get("env")

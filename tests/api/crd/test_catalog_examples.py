@@ -13,12 +13,12 @@ pytestmark = pytest.mark.api
 
 def test_every_example_is_stored_as_it_stands_in_the_page(pipelines: Pipelines) -> None:
     result = examples()
-    objects = [minimal(label, catalog=each.catalog) for label, each in result.items()] + [
-        each.secret for each in result.values() if each.secret
+    objects = [minimal(label, catalog=example.catalog) for label, example in result.items()] + [
+        example.secret for example in result.values() if example.secret
     ]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
     pipelines.ok("apply", "--validate=strict", "-f", "-", stdin=json.dumps(listed))
-    for label, each in result.items():
+    for label, example in result.items():
         stored = pipelines.get(label)
-        assert stored["spec"]["catalog"] == {"name": "lake", **each.catalog}
+        assert stored["spec"]["catalog"] == {"name": "lake", **example.catalog}
         assert parse_pipeline(stored, source="the server").spec.catalog is not None

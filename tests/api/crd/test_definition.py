@@ -15,7 +15,9 @@ pytestmark = pytest.mark.api
 
 def test_the_definition_is_accepted_and_established(kube: KubeApi) -> None:
     result = kube.kubectl.object("get", "crd", naming.CRD_NAME)
-    conditions = {each["type"]: each["status"] for each in result["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"] for condition in result["status"]["conditions"]
+    }
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
     assert result["status"]["acceptedNames"] == generator.document()["spec"]["names"]
 

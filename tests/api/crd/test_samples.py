@@ -183,7 +183,7 @@ def test_as_many_properties_as_there_may_be_are_not_too_many_for_the_rules(
 
 def test_every_rule_is_seen_to_refuse() -> None:
     seen = [*BY_RULE.values(), *ELSEWHERE]
-    unseen = [rule.message for rule in RULES if not any(each in rule.message for each in seen)]
+    unseen = [rule.message for rule in RULES if not any(word in rule.message for word in seen)]
     assert unseen == []
 
 

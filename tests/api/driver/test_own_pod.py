@@ -48,8 +48,8 @@ def own_pod(kube: KubeApi, pipelines: Pipelines, account: str) -> OwnPod:
 
 def annotations(pipelines: Pipelines) -> dict[str, str]:
     pod = json.loads(pipelines.ok("get", "pod", "driver", "-o", "json"))
-    found: dict[str, str] = pod["metadata"]["annotations"]
-    return found
+    annotations_of_pod: dict[str, str] = pod["metadata"]["annotations"]
+    return annotations_of_pod
 
 
 def test_the_largest_report_fits_beside_the_annotations_of_others(
@@ -60,21 +60,21 @@ def test_the_largest_report_fits_beside_the_annotations_of_others(
     assert len(largest) == report_text.MAX_ANNOTATION_BYTES
     for text in ("first", largest):
         assert driver.annotate(text, SECONDS) is None
-        found = annotations(pipelines)
-        assert found[report_text.ANNOTATION_REPORT] == text
-        assert len(found["theirs"]) == 60_000
+        stored = annotations(pipelines)
+        assert stored[report_text.ANNOTATION_REPORT] == text
+        assert len(stored["theirs"]) == 60_000
 
 
 def test_an_account_without_the_right_is_told_so(
     kube: KubeApi, driver: OwnPod, pipelines: Pipelines
 ) -> None:
-    told = own_pod(kube, pipelines, "weak").annotate("text", SECONDS)
-    assert told is not None
-    assert told.startswith('403 Forbidden pods "driver" is forbidden')
+    reason = own_pod(kube, pipelines, "weak").annotate("text", SECONDS)
+    assert reason is not None
+    assert reason.startswith('403 Forbidden pods "driver" is forbidden')
     assert report_text.ANNOTATION_REPORT not in annotations(pipelines)
 
 
 def test_a_pod_that_is_gone_is_said_to_be(driver: OwnPod, pipelines: Pipelines) -> None:
     pipelines.ok("delete", "pod", "driver", "--grace-period=0", "--force")
-    told = driver.annotate("text", SECONDS)
-    assert told == '404 Not Found pods "driver" not found'
+    reason = driver.annotate("text", SECONDS)
+    assert reason == '404 Not Found pods "driver" not found'

@@ -30,8 +30,8 @@ def status(cluster: Cluster) -> PipelineStatus:
 
 
 def finalizers(cluster: Cluster) -> list[str]:
-    found: list[str] = cluster.pipelines.get()["metadata"].get("finalizers", [])
-    return found
+    names: list[str] = cluster.pipelines.get()["metadata"].get("finalizers", [])
+    return names
 
 
 def is_gone(cluster: Cluster) -> bool:
@@ -39,8 +39,8 @@ def is_gone(cluster: Cluster) -> bool:
 
 
 def events(cluster: Cluster) -> dict[str, str]:
-    found = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
-    return {event["reason"]: event["note"] for event in found["items"]}
+    listed = json.loads(cluster.pipelines.ok("get", "events.events.k8s.io", "-o", "json"))
+    return {event["reason"]: event["note"] for event in listed["items"]}
 
 
 def started(cluster: Cluster, operator: OperatorProcess) -> None:
@@ -83,7 +83,9 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     end_driver(cluster, operator, RUN)
     operator.until(lambda: DELETION in cluster.names("sparkapplication"), "it is to be deleted")
     (made,) = [
-        each for each in cluster.objects("configmap") if each["metadata"]["name"] == DELETION
+        config_map
+        for config_map in cluster.objects("configmap")
+        if config_map["metadata"]["name"] == DELETION
     ]
     request = RunRequest.model_validate_json(made["data"][pod_paths.REQUEST_KEY])
     assert request.mode == RunMode.DELETE
@@ -91,8 +93,10 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     cluster.start_driver(DELETION)
     run = status(cluster).current_run
     assert run is not None
-    told = TableStatus(name="shop.orders", index="shop.orders", message="orders: all deleted")
-    cluster.report(DELETION, report_of(run, told, finished=True))
+    table_status = TableStatus(
+        name="shop.orders", index="shop.orders", message="orders: all deleted"
+    )
+    cluster.report(DELETION, report_of(run, table_status, finished=True))
     cluster.pod_state(DELETION, "Succeeded", {"terminated": {"exitCode": 0}})
     operator.until(lambda: is_gone(cluster), "the pipeline is gone")
     assert events(cluster)["IndicesDeleted"] == "orders: all deleted"

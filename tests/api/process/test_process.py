@@ -131,8 +131,8 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
     # A lease that was given back is free; one that was not is waited out, from its last renewal.
     assert given_back <= HAND_OVER_SECONDS
     assert lease.lease - lease.renew <= expired <= lease.lease + HAND_OVER_SECONDS
-    told = f"{given_back:.1f} s after SIGTERM, {expired:.1f} s after SIGKILL"
-    record_property("tried", f"hand-over with a lease of {lease.lease:.0f} s: {told}")
+    summary = f"{given_back:.1f} s after SIGTERM, {expired:.1f} s after SIGKILL"
+    record_property("tried", f"hand-over with a lease of {lease.lease:.0f} s: {summary}")
 
 
 def taken_over(

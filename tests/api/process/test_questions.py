@@ -79,8 +79,10 @@ def ends_well(cluster: Cluster, run: str, **report: Any) -> None:
 
 
 def request_of(cluster: Cluster, run: str) -> RunRequest:
-    (found,) = [each for each in cluster.objects("configmap") if each["metadata"]["name"] == run]
-    return RunRequest.model_validate_json(found["data"][pod_paths.REQUEST_KEY])
+    (config_map,) = [
+        item for item in cluster.objects("configmap") if item["metadata"]["name"] == run
+    ]
+    return RunRequest.model_validate_json(config_map["data"][pod_paths.REQUEST_KEY])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_a_run_in_the_cluster_answers_under_the_account_of_the_driver(
     some = mode in (RunMode.DEAD_LETTERS, RunMode.REPLAY)
     assert (request.only, request.ids) == ((("shop.orders",), ("7",)) if some else (None, None))
     (application,) = [
-        each for each in cluster.objects("sparkapplication") if each["metadata"]["name"] == run
+        item for item in cluster.objects("sparkapplication") if item["metadata"]["name"] == run
     ]
     assert application["spec"]["driver"]["serviceAccount"] == "icdc-spark"
     if mode in (RunMode.PLAN, RunMode.DEAD_LETTERS):

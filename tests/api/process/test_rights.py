@@ -134,8 +134,8 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     asks = ("auth", "can-i", right[2], ".".join(filter(None, (right[1], right[0]))))
     whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
     wait.until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
-    left = operator.adapt(lambda each: stalled_in_the_end(each, cluster.pipelines.namespace))
-    stalled, ready = (left.condition(each) for each in (ConditionType.STALLED, ConditionType.READY))
+    left = operator.adapt(lambda shop: stalled_in_the_end(shop, cluster.pipelines.namespace))
+    stalled, ready = (left.condition(kind) for kind in (ConditionType.STALLED, ConditionType.READY))
     assert stalled is not None
     assert ready is not None
     group, resource, verb = right

@@ -24,8 +24,8 @@ def account(kube: KubeApi, pipelines: Pipelines, spark_applications: None) -> Pa
 @pytest.fixture(scope="module", params=STORIES, ids=str)
 def story(request: pytest.FixtureRequest) -> Story:
     """Each story; the tests of a file have it one after the other."""
-    told: Story = request.param
-    return told
+    story_to_play: Story = request.param
+    return story_to_play
 
 
 @pytest.fixture(scope="module")

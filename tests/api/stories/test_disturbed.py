@@ -66,7 +66,7 @@ class TogetherTrial(Trial):
 
     async def _operators(self) -> None:
         self.calls_of = (Journal(Cut()), Journal(Cut()))
-        await asyncio.gather(*(self.operators(each, self._seconds) for each in self.calls_of))
+        await asyncio.gather(*(self.operators(call, self._seconds) for call in self.calls_of))
 
     def _seconds(self) -> float:
         # As many quick ones as slow ones, by their logarithm.
@@ -124,8 +124,8 @@ def test_two_operators_at_once_make_the_same_of_it(
     async def play(site: Site, name: str, seed: float) -> None:
         trial = TogetherTrial(site, story, Cut(), name, model.seed)
         trial.rng = random.Random(seed)
-        found = await run_to_end(trial, f"two operators, {seed}")
-        assert found == model.ending, f"{story}; two operators, {seed}"
+        outcome = await run_to_end(trial, f"two operators, {seed}")
+        assert outcome == model.ending, f"{story}; two operators, {seed}"
         assert all(journal.calls for journal in trial.calls_of), "both work"
 
     play_all(place, seeds, play)

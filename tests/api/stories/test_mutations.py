@@ -58,8 +58,8 @@ def live(place: Place, specs: Mapping[str, Sequence[Spec]]) -> Lived:
 
 
 def test_every_field_that_matters_is_changed() -> None:
-    names = {(each.alias or name) for name, each in PipelineSpec.model_fields.items()}
-    tried = {name for each in (*MUTATIONS.values(), *ONE_WAY.values()) for name in each}
+    names = {(model_field.alias or name) for name, model_field in PipelineSpec.model_fields.items()}
+    tried = {name for mutation in (*MUTATIONS.values(), *ONE_WAY.values()) for name in mutation}
     assert names == tried | LEFT_OUT
 
 
@@ -67,8 +67,8 @@ def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
     base = changed()
     ways = {
         what: [base, spec, base, spec]
-        for what, each in MUTATIONS.items()
-        for spec in [changed(each)]
+        for what, mutation in MUTATIONS.items()
+        for spec in [changed(mutation)]
     }
     lived = live(place, {**ways, "nothing": [base, base]})
     (first, unchanged) = lived.ends("nothing")
@@ -84,7 +84,9 @@ def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
 
 def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
     base = changed()
-    lived = live(place, {what: [base, changed(each), base] for what, each in ONE_WAY.items()})
+    lived = live(
+        place, {what: [base, changed(mutation), base] for what, mutation in ONE_WAY.items()}
+    )
     for what, trial in lived.trials.items():
         fresh, asked, refused = trial.endings
         assert fresh["conditions"] == asked["conditions"] == refused["conditions"], what
@@ -104,9 +106,9 @@ def test_a_mistake_is_refused_with_a_reason_and_mended(place: Place) -> None:
         assert good == mended, what
         if trial.refusals:
             assert bad == good, what
-            told = trial.refusals[0]
+            reason_told = trial.refusals[0]
         else:
             assert bad["verdict"] == Verdict.FAILED, what
-            status, reason, told = bad["conditions"]["SpecValid"]
+            status, reason, reason_told = bad["conditions"]["SpecValid"]
             assert (status, reason) == ("False", "InvalidSpec"), what
-        assert named in told, f"{what}: {told}"
+        assert named in reason_told, f"{what}: {reason_told}"

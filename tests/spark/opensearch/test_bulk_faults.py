@@ -37,7 +37,7 @@ def write(
 def entries_sent(proxy: FaultProxy) -> list[list[str]]:
     """The ids of each bulk request, the guard left out."""
     sent = [re.findall(rb'"_id":\s?"(k\d+)"', seen.body) for seen in proxy.requests("_bulk")]
-    return [[each.decode() for each in ids] for ids in sent]
+    return [[id_.decode() for id_ in ids] for ids in sent]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_requests_carry_the_opaque_id_of_their_batch(proxy: FaultProxy) -> None:
 
 def test_a_request_writes_its_operations_and_nothing_else(proxy: FaultProxy) -> None:
     write(proxy, [sink.upsert("k1", {"v": 1}), sink.delete("k2")])
-    assert [(each.op, each.id, each.version) for each in proxy.writes()] == [
+    assert [(write.op, write.id, write.version) for write in proxy.writes()] == [
         ("index", "k1", base_version(1)),
         ("delete", "k2", base_version(1)),
     ]

@@ -25,8 +25,8 @@ def test_documents_are_written_with_the_version_of_their_batch(clean_indices: st
     result = write(clean_indices, lines, max_bytes=20_000)
     assert (result.error, result.upserted, result.deleted) == (None, 2500, 0)
     assert result.requests > 5
-    found = documents(clean_indices, sink.INDEX)
-    assert found == {f"k{n}": (base_version(1), {"v": n}) for n in range(2500)}
+    stored = documents(clean_indices, sink.INDEX)
+    assert stored == {f"k{n}": (base_version(1), {"v": n}) for n in range(2500)}
 
 
 def test_deletes_and_upserts_of_a_later_batch_apply(clean_indices: str) -> None:

@@ -34,11 +34,11 @@ def test_every_document_is_read_once(
     opened = scan.open_scan(admin, sink.INDEX, slices)
     # Documents written after the scan was opened are not in it.
     fill(clean_indices, [sink.upsert("late", {"v": 1})])
-    found = [each for n in range(opened.slices) for each in scan.read_slice(opened, n)]
+    read = [document for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     scan.close_scan(admin, opened)
-    assert sorted(each.id for each in found) == sorted(f"k{n}" for n in range(3000))
-    assert {each.version for each in found} == {base_version(1)}
-    assert all(each.source == {"v": int(each.id[1:])} for each in found)
+    assert sorted(document.id for document in read) == sorted(f"k{n}" for n in range(3000))
+    assert {document.version for document in read} == {base_version(1)}
+    assert all(document.source == {"v": int(document.id[1:])} for document in read)
     scan.close_scan(admin, opened)
 
 
@@ -54,14 +54,14 @@ def test_the_text_of_a_document_is_read_as_it_was_written(
     }
     fill(clean_indices, [sink.upsert(key, text.encode()) for key, text in texts.items()])
     opened = scan.open_scan(admin, sink.INDEX, 1)
-    assert {each.id: each.text for each in scan.read_slice(opened, 0)} == texts
+    assert {document.id: document.text for document in scan.read_slice(opened, 0)} == texts
     scan.close_scan(admin, opened)
 
 
 def test_an_empty_index_has_no_documents(admin: Client) -> None:
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     opened = scan.open_scan(admin, sink.INDEX, 2)
-    assert [each for n in range(opened.slices) for each in scan.read_slice(opened, n)] == []
+    assert [document for n in range(opened.slices) for document in scan.read_slice(opened, n)] == []
     scan.close_scan(admin, opened)
 
 
@@ -97,8 +97,8 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     through = client(Connection(hosts=(proxy.url,)))
     rule = proxy.add(Rewrite(change), path=path)
     opened = scan.open_scan(through, sink.INDEX, 1)
-    found = [each.id for n in range(opened.slices) for each in scan.read_slice(opened, n)]
-    assert sorted(found) == sorted(f"k{n}" for n in range(30))
+    ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
+    assert sorted(ids) == sorted(f"k{n}" for n in range(30))
     assert indices.refresh_and_count(through, sink.INDEX) == 30
     assert dead_letters.list_ids(through, "orders") == frozenset()
     assert dead_letters.count(through, "orders") == 0

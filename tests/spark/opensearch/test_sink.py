@@ -48,9 +48,13 @@ def test_a_dataframe_is_written_whole_and_again_without_effect(
     again = write(lines, target)
     assert (again.upserted, again.already_applied) == (0, 6_000)
     opened = scan.open_scan(admin, index.name, 2)
-    found = {each.id: each.source["v"] for n in range(2) for each in scan.read_slice(opened, n)}
+    stored = {
+        document.id: document.source["v"]
+        for n in range(2)
+        for document in scan.read_slice(opened, n)
+    }
     scan.close_scan(admin, opened)
-    assert found == {f"k{n}": n for n in range(6_000)}
+    assert stored == {f"k{n}": n for n in range(6_000)}
 
 
 def test_an_empty_dataframe_is_a_batch_of_nothing(

@@ -29,9 +29,9 @@ def teller(
         with warnings.catch_warnings():
             # pyspark leaves the sockets over which it collects to the garbage collector.
             warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
-            found = play_scenarios(stories, spark, opensearch.url, folder, **spec)
+            played = play_scenarios(stories, spark, opensearch.url, folder, **spec)
             gc.collect()
-        return found
+        return played
 
     yield play
     node_calls.clean_indices(opensearch.url)

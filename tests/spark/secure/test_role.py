@@ -100,14 +100,14 @@ class Site:
         """One run that must come through; its result for the table, where the mode has one."""
         report = self.run(mode)
         assert report.outcome is None, report.outcome
-        assert not [each for each in report.tables if each.reason], report.tables
-        found: dict[str, Any] = report.result["tables"][0] if report.result else {}
-        assert found.get("reason") is None, found
-        return found
+        assert not [table for table in report.tables if table.reason], report.tables
+        table: dict[str, Any] = report.result["tables"][0] if report.result else {}
+        assert table.get("reason") is None, table
+        return table
 
     def letters(self) -> int:
         """How many rows of the last run were refused."""
-        return sum(each.dead_letters for each in self.reports[-1].tables)
+        return sum(table.dead_letters for table in self.reports[-1].tables)
 
     def export(self) -> None:
         """The first export, with a dead letter."""
@@ -208,8 +208,10 @@ def test_the_documented_role_is_enough_for_the_whole_life_of_a_pipeline(site: Si
 
 def permissions(role: dict[str, Any]) -> dict[str, list[str]]:
     """The lists of actions in a role, by the first pattern of the indices that they are for."""
-    by_pattern = {each["index_patterns"][0]: each for each in role["index_permissions"]}
-    actions = {pattern: each["allowed_actions"] for pattern, each in by_pattern.items()}
+    by_pattern = {
+        permission["index_patterns"][0]: permission for permission in role["index_permissions"]
+    }
+    actions = {pattern: permission["allowed_actions"] for pattern, permission in by_pattern.items()}
     return {"cluster": role["cluster_permissions"], **actions}
 
 
@@ -227,10 +229,10 @@ def test_a_missing_permission_is_named(site: Site, pattern: str, action: str, st
         getattr(site, step)()
     report = site.reports[-1]
     said = [report.outcome, *report.tables, report.result]
-    told = json.dumps(report.model_dump(mode="json"))
-    assert "Unauthorized" in told, said
-    said_of_head = action == "indices:admin/get" and NO_REASON in told
-    assert said_of_head or f"give their role the permission {action}." in told, said
+    report_text = json.dumps(report.model_dump(mode="json"))
+    assert "Unauthorized" in report_text, said
+    said_of_head = action == "indices:admin/get" and NO_REASON in report_text
+    assert said_of_head or f"give their role the permission {action}." in report_text, said
 
 
 def test_the_role_has_no_permission_that_nothing_needs() -> None:
@@ -239,7 +241,7 @@ def test_the_role_has_no_permission_that_nothing_needs() -> None:
     needed["cluster"] = sorted([*needed["cluster"], "indices:data/read/scroll/clear"])
     # It tells an index that is gone from one whose shards do not answer.
     needed["orders"] = sorted([*needed["orders"], "indices:data/read/get"])
-    assert {pattern: sorted(each) for pattern, each in permissions(ROLE).items()} == needed
+    assert {pattern: sorted(actions) for pattern, actions in permissions(ROLE).items()} == needed
 
 
 def connect(site: Site) -> Connection:

@@ -50,8 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("down", help="take it down, also after a crash")
     verbs.add_parser("status", help="say what runs; 1 where nothing does")
     run = verbs.add_parser("run", help="bring one up, run a command, take it down")
-    for each in (up, run):
-        each.add_argument("--images", type=Path, metavar="FOLDER", help="load each *.tar in it")
+    for command in (up, run):
+        command.add_argument("--images", type=Path, metavar="FOLDER", help="load each *.tar in it")
     load = verbs.add_parser("load", help="load images into the cluster that is up")
     load.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
     verbs.add_parser("restart", help="kill spark-operator, and start it again")
@@ -115,10 +115,10 @@ def _archives(options: argparse.Namespace) -> list[Path]:
     folder: Path | None = options.images
     if folder is None:
         return []
-    found = sorted(folder.glob("*.tar"))
-    if not found:
+    archives = sorted(folder.glob("*.tar"))
+    if not archives:
         raise BadSpec(f"There is no image archive (*.tar) in {folder}.")
-    return found
+    return archives
 
 
 def _call(command: Sequence[str], environment: Mapping[str, str]) -> int:

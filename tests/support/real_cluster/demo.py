@@ -163,8 +163,8 @@ class _Demo:
         ran = self._cluster.kubectl.run("get", "crd", _CRD, "-o", "name")
         if ran.code != 0:
             return True
-        found = self._cluster.kubectl.object("get", "crd", _CRD)
-        owner = found["metadata"].get("annotations", {}).get("meta.helm.sh/release-namespace")
+        definition = self._cluster.kubectl.object("get", "crd", _CRD)
+        owner = definition["metadata"].get("annotations", {}).get("meta.helm.sh/release-namespace")
         return bool(owner == NAMESPACE)
 
     def _fill(self) -> None:
@@ -197,7 +197,7 @@ class _Demo:
         changed = {
             "id": pa.array(range(101, 201), pa.int64()),
             "status": ["paid"] * 100,
-            "total": [each / 4 for each in range(101, 201)],
+            "total": [quarter / 4 for quarter in range(101, 201)],
         }
         self._tables["orders"].upsert(pa.table(changed), join_cols=["id"])
         self._tables["orders"].delete("id <= 50")
@@ -206,8 +206,8 @@ class _Demo:
     def _is_applied(self, status: Resource) -> bool:
         """Whether the newest snapshots are in the indices, and no run is at work."""
         wanted = {str(table.metadata.current_snapshot_id) for table in self._tables.values()}
-        found = {each.get("appliedSnapshotId") for each in status.get("tables", [])}
-        return wanted <= found and not status.get("currentRun")
+        applied = {table.get("appliedSnapshotId") for table in status.get("tables", [])}
+        return wanted <= applied and not status.get("currentRun")
 
     def _follow(self, reached: Callable[[Resource], bool]) -> None:
         """Shows what kubectl shows, each time it is something else."""
@@ -236,7 +236,7 @@ class _Demo:
             self._site.assert_equal(table, *KEYS[name])
         status = self._site.status()
         count = sum(table.scan().count() for table in self._tables.values())
-        written, deleted = (_sum(status, each) for each in ("rowsUpserted", "rowsDeleted"))
+        written, deleted = (_sum(status, counter) for counter in ("rowsUpserted", "rowsDeleted"))
         sys.stdout.write(
             f"\nrows:            {count:,} in 3 tables\n"
             f"changes applied: {written:,} documents written, {deleted:,} deleted\n"
@@ -252,12 +252,14 @@ class _Demo:
 
 
 def _is_ready(status: Resource) -> bool:
-    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    conditions = {
+        condition["type"]: condition["status"] for condition in status.get("conditions", [])
+    }
     return conditions.get("Ready") == "True" and not status.get("currentRun")
 
 
 def _sum(status: dict[str, Any], counted: str) -> int:
-    return sum(int(each.get(counted, 0)) for each in status["tables"])
+    return sum(int(table.get(counted, 0)) for table in status["tables"])
 
 
 if __name__ == "__main__":

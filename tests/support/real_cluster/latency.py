@@ -83,8 +83,8 @@ class Watch:
 
     def delays(self) -> list[float]:
         """Seconds from each commit until its row was found, once all are."""
-        found = self.found()
-        return [found[number] - at for number, at in self.committed.items()]
+        seconds = self.found()
+        return [seconds[number] - at for number, at in self.committed.items()]
 
     def _search(self) -> None:
         query = {"size": COMMITS, "_source": ["id"], "query": {"range": {"id": {"gte": _FIRST}}}}

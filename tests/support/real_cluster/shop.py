@@ -83,8 +83,8 @@ class Shop:
 
     def resource(self, tables: list[Resource], **spec: Any) -> Resource:
         """The whole pipeline; `spec` replaces fields of it."""
-        known = self.cluster.facts["catalog"]
-        properties = {key: value for key, value in known.items() if key not in _SECRET_KEYS}
+        catalog = self.cluster.facts["catalog"]
+        properties = {key: value for key, value in catalog.items() if key not in _SECRET_KEYS}
         small = {"cores": 1, "memory": "512m"}
         return {
             "apiVersion": "icebergcdc.dev/v1alpha1",
@@ -119,12 +119,12 @@ class Shop:
 
     def give_credentials(self) -> None:
         """Makes the Secret of its catalog."""
-        known = self.cluster.facts["catalog"]
+        catalog = self.cluster.facts["catalog"]
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": CREDENTIALS},
-            "stringData": {key: known[key] for key in _SECRET_KEYS},
+            "stringData": {key: catalog[key] for key in _SECRET_KEYS},
         }
         self.cluster.apply(self.namespace, secret)
 
@@ -143,8 +143,17 @@ class Shop:
 
     def is_gone(self) -> bool:
         """Whether the API server has no such pipeline."""
-        told = ("get", "icdc", self.name, "-n", self.namespace, "--ignore-not-found", "-o", "name")
-        return not self.cluster.kubectl.ok(*told).strip()
+        command = (
+            "get",
+            "icdc",
+            self.name,
+            "-n",
+            self.namespace,
+            "--ignore-not-found",
+            "-o",
+            "name",
+        )
+        return not self.cluster.kubectl.ok(*command).strip()
 
     def object(self, *arguments: str) -> Resource:
         """The object or list that kubectl prints in the namespace."""
@@ -152,13 +161,13 @@ class Shop:
 
     def status(self) -> Resource:
         """As stored: before the operator's first look it says that, and nothing else."""
-        found: Resource = self.now().get("status", {})
-        return found
+        status: Resource = self.now().get("status", {})
+        return status
 
     def condition(self, kind: str) -> Resource:
         """The condition of that type; empty where there is none."""
         conditions = self.status().get("conditions", [])
-        return next((each for each in conditions if each["type"] == kind), {})
+        return next((condition for condition in conditions if condition["type"] == kind), {})
 
     def until(
         self, reached: Callable[[Resource], bool], what: str, seconds: float = RUN_SECONDS
@@ -180,14 +189,14 @@ class Shop:
     def until_applied(self, *tables: Table, seconds: float = RUN_SECONDS) -> None:
         """Returns once these tables' current snapshots are in the index."""
         wanted = {
-            ".".join(each.name()): str(each.refresh().metadata.current_snapshot_id)
-            for each in tables
+            ".".join(table.name()): str(table.refresh().metadata.current_snapshot_id)
+            for table in tables
         }
 
         def applied(status: Resource) -> bool:
             tables = status.get("tables", [])
-            found = {each["name"]: each.get("appliedSnapshotId") for each in tables}
-            return wanted.items() <= found.items()
+            applied_snapshots = {table["name"]: table.get("appliedSnapshotId") for table in tables}
+            return wanted.items() <= applied_snapshots.items()
 
         self.until(applied, f"{wanted}", seconds)
 
@@ -199,7 +208,7 @@ class Shop:
         """The index behind that name; "" where there is none."""
         path = f"/_cat/aliases/{self.index(table)}?format=json&h=index"
         answer = node_calls.call(self.cluster.facts["search"], "GET", path)
-        behind = [each["index"] for each in json.loads(answer.body)]
+        behind = [index["index"] for index in json.loads(answer.body)]
         assert len(behind) <= 1, behind
         return str(behind[0]) if behind else ""
 
@@ -209,25 +218,25 @@ class Shop:
 
     def assert_equal(self, table: Table, *key: str) -> None:
         """The index holds exactly the rows of the table; nulls are left out."""
-        found = self.documents(table)
+        documents = self.documents(table)
         rows = table.refresh().scan().to_arrow().to_pylist()
         sources = [
             {name: value for name, value in row.items() if value is not None} for row in rows
         ]
         if not key:
-            listed = [source for _, source in found.values()]
+            listed = [source for _, source in documents.values()]
             assert sorted(map(json.dumps, listed)) == sorted(map(json.dumps, sources))
             return
-        wanted = {"|".join(str(row[each]) for each in key): row for row in sources}
-        shown = {each: source for each, (_, source) in found.items()}
-        differing = {each for each in shown.keys() | wanted if shown.get(each) != wanted.get(each)}
+        wanted = {"|".join(str(row[column]) for column in key): row for row in sources}
+        shown = {id_: source for id_, (_, source) in documents.items()}
+        differing = {id_ for id_ in shown.keys() | wanted if shown.get(id_) != wanted.get(id_)}
         assert not differing, f"{len(differing)} of {len(wanted)}: {sorted(differing)[:20]}"
 
     def pods(self, role: str, run: str) -> list[Resource]:
         """The pods of that run with that role of Spark, `driver` or `executor`."""
         selector = f"icebergcdc.dev/run={run},spark-role={role}"
-        found: list[Resource] = self.object("get", "pods", "-l", selector)["items"]
-        return found
+        pods: list[Resource] = self.object("get", "pods", "-l", selector)["items"]
+        return pods
 
     def until_pod_runs(self, role: str, run: str) -> str:
         """The name of the first pod of that run and role that runs."""
@@ -236,7 +245,7 @@ class Shop:
         def runs(_: Resource) -> bool:
             pods = self.pods(role, run)
             running.extend(
-                each["metadata"]["name"] for each in pods if each["status"]["phase"] == "Running"
+                pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] == "Running"
             )
             return bool(running)
 
@@ -248,6 +257,6 @@ def rows(first: int, last: int, **columns: Callable[[int], object]) -> pa.Table:
     """A table with the column `id` from first to last, and others made from it."""
     ids = range(first, last + 1)
     made: Mapping[str, list[object]] = {
-        name: [make(each) for each in ids] for name, make in columns.items()
+        name: [make(number) for number in ids] for name, make in columns.items()
     }
     return pa.table({"id": pa.array(ids, pa.int64()), **made})

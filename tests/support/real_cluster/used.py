@@ -76,8 +76,8 @@ class Cluster:
 
         def has_ended() -> bool:
             status = self.kubectl.object("get", "pod", name, "-n", namespace)["status"]
-            for each in status.get("containerStatuses", []):
-                ended.update(each["state"].get("terminated", {}))
+            for container in status.get("containerStatuses", []):
+                ended.update(container["state"].get("terminated", {}))
             return bool(ended)
 
         wait.until(has_ended, f"the pod {name} ends", seconds=_END_SECONDS, pause=0.2)

@@ -57,8 +57,8 @@ def nodes(root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         if "$ref" in node:
             node = root["definitions"][node["$ref"].rsplit("/", 1)[-1]]
         yield path, node
-        for name, each in node.get("properties", {}).items():
-            yield from below(each, f"{path}.{name}".lstrip("."))
+        for name, property_ in node.get("properties", {}).items():
+            yield from below(property_, f"{path}.{name}".lstrip("."))
         if "items" in node:
             yield from below(node["items"], f"{path}[]")
         if isinstance(node.get("additionalProperties"), dict):
@@ -121,7 +121,7 @@ def test_no_map_of_the_schema_is_open_but_those_of_kubernetes(chart: Path) -> No
 
 def test_pods_run_as_the_user_of_the_images() -> None:
     context = files.values(OPERATOR)["podSecurityContext"]
-    assert {context[each] for each in ("runAsUser", "runAsGroup", "fsGroup")} == {SPARK_UID}
+    assert {context[key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {SPARK_UID}
 
 
 def test_drivers_get_the_account_that_pipelines_take_by_default() -> None:

@@ -14,7 +14,7 @@ EXAMPLES = examples()
 def secrets(example: Example) -> list[str]:
     """The names of the Secrets that its catalog has."""
     catalog = Catalog.model_validate(example.catalog, by_alias=True, by_name=False)
-    return [each.secret_ref.name for each in catalog.properties_from]
+    return [source.secret_ref.name for source in catalog.properties_from]
 
 
 @pytest.mark.parametrize("label", sorted(EXAMPLES))

@@ -55,8 +55,8 @@ Node = dict[str, Any]
 
 def _nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
     yield path, node
-    for name, each in node.get("properties", {}).items():
-        yield from _nodes(each, f"{path}.{name}" if path else name)
+    for name, property_ in node.get("properties", {}).items():
+        yield from _nodes(property_, f"{path}.{name}" if path else name)
     if "items" in node:
         yield from _nodes(node["items"], f"{path}[]")
     if "additionalProperties" in node:
@@ -113,7 +113,7 @@ def test_columns_are_those_of_the_contract() -> None:
 def _json_paths() -> list[str]:
     version = generator.document()["spec"]["versions"][0]
     every = version["additionalPrinterColumns"] + version["selectableFields"]
-    return sorted({each["jsonPath"] for each in every} - {".metadata.creationTimestamp"})
+    return sorted({column["jsonPath"] for column in every} - {".metadata.creationTimestamp"})
 
 
 @pytest.mark.parametrize("path", _json_paths())
@@ -180,8 +180,8 @@ def _check(value: Any, node: Node) -> None:
     assert type(value) is kinds[node["type"]]
     if isinstance(value, dict):
         assert set(node.get("required", ())) <= set(value) <= set(node["properties"])
-        for name, each in value.items():
-            _check(each, node["properties"][name])
+        for name, item in value.items():
+            _check(item, node["properties"][name])
     elif isinstance(value, str):
         assert value in node.get("enum", [value])
         assert re.search(node.get("pattern", ""), value)
@@ -193,9 +193,9 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
     for path, node in NODES.items():
         if path != "status" and isinstance(node.get("default"), dict):
             below = {
-                name: each["default"]
-                for name, each in node["properties"].items()
-                if "default" in each
+                name: property_["default"]
+                for name, property_ in node["properties"].items()
+                if "default" in property_
             }
             assert node["default"] == below, path
 
@@ -225,7 +225,7 @@ def test_a_default_of_an_object_is_that_of_its_fields() -> None:
     ],
 )
 def test_an_enum_is_that_of_python(path: str, enum: type[StrEnum]) -> None:
-    assert find_node(ROOT, path)["enum"] == [each.value for each in enum]
+    assert find_node(ROOT, path)["enum"] == [member.value for member in enum]
 
 
 def test_every_enum_of_the_spec_names_its_values_in_the_description() -> None:

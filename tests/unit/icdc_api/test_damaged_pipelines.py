@@ -21,8 +21,8 @@ Place = tuple[str | int, ...]
 def _places(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
     yield path, value
     children = value.items() if isinstance(value, dict) else ()
-    for key, each in enumerate(value) if isinstance(value, list) else children:
-        yield from _places(each, (*path, key))
+    for key, child in enumerate(value) if isinstance(value, list) else children:
+        yield from _places(child, (*path, key))
 
 
 def _damaged(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]:

@@ -31,14 +31,14 @@ EXAMPLES = {
 
 def _leaves(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for name, each in value.items():
+    for name, item in value.items():
         path = prefix + name
         if path in EXAMPLES:
             continue
-        if isinstance(each, dict):
-            result |= _leaves(each, f"{path}.")
+        if isinstance(item, dict):
+            result |= _leaves(item, f"{path}.")
         else:
-            result[path] = each
+            result[path] = item
     return result
 
 
@@ -70,13 +70,13 @@ def _unset(model: BaseModel, prefix: str = "") -> list[str]:
         elif isinstance(value, BaseModel):
             result += _unset(value, f"{path}.")
         elif isinstance(value, tuple):
-            below = [each for each in value if isinstance(each, BaseModel)]
-            result += [name for each in below for name in _unset(each, f"{path}[].")]
+            below = [item for item in value if isinstance(item, BaseModel)]
+            result += [name for item in below for name in _unset(item, f"{path}[].")]
     return result
 
 
 def _models(base: type[ApiModel]) -> list[type[ApiModel]]:
-    return [each for child in base.__subclasses__() for each in (child, *_models(child))]
+    return [model for child in base.__subclasses__() for model in (child, *_models(child))]
 
 
 @pytest.mark.parametrize("model", _models(ApiModel), ids=lambda model: model.__name__)
@@ -126,9 +126,9 @@ def test_every_field_with_a_default_that_matters_names_it() -> None:
 def _texts(model: type[BaseModel]) -> list[tuple[str, str]]:
     definitions = model.model_json_schema()["$defs"] | {model.__name__: model.model_json_schema()}
     return [
-        (f"{name}.{field}", each.get("description", ""))
+        (f"{name}.{field}", property_.get("description", ""))
         for name, definition in definitions.items()
-        for field, each in definition.get("properties", {}).items()
+        for field, property_ in definition.get("properties", {}).items()
     ]
 
 

@@ -26,16 +26,16 @@ NOW = datetime(2026, 11, 21, 13, 53, 59, 123456, tzinfo=UTC)
 
 
 def _all_below(base: type[errors.IcdcError]) -> set[type[errors.IcdcError]]:
-    return {each for child in base.__subclasses__() for each in (child, *_all_below(child))}
+    return {kind for child in base.__subclasses__() for kind in (child, *_all_below(child))}
 
 
 def test_reasons_are_the_errors_that_one_table_can_meet() -> None:
     named = _all_below(errors.TableError) | _all_below(errors.PassingError)
     named |= {errors.Bug, errors.OutOfMemory, errors.DiskFull, errors.NodeLost}
-    assert {each.value for each in TableReason} == {each.__name__ for each in named}
+    assert {reason.value for reason in TableReason} == {kind.__name__ for kind in named}
 
 
-EVERY_ERROR = {each.__name__: each for each in _all_below(errors.IcdcError)}
+EVERY_ERROR = {kind.__name__: kind for kind in _all_below(errors.IcdcError)}
 
 
 @pytest.mark.parametrize("name", sorted(EVERY_ERROR))

@@ -29,5 +29,5 @@ def test_libraries_of_aws_are_left_out_only_where_the_catalog_is_on_this_host(la
 def test_files_in_a_store_and_what_a_secret_may_hold_count_as_elsewhere(
     catalog: dict[str, object],
 ) -> None:
-    found = Catalog.model_validate(catalog, by_alias=True, by_name=False)
-    assert leaves_the_host(found)
+    parsed = Catalog.model_validate(catalog, by_alias=True, by_name=False)
+    assert leaves_the_host(parsed)

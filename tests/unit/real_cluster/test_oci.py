@@ -24,8 +24,8 @@ def test_the_same_program_gives_the_same_image(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF")
     archives = [tmp_path / "one.tar", tmp_path / "two.tar"]
-    for each in archives:
-        oci.write(each, "shop/program:1", program)
+    for archive in archives:
+        oci.write(archive, "shop/program:1", program)
     assert archives[0].read_bytes() == archives[1].read_bytes()
     program.write_bytes(b"\x7fELF, another")
     oci.write(archives[1], "shop/program:1", program)
@@ -42,11 +42,11 @@ def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) ->
     blobs, (image,) = tmp_path / "blobs" / "sha256", oci.described(first)
     oci.collect(whole, "shop/program:2", image.digest, blobs)
     assert oci.described(whole) == [oci.Described("shop/program:2", image.digest)]
-    known = f"sha256:{max(blobs.iterdir()).name}"
-    oci.collect(part, "shop/program:2", image.digest, blobs, without=[known])
+    digest = f"sha256:{max(blobs.iterdir()).name}"
+    oci.collect(part, "shop/program:2", image.digest, blobs, without=[digest])
     with tarfile.open(whole) as all_of_it, tarfile.open(part) as some:
         left_out = set(all_of_it.getnames()) - set(some.getnames())
-    assert left_out == {f"blobs/sha256/{known.removeprefix('sha256:')}"}
+    assert left_out == {f"blobs/sha256/{digest.removeprefix('sha256:')}"}
 
 
 @pytest.mark.parametrize(

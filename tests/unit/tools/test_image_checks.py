@@ -19,7 +19,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
     """Both bills of an image of these packages, these jars and one package of Debian."""
     image = Image("iceberg-cdc-operator/spark", VERSION, "abc", "1980-01-01T00:00:00Z")
     parts = [
-        *(Component("pypi", *each) for each in packages.items()),
+        *(Component("pypi", *package) for package in packages.items()),
         *(Component("generic", jar, "1", file=jar) for jar in jars),
         Component("deb", "libc6", "2.36-9", "debian", qualifiers="arch=amd64"),
     ]
@@ -33,7 +33,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
 def _found(target: str, **changes: object) -> dict[str, Any]:
     """An image as it should be, but for the changes."""
     lock = jar_lock.load()
-    packages = {name: min(known) for name, known in image_checks.versions(target).items()}
+    packages = {name: min(numbers) for name, numbers in image_checks.versions(target).items()}
     empty = (
         "programs",
         "left",
@@ -91,8 +91,8 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
 def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -> None:
     problems = list(image_checks.problems("spark", VERSION, _found("spark", **changes)))
     assert any(said in problem for problem in problems)
-    known = sum(kind in changes for kind in ("packages", "jars"))
-    assert len(problems) == 1 or known
+    locked_kinds = sum(kind in changes for kind in ("packages", "jars"))
+    assert len(problems) == 1 or locked_kinds
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ def test_a_package_that_the_lock_does_not_have_ends_the_build(
 
 
 def test_debian_packages_are_those_that_are_installed() -> None:
-    found = list(image_sbom.debian_packages(STATUS, 'ID=debian\nVERSION_ID="12"\n'))
+    packages = list(image_sbom.debian_packages(STATUS, 'ID=debian\nVERSION_ID="12"\n'))
     qualifiers = "arch=amd64&distro=debian-12"
-    assert found == [Component("deb", "libc6", "2.36-9+deb12u10", "debian", qualifiers)]
-    assert found[0].purl == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?{qualifiers}"
+    assert packages == [Component("deb", "libc6", "2.36-9+deb12u10", "debian", qualifiers)]
+    assert packages[0].purl == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?{qualifiers}"
 
 
 def jar(folder: Path, name: str, *properties: str) -> str:
@@ -106,8 +106,8 @@ def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Pa
     jar(tmp_path, "scala-library-2.13.17.jar")
     jar(tmp_path, "strange.jar")
     lock = f"# jars\nspark org.a:a:1 a-1.jar {locked}\n"
-    found = [(each.file, each.purl) for each in image_sbom.jars(tmp_path, lock)]
-    assert found == [
+    jars = [(jar.file, jar.purl) for jar in image_sbom.jars(tmp_path, lock)]
+    assert jars == [
         ("a-1.jar", "pkg:maven/org.a/a@1"),
         (
             "epoll-4.2.7.Final-linux-x86_64.jar",
@@ -117,14 +117,14 @@ def test_jars_are_named_by_the_lock_by_themselves_or_by_their_files(tmp_path: Pa
         ("scala-library-2.13.17.jar", "pkg:generic/scala-library@2.13.17"),
         ("strange.jar", "pkg:generic/strange"),
     ]
-    assert {each.sha256 for each in image_sbom.jars(tmp_path, lock)} >= {locked}
+    assert {jar.sha256 for jar in image_sbom.jars(tmp_path, lock)} >= {locked}
 
 
 def test_both_forms_name_the_same_components_whatever_their_order() -> None:
     for render in (sbom_formats.spdx, sbom_formats.cyclonedx):
         text = render(IMAGE, COMPONENTS)
         assert text == render(IMAGE, reversed(COMPONENTS))
-        assert sbom_formats.purls(json.loads(text)) == {each.purl for each in COMPONENTS}
+        assert sbom_formats.purls(json.loads(text)) == {component.purl for component in COMPONENTS}
         assert sbom_formats.files(json.loads(text)) == {"b-2.jar", "c.jar"}
         other = json.loads(render(IMAGE, COMPONENTS[:1]))
         key = "documentNamespace" if "packages" in other else "serialNumber"
@@ -137,14 +137,14 @@ def test_spdx_has_what_its_schema_demands() -> None:
     assert bill["dataLicense"] == "CC0-1.0"
     assert bill["SPDXID"] == "SPDXRef-DOCUMENT"
     assert bill["creationInfo"]["created"] == IMAGE.created
-    ids = [each["SPDXID"] for each in bill["packages"]]
+    ids = [package["SPDXID"] for package in bill["packages"]]
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", each) for each in ids)
-    assert {each["downloadLocation"] for each in bill["packages"]} == {"NOASSERTION"}
-    related = [each["relatedSpdxElement"] for each in bill["relationships"]]
+    assert all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", id_) for id_ in ids)
+    assert {package["downloadLocation"] for package in bill["packages"]} == {"NOASSERTION"}
+    related = [relationship["relatedSpdxElement"] for relationship in bill["relationships"]]
     assert related == ids
-    sums = [each for package in bill["packages"] for each in package.get("checksums", ())]
-    assert all(re.fullmatch("[0-9a-f]{64}", each["checksumValue"]) for each in sums)
+    sums = [checksum for package in bill["packages"] for checksum in package.get("checksums", ())]
+    assert all(re.fullmatch("[0-9a-f]{64}", checksum["checksumValue"]) for checksum in sums)
 
 
 def test_cyclonedx_has_what_its_schema_demands() -> None:
@@ -152,8 +152,8 @@ def test_cyclonedx_has_what_its_schema_demands() -> None:
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", bill["serialNumber"])
     assert bill["metadata"]["timestamp"] == IMAGE.created
-    references = [each["bom-ref"] for each in bill["components"]]
+    references = [component["bom-ref"] for component in bill["components"]]
     assert len(set(references)) == len(references)
     whole, *parts = bill["dependencies"]
     assert whole == {"ref": bill["metadata"]["component"]["bom-ref"], "dependsOn": references}
-    assert [each["ref"] for each in parts] == references
+    assert [part["ref"] for part in parts] == references

@@ -19,10 +19,10 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 def _locked(name: str) -> set[tuple[str, str, frozenset[str]]]:
     """Package, version and hashes. Markers differ with what else needs a package."""
     text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "")
-    found = re.findall(r"^([a-z0-9-]+)==([^ ;]+)(.*)$", text, re.MULTILINE)
+    requirements = re.findall(r"^([a-z0-9-]+)==([^ ;]+)(.*)$", text, re.MULTILINE)
     return {
         (package, version, frozenset(re.findall(r"--hash=(\S+)", rest)))
-        for package, version, rest in found
+        for package, version, rest in requirements
     }
 
 
@@ -62,7 +62,7 @@ def test_the_operator_installs_no_spark_and_no_image_installs_tools_of_developer
 
 
 def test_the_dockerfile_says_no_version_that_a_lock_says() -> None:
-    roots = [root for each in (jars.SPARK_SET, jars.IMAGE_SET) for root in jars.ROOTS[each]]
+    roots = [root for set_name in (jars.SPARK_SET, jars.IMAGE_SET) for root in jars.ROOTS[set_name]]
     versions = {root.rpartition(":")[2] for root in roots}
     for part in ("operator", "spark"):
         versions |= set().union(*image_checks.versions(part).values())
@@ -98,7 +98,7 @@ def test_everything_that_the_dockerfile_copies_reaches_it() -> None:
 def test_the_stand_in_of_the_base_image_is_of_the_same_debian() -> None:
     import image_base
 
-    found = re.search(r"^ARG BASE_IMAGE=debian:(\S+)-slim$", DOCKERFILE, re.MULTILINE)
-    assert found is not None
-    assert found.group(1) == image_base.SUITE
+    match = re.search(r"^ARG BASE_IMAGE=debian:(\S+)-slim$", DOCKERFILE, re.MULTILINE)
+    assert match is not None
+    assert match.group(1) == image_base.SUITE
     assert Path(ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()[1] == "*"

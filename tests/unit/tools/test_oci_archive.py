@@ -63,9 +63,9 @@ def test_digest_and_layers_are_read_from_an_archive(tmp_path: Path) -> None:
     oci_archive.write(folder, NAME, archive)
     manifest = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
     assert oci_archive.digest(archive) == f"sha256:{manifest}"
-    found = oci_archive.layers(archive)
-    assert [size for _, size, _ in found] == [len(content) for content in LAYERS]
-    assert 0 < found[0][2] < len(LAYERS[0])
+    layers = oci_archive.layers(archive)
+    assert [size for _, size, _ in layers] == [len(content) for content in LAYERS]
+    assert 0 < layers[0][2] < len(LAYERS[0])
 
 
 def test_a_layout_gives_the_archive_that_its_image_gives(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_one_jar_names_all_jars_in_order(tmp_path: Path) -> None:
     # Java maps the archive for a jar of this date alone, and not every builder gives files one.
     assert (tmp_path / spark_class_data.CLASS_PATH).stat().st_mtime == 315532800
     with zipfile.ZipFile(tmp_path / spark_class_data.CLASS_PATH) as made:
-        assert {each.date_time[0] for each in made.infolist()} == {1980}
+        assert {entry.date_time[0] for entry in made.infolist()} == {1980}
         text = made.read("META-INF/MANIFEST.MF").decode()
     assert max(map(len, text.splitlines())) <= 72
     assert text.endswith("\r\n")

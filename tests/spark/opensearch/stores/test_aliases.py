@@ -37,10 +37,10 @@ def second(admin: Client, index: PhysicalIndex) -> PhysicalIndex:
 
 def pointing(url: str, alias: str) -> dict[str, Any]:
     """By index: how the alias points to it."""
-    found = call(url, "GET", f"/_alias/{alias}").json
-    if "error" in found:
+    answer = call(url, "GET", f"/_alias/{alias}").json
+    if "error" in answer:
         return {}
-    return {name: body["aliases"][alias] for name, body in found.items()}  # type: ignore[index]
+    return {name: body["aliases"][alias] for name, body in answer.items()}  # type: ignore[index]
 
 
 def change(url: str, *actions: dict[str, Any]) -> None:
@@ -82,8 +82,8 @@ def test_an_alias_that_was_moved_is_put_back(
     assert aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours) is None
     change(clean_indices, *actions)
     assert aliases.find_problem(admin, "orders", "orders-000001") == f"Alias 'orders' {problem}"
-    found = aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
-    assert found == f"Alias 'orders' {problem}"
+    restored = aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=ours)
+    assert restored == f"Alias 'orders' {problem}"
     assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
     assert aliases.find_problem(admin, "orders", "orders-000001") is None
 

@@ -75,13 +75,13 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     clean_indices: str, admin: Client, line: sink.Line
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": "x"})])
-    known = dead_letters.list_ids(admin, "orders")
-    assert known == {"a", "b"}
-    result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=known)
+    letter_ids = dead_letters.list_ids(admin, "orders")
+    assert letter_ids == {"a", "b"}
+    result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
     assert list(documents(clean_indices, LETTERS)) == ["b"]
     # The replay finds it resolved.
-    replay = sink.write(clean_indices, [line], 3, known_dead_letter_ids=known)
+    replay = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.resolved) == (None, 0)
     assert dead_letters.count(admin, "orders") == 1
 
@@ -101,9 +101,9 @@ def test_a_letter_is_resolved_when_the_batch_itself_is_repeated_with_success(
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 3)], 3)
     assert dead_letters.count(admin, "orders") == 1
-    known = frozenset({"a"})
+    letter_ids = frozenset({"a"})
     again = sink.write(
-        clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=known
+        clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=letter_ids
     )
     assert (again.error, again.upserted, again.resolved) == (None, 1, 1)
     assert dead_letters.count(admin, "orders") == 0
@@ -112,8 +112,10 @@ def test_a_letter_is_resolved_when_the_batch_itself_is_repeated_with_success(
 def test_letters_that_somebody_removed_are_nothing_to_resolve(
     clean_indices: str, admin: Client
 ) -> None:
-    known = frozenset({"a"})
-    result = sink.write(clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=known)
+    letter_ids = frozenset({"a"})
+    result = sink.write(
+        clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=letter_ids
+    )
     assert (result.error, result.resolved) == (None, 0)
     assert not admin.indices.exists(index=LETTERS)
 
@@ -137,8 +139,10 @@ def test_more_letters_than_allowed_end_the_batch(clean_indices: str) -> None:
     assert result.error[0] == "DeadLetterLimit"
     assert "deadLetters.maxRows (3)" in result.error[1]
     assert "secret-value" not in result.error[1]
-    known = frozenset({"k0", "k1"})
-    kept = sink.write(clean_indices, lines[:3], max_dead_letters=3, known_dead_letter_ids=known)
+    letter_ids = frozenset({"k0", "k1"})
+    kept = sink.write(
+        clean_indices, lines[:3], max_dead_letters=3, known_dead_letter_ids=letter_ids
+    )
     assert (kept.error, kept.dead_letters) == (None, 3)
 
 
@@ -218,8 +222,10 @@ def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
         again = sink.write(clean_indices, lines)
         assert (again.error, again.dead_letters) == (None, 1), deletions
         assert dead_letters.count(admin, "orders", ordinal=1) == 1, deletions
-    known = dead_letters.list_ids(admin, "orders")
-    taken = sink.write(clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=known)
+    letter_ids = dead_letters.list_ids(admin, "orders")
+    taken = sink.write(
+        clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids
+    )
     assert (taken.error, taken.upserted, taken.resolved) == (None, 1, 1)
     assert dead_letters.count(admin, "orders") == 0
 
@@ -229,8 +235,8 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
 ) -> None:
     """The ordinals of the next export begin anew: no letter is left that shows the old ones."""
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 50)], 50)
-    known = frozenset({"a"})
-    sink.write(clean_indices, [sink.delete("a", 60)], 60, known_dead_letter_ids=known)
+    letter_ids = frozenset({"a"})
+    sink.write(clean_indices, [sink.delete("a", 60)], 60, known_dead_letter_ids=letter_ids)
     assert dead_letters.last_ordinal(admin, "orders") == 0
     indices.delete(admin, sink.INDEX)
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
@@ -243,11 +249,11 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
     result = sink.write(clean_indices, lines, outranked_is_foreign=True)
     assert (result.error, result.dead_letters) == (None, 1)
     assert dead_letters.count(admin, "orders", ordinal=1) == 1
-    replay = sink.write(clean_indices, lines, known_dead_letter_ids=known)
+    replay = sink.write(clean_indices, lines, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.dead_letters) == (None, 1)
     # Nor is its removal held up, by the very next batch.
     later = sink.write(
-        clean_indices, [sink.upsert("a", {"v": 2}, 2)], 2, known_dead_letter_ids=known
+        clean_indices, [sink.upsert("a", {"v": 2}, 2)], 2, known_dead_letter_ids=letter_ids
     )
     assert (later.error, later.resolved) == (None, 1)
     assert dead_letters.count(admin, "orders") == 0
@@ -261,8 +267,8 @@ def test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed(
     older = sink.write(clean_indices, [sink.upsert("a", {"v": "y"}, 3)], 3)
     assert older.error is not None
     assert older.error[0] == "Fenced"
-    known = frozenset({"a"})
-    sink.write(clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=known)
+    letter_ids = frozenset({"a"})
+    sink.write(clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=letter_ids)
     assert documents(clean_indices, LETTERS) == before
 
 
@@ -277,7 +283,9 @@ def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
     again = sink.write(clean_indices, lines)
     assert (again.error, again.dead_letters) == (None, 1)
     assert documents(clean_indices, LETTERS) == edited
-    known = frozenset({"a"})
-    taken = sink.write(clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=known)
+    letter_ids = frozenset({"a"})
+    taken = sink.write(
+        clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids
+    )
     assert (taken.error, taken.resolved) == (None, 1)
     assert dead_letters.count(admin, "orders") == 0

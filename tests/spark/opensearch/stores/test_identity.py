@@ -121,14 +121,14 @@ def test_an_index_that_lost_writes_is_a_gap(
     written: PhysicalIndex,
     what: str,
 ) -> None:
-    act, told = LOSSES[what]
+    act, reason = LOSSES[what]
     take_snapshot(opensearch, INDEX)
     recorded = identity.check_identity(admin, written.name, written.uuid).shards
     act(opensearch)
     if what not in ("deleted", "an alias"):
         # Whatever is written now hides the loss from who looks at numbers alone.
         write(clean_indices, rounds=3)
-    with pytest.raises(Gap, match=f"the index {INDEX} {told}"):
+    with pytest.raises(Gap, match=f"the index {INDEX} {reason}"):
         identity.check_identity(admin, written.name, written.uuid, recorded)
 
 

@@ -20,8 +20,8 @@ OTHER = Ownership(pipeline="default/other", alias="orders")
 
 
 def settings_of(client: Client, index: str) -> dict[str, object]:
-    found = client.indices.get_settings(index=index, params={"flat_settings": "true"})
-    return dict(found[index]["settings"])
+    answer = client.indices.get_settings(index=index, params={"flat_settings": "true"})
+    return dict(answer[index]["settings"])
 
 
 def test_a_physical_index_is_set_up_for_an_export(admin: Client, index: PhysicalIndex) -> None:

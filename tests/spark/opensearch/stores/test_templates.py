@@ -153,8 +153,8 @@ def test_what_a_template_says_otherwise_is_without_effect_on_documents(
     assert (result.error, result.upserted, result.dead_letters) == (None, 1, 1)
     assert [source for _, source in documents(clean_indices, made.name).values()] == [{"v": 1}]
     assert set(documents(clean_indices, LETTERS)) == {"bad"}
-    found = call(clean_indices, "GET", f"/{made.name}/_settings?flat_settings=true").json
-    settings = found[made.name]["settings"]  # type: ignore[index]
+    index_settings = call(clean_indices, "GET", f"/{made.name}/_settings?flat_settings=true").json
+    settings = index_settings[made.name]["settings"]  # type: ignore[index]
     assert settings["index.translog.durability"] == "request"
     assert settings["index.gc_deletes"] == "1h"
     assert aliases.current_indices(admin, "orders") == []

@@ -179,8 +179,10 @@ ONE_EVE = {"5": {"id": 5, "name": "Eve", "age": 50}}
 
 def counted(stage: Stage) -> None:
     """The table says that it has a key twice."""
-    found = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]["duplicates"]
-    assert found == {"count": 1, "samples": ["5"]}
+    duplicates = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"][
+        "duplicates"
+    ]
+    assert duplicates == {"count": 1, "samples": ["5"]}
 
 
 TWINS = Scenario(

@@ -179,7 +179,9 @@ def written(marker: str) -> list[Op]:
     fields = [
         {name: cell.json for name, cell in row.items() if cell.json is not OMITTED} for row in ROWS
     ]
-    return [put(str(n), id=n, marker=marker, **each) for n, each in enumerate(fields)]
+    return [
+        put(str(n), id=n, marker=marker, **fields_of_row) for n, fields_of_row in enumerate(fields)
+    ]
 
 
 VARIANTS = [

@@ -52,8 +52,8 @@ class MemoryCluster:
 
     async def save(self, observation: Observation, status: PipelineStatus) -> Observation:
         self._request("save")
-        known = observation.pipeline["metadata"]["resourceVersion"]
-        if self.observed is None or known != str(self.version):
+        version = observation.pipeline["metadata"]["resourceVersion"]
+        if self.observed is None or version != str(self.version):
             raise Conflict("it was written since")
         self.steps.append(Step("save", status))
         self.touch()
@@ -76,15 +76,15 @@ class MemoryCluster:
         if isinstance(action, CreateRun):
             run = action.run
             seen = RunSeen(run.name, run.epoch, RunPhase.PENDING, writer_alive=True)
-            known = [each for each in self.observed.runs if each.name != run.name]
-            self.observed = replace(self.observed, runs=(*known, seen))
+            others = [other for other in self.observed.runs if other.name != run.name]
+            self.observed = replace(self.observed, runs=(*others, seen))
         if isinstance(action, ForgetRun):
-            left = tuple(each for each in self.observed.runs if each.name != action.name)
+            left = tuple(other for other in self.observed.runs if other.name != action.name)
             self.observed = replace(self.observed, runs=left)
         self.after("act")
 
-    async def post(self, observation: Observation, told: Sequence[Event]) -> None:
-        self.steps.append(Step("events", tuple(event.reason for event in told)))
+    async def post(self, observation: Observation, events: Sequence[Event]) -> None:
+        self.steps.append(Step("events", tuple(event.reason for event in events)))
 
     def touch(self) -> None:
         """Somebody wrote the pipeline."""

@@ -106,8 +106,8 @@ NODE_SILENT: Resource = {
 
 def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
     """The only run that these objects show, which is RUN."""
-    apps = [each for each in objects if each["kind"] == application.KIND]
-    pods = [each for each in objects if each["kind"] == "Pod"]
+    apps = [item for item in objects if item["kind"] == application.KIND]
+    pods = [item for item in objects if item["kind"] == "Pod"]
     ended = {} if remembered is None else {RUN_ID: remembered}
     (run,) = seen.build_runs(seen.group_by_attempt("shop", apps, pods), now=NOW, ended_pods=ended)
     assert (run.name, run.epoch) == (RUN, EPOCH)

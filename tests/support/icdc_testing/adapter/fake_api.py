@@ -77,9 +77,9 @@ class FakeServer:
         fault = self.fault(method, path)
         answer = fault if fault is not None else self._answer(method, path, address.query, body)
         lost = self.lost(method, path)
-        for each in (answer, lost):
-            if isinstance(each, BaseException):
-                raise each
+        for answers in (answer, lost):
+            if isinstance(answers, BaseException):
+                raise answers
         return lost if isinstance(lost, FakeAnswer) else cast(FakeAnswer, answer)
 
     def _answer(self, method: str, path: str, query: str, body: Any) -> FakeAnswer:
@@ -109,12 +109,12 @@ class FakeServer:
         return FakeAnswer(201, self.objects[path])
 
     def _list(self, path: str, selector: str) -> FakeAnswer:
-        wanted = dict(each.split("=") for each in selector.split(",") if each)
+        wanted = dict(pair.split("=") for pair in selector.split(",") if pair)
         items = [
-            each
-            for at, each in self.objects.items()
+            item
+            for at, item in self.objects.items()
             if at.rpartition("/")[0] == path
-            and wanted.items() <= (each["metadata"].get("labels") or {}).items()
+            and wanted.items() <= (item["metadata"].get("labels") or {}).items()
         ]
         return FakeAnswer(200, {"items": items, "metadata": {}})
 

@@ -48,9 +48,9 @@ class World:
         self.server.add(PIPELINE, resource)
 
     def look(self) -> Observation:
-        found = asyncio.run(self.adapter.observe("default", "shop"))
-        assert found is not None
-        return found
+        observation = asyncio.run(self.adapter.observe("default", "shop"))
+        assert observation is not None
+        return observation
 
     def run(self) -> RunSeen:
         (only,) = self.look().observed.runs
@@ -61,13 +61,13 @@ class World:
 
     def step(self) -> Decision:
         async def steps() -> Decision:
-            found = await self.adapter.observe("default", "shop")
-            assert found is not None
-            decision = decide.decide(found.observed, self.now)
-            if decision.status != found.observed.status:
-                found = await self.adapter.save(found, decision.status)
+            observation = await self.adapter.observe("default", "shop")
+            assert observation is not None
+            decision = decide.decide(observation.observed, self.now)
+            if decision.status != observation.observed.status:
+                observation = await self.adapter.save(observation, decision.status)
             for action in decision.actions:
-                await self.adapter.act(found, action)
+                await self.adapter.act(observation, action)
             return decision
 
         return asyncio.run(steps())

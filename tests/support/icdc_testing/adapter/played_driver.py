@@ -88,5 +88,5 @@ class Driver:
         more: dict[str, Any] = {"applied_sequence_number": number, "applied_at": self.now()}
         if self._spec.mode == Mode.EXPORT_ONLY:
             more["state"] = TableState.COMPLETE
-        told = caught_up(name, rows_upserted=10 * number, **snapshot, **more)
-        return told.model_copy(update={"index": index})
+        table_status = caught_up(name, rows_upserted=10 * number, **snapshot, **more)
+        return table_status.model_copy(update={"index": index})

@@ -55,7 +55,7 @@ class Site:
 
     @property
     def running(self) -> set[PipelineKey]:
-        return {key for key, each in self.pipelines.items() if each.run is not None}
+        return {key for key, pipeline in self.pipelines.items() if pipeline.run is not None}
 
     def restarted(self) -> None:
         self.woken.clear()
@@ -76,21 +76,21 @@ class Site:
 
     def look(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
         """As the reconciler; not `saved`: nobody knows whether the status was written."""
-        known = self.pipelines[key]
-        spec = _spec(known.host)
-        before = PipelineStatus(current_run=known.run, next_attempt_time=known.since)
+        pipeline = self.pipelines[key]
+        spec = _spec(pipeline.host)
+        before = PipelineStatus(current_run=pipeline.run, next_attempt_time=pipeline.since)
         after = before
-        if known.wants and known.run is None:
-            epoch = 1000 + known.turns
-            record = run_record(kind=known.kind, epoch=epoch, state=RunState.PLANNED)
+        if pipeline.wants and pipeline.run is None:
+            epoch = 1000 + pipeline.turns
+            record = run_record(kind=pipeline.kind, epoch=epoch, state=RunState.PLANNED)
             after = PipelineStatus(current_run=record)
         seen = replace(make_observed(spec, before), namespace=key.namespace, name=key.name)
         queued = self.admission.admit(key, seen, Decision(after), self.now)
         if queued is not None:
-            known.since = known.since or self.now
+            pipeline.since = pipeline.since or self.now
         elif after is not before and saved:
-            known.run, known.wants, known.since = after.current_run, False, None
-            known.turns += 1
+            pipeline.run, pipeline.wants, pipeline.since = after.current_run, False, None
+            pipeline.turns += 1
             self.admission.note_planned(key)
         self.admission.note_reconciled(key)
         return queued

@@ -77,17 +77,17 @@ class Cluster:
 
     def names(self, kind: str) -> list[str]:
         """Their names."""
-        return sorted(each["metadata"]["name"] for each in self.objects(kind))
+        return sorted(item["metadata"]["name"] for item in self.objects(kind))
 
     def say(self, run: str, state: str, message: str = "") -> None:
         """spark-operator writes the state of a run."""
-        found = {"state": state, "errorMessage": message}
-        self._patch_status("sparkapplication", run, {"applicationState": found})
+        application_state = {"state": state, "errorMessage": message}
+        self._patch_status("sparkapplication", run, {"applicationState": application_state})
 
     def start_driver(self, run: str) -> None:
         """spark-operator makes the driver pod of a run, and a kubelet starts it."""
         (application,) = [
-            each for each in self.objects("sparkapplication") if each["metadata"]["name"] == run
+            item for item in self.objects("sparkapplication") if item["metadata"]["name"] == run
         ]
         self.pipelines.ok("create", "-f", "-", stdin=json.dumps(driver_pod(application)))
         self.pod_state(run, "Running", {"running": {"startedAt": now()}})

@@ -121,17 +121,17 @@ class Ways:
         rows that are to be written, TWO_READS takes a hundredth, LINEAGE those that say so."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         spec, plan = _planned(table, where)
-        told = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
+        columns = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
         with open_reader(self._spark, table, where.until, spec) as reader:
-            row_sets = read_row_sets(reader, plan, metadata=told)
+            row_sets = read_row_sets(reader, plan, metadata=columns)
 
             def narrow(rows: DataFrame) -> DataFrame:
-                last = F.col(LAST_UPDATED) if told else row_fingerprint(rows, spec, salt=1)
+                last = F.col(LAST_UPDATED) if columns else row_fingerprint(rows, spec, salt=1)
                 return select_keys(rows, spec, last.alias("compared"))
 
             def written(rows: DataFrame) -> DataFrame:
                 some = F.xxhash64("id") % 100 == 0
-                since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if told else some
+                since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if columns else some
                 return select_cells(rows.where(since), spec)
 
             _decoded(
@@ -186,9 +186,9 @@ class Meter:
 
     def _tasks(self) -> tuple[float, int]:
         """CPU seconds and shuffled bytes of all stages until now."""
-        found = stages(self._spark)
-        nanoseconds = sum(int(stage.executorCpuTime()) for stage in found)
-        return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in found)
+        stages_so_far = stages(self._spark)
+        nanoseconds = sum(int(stage.executorCpuTime()) for stage in stages_so_far)
+        return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in stages_so_far)
 
 
 def _swallowed(lines: DataFrame) -> tuple[int, int]:

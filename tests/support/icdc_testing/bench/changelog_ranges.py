@@ -68,7 +68,7 @@ def _upsert(spark: SparkSession, name: str, keys: range) -> None:
     table = IcebergTable.load(spark, CATALOG, name)
     table.java.newRowDelta().addDeletes(_equality_deletes(table, keys)).commit()
     columns = spark.table(f"{CATALOG}.{name}").columns
-    shown = ", ".join("concat(s0, 'Z')" if each == "s0" else each for each in columns)
+    shown = ", ".join("concat(s0, 'Z')" if column == "s0" else column for column in columns)
     spark.sql(
         f"insert into {CATALOG}.{name} select {shown} from {CATALOG}.{name} "
         f"version as of {before} where id % {keys.step} = {keys.start}"

@@ -77,8 +77,8 @@ class OperatorLooks:
 
     async def poll(self) -> None:
         """Looks at each table once."""
-        found = await self._reader.read("default", self._tables)
-        unseen = [each for each in found.values() if not isinstance(each, Head)]
+        heads = await self._reader.read("default", self._tables)
+        unseen = [head for head in heads.values() if not isinstance(head, Head)]
         assert not unseen, unseen[0]
 
     def close(self) -> None:
@@ -102,8 +102,8 @@ class ApplicationLooks:
         connection = from_spec(spec.sink.opensearch, None)
         self._store = StateStore(connection)
         self._store.ensure_index()
-        known = [TableStatus(name=each.name, index=each.index_name) for each in spec.tables]
-        reporter, stop = Reporter(request, known), threading.Event()
+        statuses = [TableStatus(name=table.name, index=table.index_name) for table in spec.tables]
+        reporter, stop = Reporter(request, statuses), threading.Event()
         properties = spec.catalog_of(spec.tables[0]).properties
         self._contexts = [
             TableContext(

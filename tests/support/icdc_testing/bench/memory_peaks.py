@@ -75,16 +75,20 @@ class MemoryMeter:
     def _left(self, logged: int) -> float:
         with self._gc_log.open() as lines:
             lines.seek(logged)
-            found = [int(each["left"]) for each in _COLLECTED.finditer(lines.read())]
-        return float(max(found))
+            left = [int(match["left"]) for match in _COLLECTED.finditer(lines.read())]
+        return float(max(left))
 
     def _stages(self) -> list[Any]:
         return sorted(stages(self._spark, 1.0), key=lambda stage: int(stage.stageId()))
 
 
 def _peak(stage: Any) -> float:
-    told = stage.taskMetricsDistributions()
-    return float(told.get().peakExecutionMemory().apply(0)) if told.isDefined() else 0.0
+    distributions = stage.taskMetricsDistributions()
+    return (
+        float(distributions.get().peakExecutionMemory().apply(0))
+        if distributions.isDefined()
+        else 0.0
+    )
 
 
 def _resident_kb(pid: int) -> int:
@@ -96,5 +100,5 @@ def _resident_kb(pid: int) -> int:
         status = (process / "status").read_text()
     except OSError:
         return 0
-    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(match[1]) if match else 0

@@ -58,4 +58,4 @@ class Phases:
 def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Of each phase over the rounds."""
     names = [phase for _, _, phase in _PHASES]
-    return {each: statistics.median(one.get(each, 0.0) for one in rounds) for each in names}
+    return {name: statistics.median(one.get(name, 0.0) for one in rounds) for name in names}

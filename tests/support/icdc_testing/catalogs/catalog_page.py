@@ -86,9 +86,9 @@ class Example:
 
 def examples() -> dict[str, Example]:
     """All blocks of the page by their label."""
-    found = {}
+    by_label = {}
     for label, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         documents = list(yaml.safe_load_all(text))
-        assert label not in found, f"{label} stands twice in {PAGE.name}"
-        found[label] = Example(label, documents[0]["catalog"], *documents[1:])
-    return found
+        assert label not in by_label, f"{label} stands twice in {PAGE.name}"
+        by_label[label] = Example(label, documents[0]["catalog"], *documents[1:])
+    return by_label

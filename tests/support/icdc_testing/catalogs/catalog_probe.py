@@ -116,7 +116,8 @@ def main() -> None:
         },
         "constants": [text for name in question["constants"] for text in constants(bridge, name)],
         "postgres": [
-            str(each.getName()) for each in bridge.statics("org.postgresql.PGProperty").values()
+            str(property_.getName())
+            for property_ in bridge.statics("org.postgresql.PGProperty").values()
         ],
     }
     lakeshell.stop(spark)

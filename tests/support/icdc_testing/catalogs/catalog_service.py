@@ -100,7 +100,9 @@ class CatalogService:
     @property
     def asked(self) -> list[str]:
         """Return the requested paths, without the parameters about a table's history."""
-        return [each.what.partition("?snapshots=")[0].partition("?fetch=")[0] for each in self.all]
+        return [
+            request.what.partition("?snapshots=")[0].partition("?fetch=")[0] for request in self.all
+        ]
 
     @property
     def all(self) -> list[Request]:

@@ -23,8 +23,8 @@ def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, s
     named = {"REQUESTS_CA_BUNDLE": str(folder / "ca" / "ca.pem"), "KUBECONFIG": str(folder)}
     environ = {**os.environ, "ICDC_TEST_SECRET": "swordfish", **named}
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(ended.stdout)
-    return found
+    outcomes: dict[str, str] = json.loads(ended.stdout)
+    return outcomes
 
 
 def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
@@ -83,14 +83,14 @@ def main() -> None:
     os.environ.update(kept)
     confinement.confine(os.environ, local_files=False)
     Guard(Addresses(ReaderSettings(allow_hosts=allow))).install()
-    found = {}
+    outcomes = {}
     for name in names:
         try:
             attempts[name]()
-            found[name] = "done"
+            outcomes[name] = "done"
         except (Exception, AccessRefused) as error:  # noqa: BLE001 - any of them is an answer
-            found[name] = type(error).__name__
-    sys.stdout.write(json.dumps(found))
+            outcomes[name] = type(error).__name__
+    sys.stdout.write(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -41,9 +41,9 @@ class HeadLake:
         row = pyarrow.table({"id": pyarrow.array([1], pyarrow.int64())})
         table.append(row, branch=branch)
         end_threads()
-        found = self._catalog.load_table(name).snapshot_by_name(branch)
-        assert found is not None
-        return str(found.snapshot_id)
+        snapshot = self._catalog.load_table(name).snapshot_by_name(branch)
+        assert snapshot is not None
+        return str(snapshot.snapshot_id)
 
     def register(self, name: str, metadata: Path) -> None:
         """A table whose newest metadata is that file."""

@@ -24,8 +24,8 @@ EPOCHS = (1, 1000, int(NOW.timestamp() * 1000) + 60_000)
 """The last one is of an operator whose clock is ahead."""
 NAMES = ("shop-e1-1", "shop-e1-2", "shop-c2-1", "shop-c9-3", "somebody")
 FAILURES = tuple(
-    Failure.of(each)
-    for each in (
+    Failure.of(error)
+    for error in (
         errors.TargetUnavailable("down"),
         errors.NodeLost("lost"),
         errors.Unauthorized("the Secret x"),

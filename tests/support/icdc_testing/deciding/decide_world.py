@@ -173,7 +173,7 @@ def check(observed: Observed, decision: Decision) -> None:
         observed.generation
     }
     assert parse_status(after.to_resource()) == after, "what is written is what is read"
-    creates = [each for each in decision.actions if isinstance(each, CreateRun)]
+    creates = [action for action in decision.actions if isinstance(action, CreateRun)]
     live = [run for run in observed.runs if run.live]
     if creates:
         assert [create.run for create in creates] == [before.current_run], (

@@ -90,7 +90,7 @@ class World:
         return "" if result is None else result.message
 
     def _see(self, run: RunSeen) -> None:
-        others = tuple(each for each in self.seen.runs if each.name != run.name)
+        others = tuple(other for other in self.seen.runs if other.name != run.name)
         self.seen = replace(self.seen, runs=(*others, run))
 
     def _act(self, action: Action) -> None:

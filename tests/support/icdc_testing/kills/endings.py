@@ -44,7 +44,7 @@ async def _ending(trial: Trial, pipeline: dict[str, Any] | None) -> Ending:
     listed = {kind: await trial.listed(kind) for kind in OWNED}
 
     def by_name(kind: kinds.Kind) -> dict[str, dict[str, Any]]:
-        return {_short(each["metadata"]["name"], trial): each for each in listed[kind]}
+        return {_short(item["metadata"]["name"], trial): item for item in listed[kind]}
 
     return Ending(
         status=None if pipeline is None else _comparable(pipeline["status"], trial),
@@ -87,5 +87,5 @@ def _comparable(value: Any, trial: Trial) -> Any:
     if isinstance(value, dict):
         return {k: _comparable(v, trial) for k, v in value.items() if k not in _OF_ITS_OWN}
     if isinstance(value, list):
-        return [_comparable(each, trial) for each in value]
+        return [_comparable(item, trial) for item in value]
     return value.replace(trial.name, "shop") if isinstance(value, str) else value

@@ -93,8 +93,8 @@ MISTAKES: Mapping[str, tuple[Spec, str]] = {
 def changed(*changes: Spec) -> Spec:
     """The whole base spec with these fields in place of its own."""
     merged: dict[str, Any] = dict(minimal()["spec"])
-    for each in (BASE, *changes):
-        merged |= each
+    for spec in (BASE, *changes):
+        merged |= spec
     return merged
 
 
@@ -139,10 +139,10 @@ class MutationTrial(Trial):
         await super()._user()
 
     async def _declare(self, spec: Spec, generation: int) -> int:
-        found = await self.api.get_pipeline(self.site.namespace, self.name)
-        assert found is not None
+        current = await self.api.get_pipeline(self.site.namespace, self.name)
+        assert current is not None
         try:
-            stored = await self.api.replace({**found, "spec": dict(spec)})
+            stored = await self.api.replace({**current, "spec": dict(spec)})
         except errors.Invalid as error:
             self.refusals.append(error.message)
             return generation
@@ -154,11 +154,11 @@ class MutationTrial(Trial):
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
         owned = {kind: await self.listed(kind) for kind in (kinds.APPLICATION, kinds.CONFIG_MAP)}
-        newest = max(owned[kinds.APPLICATION], key=lambda each: identity(each)[1])
+        newest = max(owned[kinds.APPLICATION], key=lambda item: identity(item)[1])
         (request,) = [
-            json.loads(each["data"][pod_paths.REQUEST_KEY])
-            for each in owned[kinds.CONFIG_MAP]
-            if each["metadata"]["name"] == newest["metadata"]["name"]
+            json.loads(item["data"][pod_paths.REQUEST_KEY])
+            for item in owned[kinds.CONFIG_MAP]
+            if item["metadata"]["name"] == newest["metadata"]["name"]
         ]
         status = pipeline["status"]
         compared = {
@@ -188,8 +188,8 @@ class MutationTrial(Trial):
             (self.name, "shop"),
         ):
             text = text.replace(name, word)
-        found: Resource = json.loads(text)
-        return found
+        anonymous: Resource = json.loads(text)
+        return anonymous
 
     async def _quiet(self) -> None:
         clock = self.site.clock

@@ -65,14 +65,14 @@ class Operator:
             await asyncio.sleep(relist.PERIOD_SECONDS)
             self._queue.add(self._key)
 
-    def tell(self, plural: str, told: Resource, deleted: bool) -> None:
+    def tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         """As `process.Operator` takes an event of a watch."""
-        version = str(told["metadata"].get("resourceVersion", ""))
+        version = str(pipeline["metadata"].get("resourceVersion", ""))
         living = plural == kinds.PIPELINE.plural and not deleted
         if living and self._reconciler.knows(self._key, version):
             return
         if plural == kinds.POD.plural:
-            self._adapter.note_driver_pod(told)
+            self._adapter.note_driver_pod(pipeline)
         self._queue.add(self._key)
 
     @property

@@ -177,8 +177,11 @@ class Player:
         self.witness.saw_end(run_id)
 
     async def _say(self, application: Resource, state: str, message: str = "") -> None:
-        found = {"state": state, "errorMessage": message}
-        status = {"applicationState": found, "lastSubmissionAttemptTime": _stamp(self.now())}
+        application_state = {"state": state, "errorMessage": message}
+        status = {
+            "applicationState": application_state,
+            "lastSubmissionAttemptTime": _stamp(self.now()),
+        }
         await self._patch(kinds.APPLICATION, application, {"status": status}, "status")
 
     async def _container(self, pod: Resource, phase: str, state: Resource) -> None:

@@ -36,8 +36,8 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
     status = _renamed(seed.pipeline, seed.name, name).get("status") or {}
     pipeline = await api.replace_status(pipeline, status)
     made, uids = [pipeline], {name: pipeline["metadata"]["uid"]}
-    for each in seed.objects:
-        wanted = _renamed(each, seed.name, name)
+    for item in seed.objects:
+        wanted = _renamed(item, seed.name, name)
         fresh = await _created(wanted, uids, api)
         kind = kinds.of(fresh)
         if kind is kinds.APPLICATION:
@@ -53,8 +53,8 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
 
 
 async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> Resource:
-    known = ("name", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
-    metadata = {key: wanted["metadata"][key] for key in known if key in wanted["metadata"]}
+    fields = ("name", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
+    metadata = {key: wanted["metadata"][key] for key in fields if key in wanted["metadata"]}
     for owner in metadata.get("ownerReferences", ()):
         owner["uid"] = uids[owner["name"]]
     body = {key: value for key, value in wanted.items() if key != "status"}
@@ -62,5 +62,5 @@ async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> R
 
 
 def _renamed(resource: Resource, before: str, after: str) -> Resource:
-    found: dict[str, Any] = json.loads(json.dumps(resource).replace(before, after))
-    return found
+    renamed: dict[str, Any] = json.loads(json.dumps(resource).replace(before, after))
+    return renamed

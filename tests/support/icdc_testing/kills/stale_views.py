@@ -33,15 +33,15 @@ class StaleView:
             return None
         parts = urlsplit(url)
         assert not {"resourceVersion", "resourceVersionMatch"} & set(parse_qs(parts.query)), url
-        found = self._found(parts.path)
-        self.answered += found is not None
-        return found
+        old_view = self._found(parts.path)
+        self.answered += old_view is not None
+        return old_view
 
     def _found(self, path: str) -> FakeAnswer | None:
         *_, plural, name = path.split("/")
         if name in self.objects:
             return FakeAnswer(200, {"metadata": {}, "items": self.objects[name]})
-        for each in self.objects.get(plural, ()):
-            if each["metadata"]["name"] == name:
-                return FakeAnswer(200, each)
+        for item in self.objects.get(plural, ()):
+            if item["metadata"]["name"] == name:
+                return FakeAnswer(200, item)
         return refusal(404, "not yet, or gone before") if plural in self.objects else None

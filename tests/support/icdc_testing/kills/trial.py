@@ -178,7 +178,7 @@ class Trial:
     async def _save_seed(self) -> Seed:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
-        objects = [each for kind in OWNED for each in await self.listed(kind)]
+        objects = [item for kind in OWNED for item in await self.listed(kind)]
         seconds = (self.now() - self.site.start).total_seconds()
         return Seed(self.name, seconds, pipeline, tuple(objects), dict(self.witness.applied))
 
@@ -189,11 +189,11 @@ class Trial:
             self.witness.saw_stored(changed)
             self._tell(kinds.PIPELINE.plural, changed, False)
             return
-        found = await self.api.get(*where)
-        assert found is not None
-        await self.api.delete(*where, uid=found["metadata"]["uid"])
+        target = await self.api.get(*where)
+        assert target is not None
+        await self.api.delete(*where, uid=target["metadata"]["uid"])
         self._last_call = len(self.journal.calls) + 1
-        self._tell(kinds.PIPELINE.plural, found, not self.story.waits)
+        self._tell(kinds.PIPELINE.plural, target, not self.story.waits)
         await self._until(lambda _: self._let_go or not self.story.waits)
         with self.site.clock.walking():
             async with asyncio.timeout(COLLECTED_SECONDS):
@@ -229,30 +229,30 @@ class Trial:
         if method == "GET":
             return
         self._written = self.site.clock.seconds
-        told = json.loads(answer)
+        state = json.loads(answer)
         parts = path.strip("/").split("/")
         match method, parts[-3:]:
             case "PATCH", [kinds.PIPELINE.plural, _, "status"]:
-                self.witness.saw_stored(told)
+                self.witness.saw_stored(state)
                 self._changed.set()
-                self._tell(kinds.PIPELINE.plural, told, False)
+                self._tell(kinds.PIPELINE.plural, state, False)
                 return
             case "PATCH", [*_, kinds.PIPELINE.plural, _]:
-                if not told["metadata"].get("finalizers"):
+                if not state["metadata"].get("finalizers"):
                     self._let_go, self._last_call = True, len(self.journal.calls)
                     self._changed.set()
-                self._tell(kinds.PIPELINE.plural, told, self._let_go)
+                self._tell(kinds.PIPELINE.plural, state, self._let_go)
                 return
             case "POST", [*_, kinds.APPLICATION.plural]:
                 self.witness.saw_creation(body)
-                self._tell(kinds.APPLICATION.plural, told, False)
+                self._tell(kinds.APPLICATION.plural, state, False)
             case "DELETE", [*_, kinds.APPLICATION.plural, name]:
                 self.witness.saw_deletion(name)
                 self._tell(kinds.APPLICATION.plural, {"metadata": {}}, True)
             case "DELETE", [*_, kinds.POD.plural, _]:
                 # By the garbage collector, if it was faster: it goes by the clock on the wall.
-                gone = told["kind"] != "Pod"
-                self._tell(kinds.POD.plural, {"metadata": {}} if gone else told, gone)
+                gone = state["kind"] != "Pod"
+                self._tell(kinds.POD.plural, {"metadata": {}} if gone else state, gone)
             case _:
                 return
         self.player.wake()
@@ -261,12 +261,12 @@ class Trial:
         if method != "GET":
             self._written = self.site.clock.seconds
 
-    def _tell(self, plural: str, told: Resource, deleted: bool) -> None:
+    def _tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         self.told += 1
         if self.told not in self.swallowed:
             loop = asyncio.get_running_loop()
-            loop.call_later(WATCH_SECONDS, self._arrive, plural, told, deleted)
+            loop.call_later(WATCH_SECONDS, self._arrive, plural, pipeline, deleted)
 
-    def _arrive(self, plural: str, told: Resource, deleted: bool) -> None:
+    def _arrive(self, plural: str, pipeline: Resource, deleted: bool) -> None:
         for operator in self._living:
-            operator.tell(plural, told, deleted)
+            operator.tell(plural, pipeline, deleted)

@@ -66,7 +66,7 @@ class ApiStub:
             case ["apis", naming.GROUP, naming.VERSION, "namespaces", ns, naming.PLURAL, name]:
                 return self._pipeline(self.pipelines.get((ns, name)), method, body)
             case ["api", "v1", "namespaces", ns, "pods"]:
-                wanted = dict(each.split("=") for each in query["labelSelector"].split(","))
+                wanted = dict(pair.split("=") for pair in query["labelSelector"].split(","))
                 pods = [p for p in self.pods if p["metadata"]["namespace"] == ns]
                 return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
             case ["api", "v1", "namespaces", _, "pods", name, "log"]:

@@ -27,7 +27,7 @@ def flags(log: Path) -> list[str]:
 
 def asked(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
     """Return the requests of the ServiceAccount, with the statuses of the answers."""
-    found: dict[Right, set[int]] = {}
+    requests: dict[Right, set[int]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         target = event.get("objectRef")
@@ -38,5 +38,5 @@ def asked(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
         below = target.get("subresource")
         resource = target["resource"] + (f"/{below}" if below else "")
         right = (target.get("apiGroup", ""), resource, event["verb"])
-        found.setdefault(right, set()).add(event["responseStatus"]["code"])
-    return found
+        requests.setdefault(right, set()).add(event["responseStatus"]["code"])
+    return requests

@@ -117,7 +117,7 @@ def _stamps(source: _Source) -> dict[str, str]:
         major, minor, _ = version.removeprefix("v").split(".")
         values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
         packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-        return {f"{each}.{name}": values[name] for each in packages for name in values}
+        return {f"{package}.{name}": values[name] for package in packages for name in values}
     return {}
 
 
@@ -132,7 +132,9 @@ def _wrapped(source: _Source) -> tuple[str, str]:
         r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE
     )
     package = source.version_of or source.package
-    fitting = (each for each in required if f"{package}/".startswith(f"{each[0]}/"))
+    fitting = (
+        requirement for requirement in required if f"{package}/".startswith(f"{requirement[0]}/")
+    )
     return next(fitting, ("", ""))
 
 

@@ -34,5 +34,5 @@ def verdict(resource: Resource) -> Verdict:
     for condition in conditions:
         if condition["type"] in _OF_CONDITION and condition["status"] == "True":
             return _OF_CONDITION[condition["type"]]
-    ready = [each["status"] for each in conditions if each["type"] == "Ready"]
+    ready = [condition["status"] for condition in conditions if condition["type"] == "Ready"]
     return Verdict.CURRENT if ready in ([], ["True"]) else Verdict.IN_PROGRESS

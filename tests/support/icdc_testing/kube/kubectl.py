@@ -55,8 +55,8 @@ class Kubectl:
 
     def object(self, *arguments: str, stdin: str = "") -> dict[str, Any]:
         """The object or list that it printed."""
-        found: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
-        return found
+        parsed: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
+        return parsed
 
 
 @contextmanager

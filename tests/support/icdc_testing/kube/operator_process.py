@@ -57,7 +57,7 @@ class OperatorProcess:
         """Status and body of an answer of the server `health` or `metrics`."""
         start = f"{server} on port "
         self.says(start)
-        (message,) = [each for each in self.messages if each.startswith(start)]
+        (message,) = [message for message in self.messages if message.startswith(start)]
         connection = http.client.HTTPConnection("127.0.0.1", int(message.removeprefix(start)))
         try:
             connection.request("GET", path)
@@ -124,7 +124,7 @@ def running(
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        fields = json.loads(line)
     except ValueError:
         return {"message": line}
-    return found if isinstance(found, dict) else {"message": line}
+    return fields if isinstance(fields, dict) else {"message": line}

@@ -159,7 +159,7 @@ def every_field(kind: str = ROOT) -> Any:
     if kind.startswith("{"):
         return {"a": every_field(kind[1:-1])}
     if kind in TYPES:
-        return {name: every_field(each) for name, each in TYPES[kind].items()}
+        return {name: every_field(field_type) for name, field_type in TYPES[kind].items()}
     return _EXAMPLES[kind]
 
 
@@ -205,7 +205,9 @@ def values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
     fields = sorted(TYPES[kind].items())
 
     def some(chosen: list[tuple[str, str]]) -> st.SearchStrategy[Any]:
-        return st.fixed_dictionaries({name: values(each, depth - 1) for name, each in chosen})
+        return st.fixed_dictionaries(
+            {name: values(field_type, depth - 1) for name, field_type in chosen}
+        )
 
     return st.lists(st.sampled_from(fields), max_size=3, unique=True).flatmap(some)
 

@@ -65,8 +65,8 @@ class Pipelines:
     def get(self, name: str = "shop") -> Resource:
         """The object as it is stored, with who manages which field."""
         shown = self.ok("get", naming.CRD_NAME, name, "-o", "json", "--show-managed-fields")
-        found: Resource = json.loads(shown)
-        return found
+        pipeline: Resource = json.loads(shown)
+        return pipeline
 
     def patch_status(self, status: Resource, name: str = "shop") -> None:
         """Merge into the status through the subresource, as the operator does."""

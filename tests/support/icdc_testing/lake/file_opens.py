@@ -39,16 +39,16 @@ class FileOpens:
 
     def take(self) -> Counter[str]:
         """How often each file was opened since the last call, by its name."""
-        found: Counter[str] = Counter()
+        opens: Counter[str] = Counter()
         while True:
             try:
                 events = os.read(self._descriptor, _BUFFER)
             except BlockingIOError:
-                return found
+                return opens
             position = 0
             while position < len(events):
                 *_, length = _HEADER.unpack_from(events, position)
                 start = position + _HEADER.size
                 name = events[start : start + length].rstrip(b"\0")
-                found[os.fsdecode(name)] += 1
+                opens[os.fsdecode(name)] += 1
                 position = start + length

@@ -18,9 +18,9 @@ def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
 def constant(bridge: Bridge, answer: str | None) -> Any:
     """A Java function that answers this, whatever it is given."""
     handles = bridge.statics("java.lang.invoke.MethodHandles")
-    told = handles.constant(bridge._class("java.lang.Object"), answer)
+    supplier = handles.constant(bridge._class("java.lang.Object"), answer)
     anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
-    return bridge._as_function(handles.dropArguments(told, 0, anything))
+    return bridge._as_function(handles.dropArguments(supplier, 0, anything))
 
 
 def described(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:
@@ -28,5 +28,5 @@ def described(table: IcebergTable, builder: Any, location: str, config: Any) -> 
     statistics."""
     file = table.java.io().newInputFile(location)
     metrics = table.bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
-    found = builder.withInputFile(file).withFormat("parquet")
-    return found.withMetrics(metrics.fileMetrics(file, config)).build()
+    builder_of_file = builder.withInputFile(file).withFormat("parquet")
+    return builder_of_file.withMetrics(metrics.fileMetrics(file, config)).build()

@@ -54,8 +54,8 @@ class JavaWriter:
     def delete_positions(self, file: Any, positions: Sequence[int]) -> None:
         """Deletes rows of a data file: by a deletion vector in v3, by position deletes before."""
         change = self._table.java.newRowDelta()
-        for each in self._positional(file, positions):
-            change = change.addDeletes(each)
+        for delete in self._positional(file, positions):
+            change = change.addDeletes(delete)
         change.commit()
 
     def delete_equal(self, keys: Sequence[Row], *, file_format: str = "parquet") -> None:
@@ -73,7 +73,7 @@ class JavaWriter:
         file = self._write(rows)
         last = {row[key]: at for at, row in enumerate(rows)}
         change = self._table.java.newRowDelta().addRows(file)
-        change = change.addDeletes(self._equality_deletes([{key: each} for each in last]))
+        change = change.addDeletes(self._equality_deletes([{key: value} for value in last]))
         replaced = [at for at, row in enumerate(rows) if last[row[key]] != at]
         for deletes in self._positional(file, replaced) if replaced else ():
             change = change.addDeletes(deletes)
@@ -82,8 +82,8 @@ class JavaWriter:
     def _equality_deletes(self, keys: Sequence[Row], file_format: str = "parquet") -> Any:
         names = list(_leaves(keys[0]))
         chosen = self._table.java.schema().select(self._table.bridge.strings(names))
-        found = [chosen.findField(name) for name in names]
-        ids = int_array(self._table.bridge, [field.fieldId() for field in found])
+        fields = [chosen.findField(name) for name in names]
+        ids = int_array(self._table.bridge, [field.fieldId() for field in fields])
         kind = self._iceberg.FileFormat.fromString(file_format)
         builder = self._builder().equalityFieldIds(ids).equalityDeleteRowSchema(chosen)
         spec, output = self._table.java.spec(), self._output(file_format)
@@ -117,13 +117,13 @@ class JavaWriter:
         """Lists and maps as Java's own, which may be kept after the call."""
         if isinstance(value, list):
             made = self._jvm.java.util.ArrayList()
-            for each in value:
-                made.add(each)
+            for item in value:
+                made.add(item)
             return made
         if isinstance(value, dict):
             made = self._jvm.java.util.HashMap()
-            for key, each in value.items():
-                made.put(key, each)
+            for key, member in value.items():
+                made.put(key, member)
             return made
         if isinstance(value, bytes):
             return self._jvm.java.nio.ByteBuffer.wrap(value)
@@ -166,6 +166,6 @@ def _leaves(key: Row) -> Iterator[str]:
     """The columns of a key, fields of structs by their paths."""
     for name, value in key.items():
         if isinstance(value, dict):
-            yield from (f"{name}.{each}" for each in _leaves(value))
+            yield from (f"{name}.{leaf}" for leaf in _leaves(value))
         else:
             yield name

@@ -97,9 +97,9 @@ class Lake:
 
     def head(self, name: str) -> int:
         """The id of the current snapshot."""
-        found = self.table(name).current_snapshot()
-        assert found is not None
-        return found.id
+        snapshot = self.table(name).current_snapshot()
+        assert snapshot is not None
+        return snapshot.id
 
     def spec(self, name: str, at: int | None = None, **wishes: Any) -> DocumentSpec:
         """The document spec; the key is the column `id` unless said otherwise."""
@@ -134,8 +134,10 @@ class Lake:
         """The batch to the current snapshot by every strategy that fits, the chosen one first."""
         with self._planned(name, since, None, wishes) as (reader, plan, spec):
             return {
-                each: parsed(build_change_lines(reader, plan, spec, version=VERSION, strategy=each))
-                for each in (choose_strategy(plan), *other_strategies(plan))
+                strategy: parsed(
+                    build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy)
+                )
+                for strategy in (choose_strategy(plan), *other_strategies(plan))
             }
 
     @contextmanager

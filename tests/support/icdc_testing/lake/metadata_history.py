@@ -143,7 +143,7 @@ class MetadataHistory:
     def rewrite_deletes(self) -> None:
         """A delete file is written anew, with the same meaning."""
         for file, deletes in self._some():
-            own = [each for each in deletes if each.referencedDataFile() is not None]
+            own = [delete for delete in deletes if delete.referencedDataFile() is not None]
             if own:
                 make = self.table.vector if self.version >= 3 else self._own_deletes
                 change = self.table.java.newRewrite().validateFromSnapshot(self._head())

@@ -38,8 +38,8 @@ class SilentServer:
         self._closed.set()
         self._thread.join()
         self._listening.close()
-        for each in self._open:
-            each.close()
+        for connection in self._open:
+            connection.close()
 
     def _accept(self) -> None:
         self._listening.settimeout(0.1)

@@ -50,20 +50,20 @@ class Clock:
     def pass_time(self, select: Callable[[float | None], Ready], timeout: float | None) -> Ready:
         """What is ready; without anything, the time until the next timer has passed then."""
         if self._walking:
-            found = select(timeout)
+            ready = select(timeout)
             now = time.monotonic()
             self.seconds += now - self._wall
             self._wall = now
-            return found
+            return ready
         if timeout != 0 and (self._held or timeout is None):
             # No timer can be due before the world has answered.
-            found = select(SILENCE_SECONDS)
-            assert found, f"nothing has happened for {SILENCE_SECONDS} s, and nothing ever will"
-            return found
-        found = select(0)
-        if not found:
+            ready = select(SILENCE_SECONDS)
+            assert ready, f"nothing has happened for {SILENCE_SECONDS} s, and nothing ever will"
+            return ready
+        ready = select(0)
+        if not ready:
             self.seconds += timeout
-        return found
+        return ready
 
 
 class _Selector(selectors.DefaultSelector):

@@ -10,9 +10,9 @@ def cpu_seconds(pid: int | None = None) -> float:
     """Of the process (this one for None), its children, and theirs; children that ended count."""
     wanted = pid or os.getpid()
     ticks = 0
-    for each in tree(wanted):
+    for process in tree(wanted):
         try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(") ")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
         except OSError:
             continue
         ticks += sum(int(field) for field in fields[11:15])

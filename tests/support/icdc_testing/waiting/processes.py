@@ -58,12 +58,12 @@ def _descendants(root: int) -> list[int]:
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             children.setdefault(_parent(int(entry.name)), []).append(int(entry.name))
-    found, waiting = [], [root]
+    pids, waiting = [], [root]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        pids += below
         waiting += below
-    return found
+    return pids
 
 
 def _parent(pid: int) -> int:

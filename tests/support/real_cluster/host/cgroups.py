@@ -29,12 +29,12 @@ def make(node: Node) -> None:
 
 def processes(node: Node) -> set[int]:
     """Every process in it and below."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for folder in _folders(node):
         with contextlib.suppress(FileNotFoundError):
             lines = (folder / "cgroup.procs").read_text(encoding="utf-8").split()
-            found |= {int(pid) for pid in lines}
-    return found - {0}
+            pids |= {int(pid) for pid in lines}
+    return pids - {0}
 
 
 def remove(node: Node) -> None:
@@ -49,7 +49,7 @@ def exists(node: Node) -> bool:
 
 def _removed(node: Node) -> bool:
     # From below: the deepest have the longest paths.
-    for folder in sorted(_folders(node), key=lambda each: len(each.parts), reverse=True):
+    for folder in sorted(_folders(node), key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):
             folder.rmdir()
     return not exists(node)
@@ -66,4 +66,4 @@ def _folders(node: Node) -> Iterator[Path]:
 def _hierarchies() -> list[Path]:
     if (_ROOT / "cgroup.controllers").exists():
         return [_ROOT]
-    return [each for each in _ROOT.iterdir() if (each / "cgroup.procs").exists()]
+    return [path for path in _ROOT.iterdir() if (path / "cgroup.procs").exists()]

@@ -54,12 +54,12 @@ def record(places: Places, name: str, pid: int) -> None:
 
 def recorded(places: Places) -> dict[str, int]:
     """The programs that still run, by name."""
-    found = {}
+    by_name = {}
     for path in sorted(places.pids.glob("*")):
         pid, started = path.read_text(encoding="utf-8").split()
         if _started(int(pid)) == started:
-            found[path.name] = int(pid)
-    return found
+            by_name[path.name] = int(pid)
+    return by_name
 
 
 def end(places: Places, names: Iterable[str] | None = None) -> None:

@@ -60,21 +60,21 @@ def remove(at: NodePlaces) -> None:
 
 def leftovers(where: Places) -> list[str]:
     """What a cluster that is down has left behind, in words."""
-    found = []
+    names = []
     for node in places.NODES:
         if shims := containers.shims(where.of(node)):
-            found.append(f"processes {shims}")
+            names.append(f"processes {shims}")
         if cgroups.exists(node):
-            found.append(f"the cgroup {node.cgroup}")
+            names.append(f"the cgroup {node.cgroup}")
     if network.exists():
-        found.append(f"the bridge {places.BRIDGE}")
+        names.append(f"the bridge {places.BRIDGE}")
     if chains := _chains():
-        found.append(f"the iptables chains {', '.join(chains)}")
+        names.append(f"the iptables chains {', '.join(chains)}")
     if mounts := _mounts(where.run):
-        found.append(f"the mounts {', '.join(map(str, mounts))}")
+        names.append(f"the mounts {', '.join(map(str, mounts))}")
     if files := [*_fixed(), *(path for path in [where.run] if path.exists())]:
-        found.append(f"the files {', '.join(map(str, files))}")
-    return found
+        names.append(f"the files {', '.join(map(str, files))}")
+    return names
 
 
 def _end_node(at: NodePlaces) -> None:
@@ -161,7 +161,7 @@ def _mounts(folder: Path) -> list[Path]:
     """What is mounted in the folder, the innermost first."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     points = [Path(line.split()[1]) for line in lines]
-    return sorted((each for each in points if folder in each.parents), reverse=True)
+    return sorted((point for point in points if folder in point.parents), reverse=True)
 
 
 def _unmount(folder: Path) -> None:

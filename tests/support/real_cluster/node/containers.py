@@ -64,8 +64,8 @@ def shims(at: NodePlaces) -> list[int]:
 
 def shim_sockets(at: NodePlaces) -> list[Path]:
     """Where the shims listen, outside of our folder."""
-    found = at.containers.glob("io.containerd.runtime.v2.task/*/*/address")
-    return [Path(each.read_text().strip().removeprefix("unix://")) for each in found]
+    address_files = at.containers.glob("io.containerd.runtime.v2.task/*/*/address")
+    return [Path(file.read_text().strip().removeprefix("unix://")) for file in address_files]
 
 
 def _ctr(at: NodePlaces, *arguments: str) -> "subprocess.CompletedProcess[str]":

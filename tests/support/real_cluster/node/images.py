@@ -38,7 +38,7 @@ def load(at: NodePlaces, archive: Path) -> list[str]:
     Costs nothing where the store has them. BadSpec for an archive that gives no name.
     """
     present = _present(at)
-    wanted = {full_name(each.name): each.digest for each in oci.described(archive)}
+    wanted = {full_name(image.name): image.digest for image in oci.described(archive)}
     if "" in wanted:
         raise BadSpec(f"{archive} does not say what its image is called.")
     if any(present.get(name) != digest for name, digest in wanted.items()):
@@ -64,12 +64,12 @@ def copy(source: NodePlaces, at: NodePlaces, name: str) -> None:
         raise BadSpec(f"{source.node.name} has no image {name}.")
     if _present(at).get(name) != digest:
         # Nothing of it is written twice: most layers are those of the image before.
-        known = set(containers.ctr(at, "content", "list", "--quiet").split())
+        digests = set(containers.ctr(at, "content", "list", "--quiet").split())
         blobs = source.images / _BLOBS
         # Not in memory: a layer may have half a gigabyte.
         with tempfile.TemporaryDirectory(prefix="icdc-image-", dir=at.images) as scratch:
             archive = Path(scratch) / "image.tar"
-            oci.collect(archive, name, digest, blobs, without=known)
+            oci.collect(archive, name, digest, blobs, without=digests)
             _import(at, archive, {name: digest})
     _remember(at, {name: digest})
 
@@ -96,11 +96,13 @@ def _import(at: NodePlaces, archive: Path, wanted: dict[str, str]) -> None:
     before = _present(at)
     containers.ctr(at, "images", "import", "--digests", "--base-name", base, str(archive))
     for name, digest in wanted.items():
-        found = next(each for each, present in _present(at).items() if present == digest)
-        if found != name:
-            containers.ctr(at, "images", "tag", "--force", found, name)
-    known = {*before, *wanted}
-    extra = [each for each in _present(at) if each not in known and not each.startswith("sha")]
+        name_of_digest = next(name for name, present in _present(at).items() if present == digest)
+        if name_of_digest != name:
+            containers.ctr(at, "images", "tag", "--force", name_of_digest, name)
+    expected_names = {*before, *wanted}
+    extra = [
+        name for name in _present(at) if name not in expected_names and not name.startswith("sha")
+    ]
     if extra:
         containers.ctr(at, "images", "remove", *extra)
 
@@ -109,7 +111,7 @@ def _present(at: NodePlaces) -> dict[str, str]:
     """The images of the store: names and digests."""
     lines = containers.ctr(at, "images", "list").splitlines()[1:]
     columns = [line.split() for line in lines]
-    return {each[0]: each[2] for each in columns}
+    return {columns_of_image[0]: columns_of_image[2] for columns_of_image in columns}
 
 
 def _remember(at: NodePlaces, names: dict[str, str]) -> None:
@@ -118,9 +120,9 @@ def _remember(at: NodePlaces, names: dict[str, str]) -> None:
     used: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     used |= dict.fromkeys(names, time.time())
     by_repository: dict[str, list[str]] = {}
-    for name in sorted(used, key=lambda each: used[each], reverse=True):
+    for name in sorted(used, key=lambda name: used[name], reverse=True):
         by_repository.setdefault(name.rpartition(":")[0], []).append(name)
-    old = [name for each in by_repository.values() for name in each[_KEPT:]]
+    old = [name for names in by_repository.values() for name in names[_KEPT:]]
     present = _present(at)
     if any(name in present for name in old):
         containers.ctr(at, "images", "remove", *(name for name in old if name in present))

@@ -180,5 +180,5 @@ def _allow_dns(kubectl: Kubectl) -> None:
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
         "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
     }
-    for each in (role, binding):
-        kubectl.ok("apply", "-f", "-", stdin=json.dumps(each))
+    for manifest in (role, binding):
+        kubectl.ok("apply", "-f", "-", stdin=json.dumps(manifest))

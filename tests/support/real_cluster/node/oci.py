@@ -32,12 +32,12 @@ def described(archive: Path) -> list[Described]:
         member = tar.extractfile("index.json")
         assert member is not None, f"{archive} has no index.json"
         index = json.load(member)
-    found = []
+    images = []
     for manifest in index["manifests"]:
         notes = manifest.get("annotations", {})
-        name = next((notes[each] for each in NAME_ANNOTATIONS if each in notes), "")
-        found.append(Described(name, manifest["digest"]))
-    return found
+        name = next((notes[key] for key in NAME_ANNOTATIONS if key in notes), "")
+        images.append(Described(name, manifest["digest"]))
+    return images
 
 
 def collect(
@@ -49,16 +49,20 @@ def collect(
     """
     file = blobs / _hex(digest)
     manifest = json.loads(file.read_bytes())
-    parts = [digest, manifest["config"]["digest"], *(each["digest"] for each in manifest["layers"])]
+    parts = [
+        digest,
+        manifest["config"]["digest"],
+        *(layer["digest"] for layer in manifest["layers"]),
+    ]
     size, kind = file.stat().st_size, manifest.get("mediaType", f"{_MEDIA}.manifest.v1+json")
     entry = {"mediaType": kind, "digest": digest, "size": size}
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
     with tarfile.open(archive, mode="w") as tar:
         for file_name, data in _frame([entry]).items():
             _add(tar, file_name, data, mode=0o644)
-        for each in dict.fromkeys(parts):
-            if each not in without:
-                tar.add(blobs / _hex(each), f"blobs/sha256/{_hex(each)}")
+        for part in dict.fromkeys(parts):
+            if part not in without:
+                tar.add(blobs / _hex(part), f"blobs/sha256/{_hex(part)}")
 
 
 def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:

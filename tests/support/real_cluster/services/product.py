@@ -11,9 +11,9 @@ _SECOND = "-buildkit"
 
 def by_builder(loaded: list[str]) -> dict[str, list[str]]:
     """Images by the fact of the cluster that names them: `images`, and those of BuildKit."""
-    second = [each for each in loaded if each.endswith(_SECOND)]
+    second = [image for image in loaded if image.endswith(_SECOND)]
     return {
-        "images": [each for each in loaded if each not in second],
+        "images": [image for image in loaded if image not in second],
         "buildkitImages": second,
     }
 
@@ -30,7 +30,7 @@ def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
 
 def _image(loaded: list[str], target: str) -> dict[str, str]:
     """The values of that image; AssertionError where the cluster does not have it."""
-    found = [each for each in loaded if f"/{target}:" in each]
-    assert found, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"
-    repository, _, tag = found[-1].rpartition(":")
+    images = [image for image in loaded if f"/{target}:" in image]
+    assert images, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"
+    repository, _, tag = images[-1].rpartition(":")
     return {"repository": repository, "tag": tag, "pullPolicy": "Never"}

@@ -101,7 +101,7 @@ def _are_served(kubectl: Kubectl) -> bool:
     for version, kinds in _KINDS.items():
         ran = kubectl.run("get", "--raw", f"/apis/{GROUP}/{version}")
         if ran.code != 0 or not kinds <= {
-            each["kind"] for each in json.loads(ran.out)["resources"]
+            resource["kind"] for resource in json.loads(ran.out)["resources"]
         }:
             return False
     how = (f"--api-group={GROUP}", "--cached=false", "--output=name")

@@ -35,7 +35,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path, value: RunRequest | Ru
     value.write(path)
     value.write(path)
     assert type(value).read(path) == value
-    assert [each.name for each in tmp_path.iterdir()] == ["file.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
 
 
 def test_the_names_in_a_request_are_fixed(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def with_samples(report: RunReport, index: int = 0) -> RunReport:
                 "index": incompressible(number + index, 253) if index else table.index,
                 "duplicates": Duplicates(
                     count=20,
-                    samples=tuple(incompressible(number * 20 + each, 253) for each in range(20)),
+                    samples=tuple(incompressible(number * 20 + index, 253) for index in range(20)),
                 ),
             }
         )
@@ -211,7 +211,9 @@ def test_dead_letters_are_cut_off_after_the_newest_and_it_is_said(
     before = result["tables"][0]["letters"]
     count = len(first["letters"])
     assert count in kept
-    assert [letter["id"] for letter in first["letters"]] == [each["id"] for each in before[:count]]
+    assert [letter["id"] for letter in first["letters"]] == [
+        letter["id"] for letter in before[:count]
+    ]
     assert all(("document" in letter) == documents for letter in first["letters"])
     assert (len(second["letters"]), third["letters"]) == (1, [])
     hidden = len(before) - count

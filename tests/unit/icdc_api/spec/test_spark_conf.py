@@ -248,11 +248,11 @@ def test_no_entry_is_without_effect() -> None:
             assert all(before.reason(name) is None for before in tables[:position]), name
             why = table.reason(name)
             beside = [
-                each
-                for each, reason in table.beginnings.items()
-                if each != name and (reason is why or name in table.beginnings)
+                other
+                for other, reason in table.beginnings.items()
+                if other != name and (reason is why or name in table.beginnings)
             ]
-            assert not any(name.startswith(each) for each in beside), name
+            assert not any(name.startswith(start) for start in beside), name
 
 
 def test_every_reason_is_used() -> None:

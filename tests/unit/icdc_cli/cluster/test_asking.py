@@ -79,8 +79,8 @@ def operator(api: ApiStub, shop: Object, monkeypatch: pytest.MonkeyPatch) -> Ope
 
 
 def annotations(shop: Object) -> Object:
-    found: Object = shop["metadata"].get("annotations") or {}
-    return {key: value for key, value in found.items() if value is not None}
+    annotations_of_shop: Object = shop["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations_of_shop.items() if value is not None}
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_the_answer_of_a_run_in_the_cluster_is_shown(
 ) -> None:
     operator.result = result
     assert main.main([*arguments, "shop"]) == code
-    assert [each.mode for each in operator.asked] == [mode]
+    assert [question.mode for question in operator.asked] == [mode]
     *_, row = capsys.readouterr().out.splitlines()
     assert text in row
     assert annotations(shop) == {}, "the question is taken back"
-    assert not any("secrets" in each for each in operator.api.asked)
+    assert not any("secrets" in request for request in operator.api.asked)
 
 
 def test_nothing_that_a_pipeline_says_runs_on_the_host_of_who_asks(
@@ -271,7 +271,7 @@ def test_a_pipeline_that_can_answer_nothing_is_not_asked(
     broken = make_spec("shop.orders").to_resource() | {"tables": []}
     api.add_pipeline({"metadata": {"name": "broken"}, "spec": broken})
     assert main.main(["plan", "broken"]) == 2
-    assert not any(each.startswith("PATCH") for each in api.asked)
+    assert not any(request.startswith("PATCH") for request in api.asked)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,6 @@ def test_nothing_that_a_driver_says_it_left_out_acts_on_a_terminal(
     document = report.to_resource() | {report_text.OMITTED: "\x1b]0;owned\x07\x1b[2J"}
     text = b64encode(zlib.compress(json.dumps(document).encode())).decode()
     asking.say_what_is_left_out({report_text.ANNOTATION_REPORT: text})
-    told = capsys.readouterr().err
-    assert "owned" in told
-    assert not {"\x1b", "\x07"} & set(told)
+    output = capsys.readouterr().err
+    assert "owned" in output
+    assert not {"\x1b", "\x07"} & set(output)

@@ -20,7 +20,7 @@ def drivers(api: ApiStub, shop: Object) -> None:
         name = f"shop-c{number}-1-driver"
         created = f"2026-01-{day}T00:00:00Z"
         api.pods.append(driver_pod(name, f"shop-c{number}-1", created=created))
-        api.logs[name] = [f"line {each} of run {number}\n" for each in range(5)]
+        api.logs[name] = [f"line {line} of run {number}\n" for line in range(5)]
     api.pods.append(
         driver_pod("other", "other-c9-1", created="2026-02-01T00:00:00Z", pipeline="other")
     )
@@ -30,11 +30,11 @@ def drivers(api: ApiStub, shop: Object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "out"),
     [
-        ([], [f"line {each} of run 2" for each in range(5)]),
+        ([], [f"line {line} of run 2" for line in range(5)]),
         (["--tail", "1"], ["line 4 of run 2"]),
         (["--tail", "0"], []),
         (["--run", "shop-c1-1", "--tail", "2"], ["line 3 of run 1", "line 4 of run 1"]),
-        (["-f"], [f"line {each} of run 2" for each in range(5)]),
+        (["-f"], [f"line {line} of run 2" for line in range(5)]),
         (["--follow", "--tail", "1"], ["line 4 of run 2"]),
     ],
 )

@@ -32,12 +32,12 @@ LATER = NOW + timedelta(minutes=10)
 
 def line(spec: PipelineSpec | None = None, *, generation: int = 1, **fields: Any) -> str:
     """The line for a status with these fields, as the operator would have written it."""
-    known = spec or make_spec()
+    spec_or_default = spec or make_spec()
     value = PipelineStatus(**{"observed_generation": 1, **fields})
-    conditions = core.build_conditions(value, make_observed(known), now=NOW)
+    conditions = core.build_conditions(value, make_observed(spec_or_default), now=NOW)
     value = value.model_copy(update={"conditions": conditions})
     metadata = {"name": "shop", "namespace": "default", "generation": generation}
-    return next_step({"metadata": metadata}, value, known, now=NOW)
+    return next_step({"metadata": metadata}, value, spec_or_default, now=NOW)
 
 
 RUN = run_record(state=RunState.RUNNING)
@@ -111,18 +111,18 @@ def test_the_next_step_is_said(world: dict[str, Any], expected: str) -> None:
 
 def test_a_line_is_one_line_and_bounded() -> None:
     long = make_stalled(TableReason.GAP).model_copy(update={"message": "a\nb " * 500})
-    told = line(tables=(long,), last_run=GOOD)
-    assert "\n" not in told
-    assert len(told) <= MAX_LINE
+    step = line(tables=(long,), last_run=GOOD)
+    assert "\n" not in step
+    assert len(step) <= MAX_LINE
 
 
 def test_a_pipeline_that_is_being_deleted_gets_nothing_new() -> None:
     metadata = {"name": "shop", "namespace": "default", "deletionTimestamp": "2026-03-01T12:00:00Z"}
-    told = next_step({"metadata": metadata}, PipelineStatus(), make_spec(), now=NOW)
-    assert told == "nothing new: the pipeline is being deleted"
+    step = next_step({"metadata": metadata}, PipelineStatus(), make_spec(), now=NOW)
+    assert step == "nothing new: the pipeline is being deleted"
 
 
 def test_every_reason_of_a_stalled_table_says_who_acts() -> None:
     for reason in set(TableReason) - retry.PASSING_REASONS:
-        told = line(tables=(make_stalled(reason),), last_run=GOOD)
-        assert "; action required: " in told, reason
+        step = line(tables=(make_stalled(reason),), last_run=GOOD)
+        assert "; action required: " in step, reason

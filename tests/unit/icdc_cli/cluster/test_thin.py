@@ -57,9 +57,13 @@ def test_a_command_about_a_cluster_imports_no_large_library(
 
 def test_the_extra_names_no_large_library() -> None:
     listed = metadata.requires("iceberg-cdc-operator") or []
-    needed = [each for each in listed if "extra ==" not in each or 'extra == "cli"' in each]
-    needed += [each for each in listed if "extra == 'cli'" in each]
-    names = {re.split(r"[^A-Za-z0-9-]", each)[0].lower() for each in needed}
+    needed = [
+        requirement
+        for requirement in listed
+        if "extra ==" not in requirement or 'extra == "cli"' in requirement
+    ]
+    needed += [requirement for requirement in listed if "extra == 'cli'" in requirement]
+    names = {re.split(r"[^A-Za-z0-9-]", requirement)[0].lower() for requirement in needed}
     assert names == ALLOWED
 
 

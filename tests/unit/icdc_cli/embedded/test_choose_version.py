@@ -15,13 +15,13 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def jdks(tmp_path: Path) -> dict[int, Jdk]:
     """One JDK of each major, with a compiler."""
-    found = {}
+    by_version = {}
     for major in (8, 11, 17, 21, 25):
         home = tmp_path / str(major)
         (home / "bin").mkdir(parents=True)
         (home / "bin" / "javac").touch()
-        found[major] = Jdk(home, major)
-    return found
+        by_version[major] = Jdk(home, major)
+    return by_version
 
 
 @pytest.mark.parametrize(

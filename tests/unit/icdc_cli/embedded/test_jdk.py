@@ -94,13 +94,13 @@ def _compiling_jdk(installed: list[Jdk]) -> Jdk:
 
 
 @pytest.mark.parametrize(
-    ("majors", "found"), [((), "found no JDK"), ((11, 25), r"found 11 in .*, 25 in ")]
+    ("majors", "found_jdk"), [((), "found no JDK"), ((11, 25), r"found 11 in .*, 25 in ")]
 )
 def test_a_missing_jdk_says_what_was_found_and_what_to_do(
-    tmp_path: Path, majors: tuple[int, ...], found: str
+    tmp_path: Path, majors: tuple[int, ...], found_jdk: str
 ) -> None:
     installed = [Jdk(tmp_path / str(major), major) for major in majors]
-    with pytest.raises(Submission, match=found) as caught:
+    with pytest.raises(Submission, match=found_jdk) as caught:
         find_spark_jdk(installed)
     assert "JDK 17 or 21 is needed to run Spark" in caught.value.message
     assert "set JAVA_HOME" in caught.value.message

@@ -76,8 +76,8 @@ class World:
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
-        due = [each for each in self.plan if each[0] <= self.now]
-        self.plan = [each for each in self.plan if each[0] > self.now]
+        due = [moment for moment in self.plan if moment[0] <= self.now]
+        self.plan = [moment for moment in self.plan if moment[0] > self.now]
         for _, action in due:
             action()
         await asyncio.sleep(0)

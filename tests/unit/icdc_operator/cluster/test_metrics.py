@@ -28,8 +28,8 @@ def value(metrics: Metrics, sample: str, /, **labels: str) -> float | None:
 
 
 def status(**more: object) -> PipelineStatus:
-    known = PipelineStatus(observed_generation=1, tables=(caught_up(lag_seconds=0),))
-    fresh = decide(make_observed(make_spec(suspend=True), known), NOW).status
+    pipeline_status = PipelineStatus(observed_generation=1, tables=(caught_up(lag_seconds=0),))
+    fresh = decide(make_observed(make_spec(suspend=True), pipeline_status), NOW).status
     return fresh.model_copy(update=more)
 
 

@@ -67,7 +67,7 @@ def test_only_the_policy_brings_a_finalizer() -> None:
     world.edit(deletion_policy=DeletionPolicy.DELETE_INDICES)
     assert AddFinalizer() in world.step().actions
     world.edit(deletion_policy=DeletionPolicy.RETAIN)
-    assert [each for each in world.step().actions if isinstance(each, RemoveFinalizer)]
+    assert [action for action in world.step().actions if isinstance(action, RemoveFinalizer)]
     # Where there are no finalizers, as on one host, nothing of the kind is ever asked for.
     local = replace(make_observed(make_spec(deletionPolicy="DeleteIndices")), finalizer=None)
     assert decide(local, NOW).actions == ()
@@ -230,7 +230,7 @@ def test_an_operator_that_dies_between_any_two_steps_ends_the_same_way(cut_off: 
             if world.gone:
                 break
         steps = max(steps, number)
-        made = {each.run.name for each in world.done if isinstance(each, CreateRun)}
+        made = {action.run.name for action in world.done if isinstance(action, CreateRun)}
         assert made == {"shop-e1-1", "shop-d2-1"}
         assert not [run for run in world.seen.runs if "-d" in run.name]
         assert world.told[-1].reason == "IndicesDeleted"

@@ -18,7 +18,7 @@ TOLD = Event(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "events"),
     [
         (None, None, []),
         (None, NOW, [TOLD]),
@@ -28,10 +28,10 @@ TOLD = Event(
     ],
 )
 def test_an_alias_that_was_put_back_is_told_once(
-    before: object, after: object, told: list[Event]
+    before: object, after: object, events: list[Event]
 ) -> None:
     was, now = (
         PipelineStatus(tables=(caught_up(state=TableState.STREAMING, alias_restored_at=at),))
         for at in (before, after)
     )
-    assert derive_events(was, now) == told
+    assert derive_events(was, now) == events

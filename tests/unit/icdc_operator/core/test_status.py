@@ -258,8 +258,8 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
 def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_at() -> None:
     tables = (caught_up("shop.a"), caught_up("shop.b"))
 
-    def message(known: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
-        world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), known), heads=heads)
+    def message(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
+        world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), status), heads=heads)
         condition = told(world, tables=tables, last_run=GOOD_RUN).condition(ConditionType.CAUGHT_UP)
         assert condition is not None
         assert condition.status.value == "True"

@@ -80,7 +80,7 @@ def test_its_only_argument_is_where_the_request_is_mounted(launch: Make) -> None
     pod = spec["driver"]["template"]["spec"]
     mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
     volume = next(
-        each for each in pod["volumes"] if each["name"] == mounts[str(Path(argument).parent)]
+        volume for volume in pod["volumes"] if volume["name"] == mounts[str(Path(argument).parent)]
     )
     assert volume["configMap"] == {"name": "shop-e12-3"}
     assert Path(argument).name == pod_paths.REQUEST_KEY

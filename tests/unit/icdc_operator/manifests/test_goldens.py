@@ -66,8 +66,8 @@ def application_of(case: str) -> dict[str, Any]:
 def leaves(value: Any) -> Iterator[str]:
     """Every text in a manifest that is not the name of a field."""
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from leaves(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from leaves(item)
     else:
         yield str(value)
 

@@ -155,7 +155,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
     main, actual = _named(ours, role), _named(result, role)
     for field in ("env", "volumeMounts"):
-        assert [each for each in main.get(field, []) if each not in actual[field]] == []
+        assert [item for item in main.get(field, []) if item not in actual[field]] == []
     assert [
         volume for volume in ours["spec"]["volumes"] if volume not in result["spec"]["volumes"]
     ] == []
@@ -214,12 +214,12 @@ def _not_held(result: Any, theirs: Any, field: str = "") -> Iterator[str]:
             if name not in result:
                 yield name
             else:
-                yield from (f"{name}.{each}" for each in _not_held(result[name], value, name))
+                yield from (f"{name}.{path}" for path in _not_held(result[name], value, name))
     elif isinstance(theirs, list) and field in LIST_KEYS:
         key = LIST_KEYS[field]
-        by_key = {each[key]: each for each in result}
-        for each in theirs:
-            yield from _not_held(by_key.get(each[key]), each)
+        by_key = {item[key]: item for item in result}
+        for item in theirs:
+            yield from _not_held(by_key.get(item[key]), item)
     elif theirs is None and isinstance(result, dict | list):
         return  # says nothing
     elif result != theirs:

@@ -55,7 +55,7 @@ def test_the_driver_is_python_so_that_it_gets_the_signal_to_stop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "option"),
     [
         (PROPERTIES, f"{shlex.join(PROPERTIES)} {CLIENT}"),
         ([*PROPERTIES, "--verbose"], f"{shlex.join(PROPERTIES)} {CLIENT}"),
@@ -68,9 +68,9 @@ def test_the_driver_is_python_so_that_it_gets_the_signal_to_stop() -> None:
         ([], CLIENT),
     ],
 )
-def test_the_options_of_spark_submit_reach_the_jvm(options: list[str], told: str) -> None:
+def test_the_options_of_spark_submit_reach_the_jvm(options: list[str], option: str) -> None:
     driver = _driver(*options, *RUNNER, *APPLICATION)
-    assert driver.environment["PYSPARK_SUBMIT_ARGS"] == told
+    assert driver.environment["PYSPARK_SUBMIT_ARGS"] == option
 
 
 def test_an_argument_of_the_application_is_no_option_of_spark() -> None:
@@ -234,4 +234,4 @@ def test_an_executor_keeps_the_secret_by_which_its_driver_knows_it() -> None:
     secret = {"_SPARK_AUTH_SECRET": "of this run"}
     executor = commands.command(["executor"], {**EXECUTOR, **secret})
     assert secret.items() <= executor.environment.items()
-    assert not any("of this run" in each for each in executor.arguments)
+    assert not any("of this run" in argument for argument in executor.arguments)

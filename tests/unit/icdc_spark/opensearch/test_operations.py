@@ -30,7 +30,7 @@ def batch(lines: list[tuple[bytes, str]], *, wide: bool = False) -> pa.RecordBat
 
 def entries(made: list[Operations]) -> list[tuple[bytes, str]]:
     return [
-        (each.entry(n), each.expects[n : n + 1].decode()) for each in made for n in range(len(each))
+        (bulk.entry(n), bulk.expects[n : n + 1].decode()) for bulk in made for n in range(len(bulk))
     ]
 
 
@@ -56,9 +56,9 @@ def test_requests_hold_every_row_once_and_in_order_within_their_bounds(
         made += assembler.add(batch(lines, wide=wide).slice(cut))
     made += assembler.rest()
     assert entries(made) == [line for lines in batches for line in lines[cut:]]
-    assert all(0 < len(each) <= max_operations for each in made)
-    assert all(len(each.body) <= max_bytes or len(each) == 1 for each in made)
-    assert all(each.body == b"".join(line for line, _ in entries([each])) for each in made)
+    assert all(0 < len(bulk) <= max_operations for bulk in made)
+    assert all(len(bulk.body) <= max_bytes or len(bulk) == 1 for bulk in made)
+    assert all(bulk.body == b"".join(line for line, _ in entries([bulk])) for bulk in made)
     assert list(assembler.rest()) == []
 
 

@@ -98,19 +98,19 @@ def test_an_answer_that_is_no_success_is_one_short_line_after_one_request(
     status: int, body: str, problem: str, server: Server
 ) -> None:
     server.answer = (status, body)
-    told = server.pod().annotate(TEXT, SECONDS)
-    assert told is not None
-    assert told.startswith(problem)
-    assert "\n" not in told
-    assert len(told) <= pod_api.MAX_SHOWN_TEXT
+    reason = server.pod().annotate(TEXT, SECONDS)
+    assert reason is not None
+    assert reason.startswith(problem)
+    assert "\n" not in reason
+    assert len(reason) <= pod_api.MAX_SHOWN_TEXT
     assert len(server.requests) == 1
 
 
 def test_a_server_that_says_nothing_is_left_after_the_time_given(server: Server) -> None:
     server.answer = None
-    told = server.pod().annotate(TEXT, 0.2)
-    assert told is not None
-    assert "timed out" in told
+    reason = server.pod().annotate(TEXT, 0.2)
+    assert reason is not None
+    assert "timed out" in reason
     assert len(server.requests) == 1
 
 
@@ -118,9 +118,9 @@ def test_a_server_that_is_not_there_is_said_at_once(server: Server) -> None:
     host = f"http://127.0.0.1:{server.http.server_port}"
     server.http.shutdown()
     server.http.server_close()
-    told = OwnPod("n", "p", lambda: Configuration(host=host)).annotate(TEXT, SECONDS)
-    assert told is not None
-    assert "refused" in told
+    reason = OwnPod("n", "p", lambda: Configuration(host=host)).annotate(TEXT, SECONDS)
+    assert reason is not None
+    assert "refused" in reason
 
 
 def test_an_account_that_cannot_be_read_yet_is_tried_again(server: Server) -> None:
@@ -143,5 +143,5 @@ def test_outside_a_cluster_there_is_no_account(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    told = OwnPod("n", "p").annotate(TEXT, SECONDS)
-    assert told == "ConfigException: Service host/port is not set."
+    reason = OwnPod("n", "p").annotate(TEXT, SECONDS)
+    assert reason == "ConfigException: Service host/port is not set."

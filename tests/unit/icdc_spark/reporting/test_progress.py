@@ -24,8 +24,8 @@ def reporter(path: Path) -> Reporter:
 
 
 def table(path: Path) -> TableStatus:
-    (found,) = RunReport.read(path).tables
-    return found
+    (table_report,) = RunReport.read(path).tables
+    return table_report
 
 
 def test_a_report_is_there_before_anything_happened(reporter: Reporter, path: Path) -> None:
@@ -59,9 +59,12 @@ def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
 
 def test_a_table_error_stalls_the_table_with_its_reason(reporter: Reporter, path: Path) -> None:
     reporter.table("a.b").fail(AliasTaken("taken"))
-    found = table(path)
-    assert (found.state, found.reason) == (TableState.STALLED, TableReason.ALIAS_TAKEN)
-    assert found.message == "taken"
+    table_report = table(path)
+    assert (table_report.state, table_report.reason) == (
+        TableState.STALLED,
+        TableReason.ALIAS_TAKEN,
+    )
+    assert table_report.message == "taken"
 
 
 def test_a_passing_error_keeps_the_state_and_names_its_reason(
@@ -69,8 +72,11 @@ def test_a_passing_error_keeps_the_state_and_names_its_reason(
 ) -> None:
     reporter.table("a.b").working(TableState.STREAMING)
     reporter.table("a.b").fail(TargetUnavailable("down"))
-    found = table(path)
-    assert (found.state, found.reason) == (TableState.STREAMING, TableReason.TARGET_UNAVAILABLE)
+    table_report = table(path)
+    assert (table_report.state, table_report.reason) == (
+        TableState.STREAMING,
+        TableReason.TARGET_UNAVAILABLE,
+    )
 
 
 class Sink:

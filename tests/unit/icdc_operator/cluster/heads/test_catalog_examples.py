@@ -65,7 +65,7 @@ def test_the_service_of_an_example_is_asked_for_the_table(
     with pytest.raises(TableNotFound):
         heads(EXAMPLES[label], service.url, "", tmp_path)
     # That the table of DynamoDB is there is no concern of who only reads.
-    wanted = [each for each in ASKED[label] if "DescribeTable" not in each]
+    wanted = [request for request in ASKED[label] if "DescribeTable" not in request]
     # pyiceberg asks for a token twice.
     assert list(dict.fromkeys(service.asked)) == wanted
 

@@ -141,8 +141,8 @@ POSTGRES = "postgresql+psycopg2://"
     ],
 )
 def test_a_jdbc_address_becomes_that_of_sqlalchemy(given: dict[str, str], uri: str) -> None:
-    found = translate("lake", {"type": "jdbc", "jdbc.schema-version": "V1", **given})
-    assert found.properties == {"uri": uri, **FILES}
+    translated = translate("lake", {"type": "jdbc", "jdbc.schema-version": "V1", **given})
+    assert translated.properties == {"uri": uri, **FILES}
 
 
 @pytest.mark.parametrize("name", ["sslcert", "sslkey", "sslrootcert"])

@@ -84,10 +84,10 @@ def test_metadata_that_cannot_be_read_is_no_snapshot_and_is_not_repeated(
 ) -> None:
     lake.create()
     lake.metadata_file().write_text('{"password": "swordfish"}', encoding="utf-8")
-    with pytest.raises(SourceUnavailable) as told:
+    with pytest.raises(SourceUnavailable) as raised:
         catalog.heads(ORDERS)
-    assert "swordfish" not in told.value.message
-    assert told.value.__cause__ is not None
+    assert "swordfish" not in raised.value.message
+    assert raised.value.__cause__ is not None
 
 
 def test_properties_of_a_table_choose_no_code(
@@ -126,7 +126,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
 
 
 @pytest.mark.parametrize(
-    ("found", "heads"),
+    ("metadata", "heads"),
     [
         ({}, {}),
         ({"current-snapshot-id": None}, {}),
@@ -147,18 +147,18 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
     ],
 )
 def test_heads_are_the_branches_and_the_snapshot_of_tables_without_any(
-    found: dict[str, object], heads: dict[str, int]
+    metadata: dict[str, object], heads: dict[str, int]
 ) -> None:
-    assert branches({"format-version": 1, **found}) == heads
+    assert branches({"format-version": 1, **metadata}) == heads
 
 
 @pytest.mark.parametrize(
-    "found",
+    "content",
     [{"current-snapshot-id": 5}, {"format-version": 2, "refs": {"main": {}}}, [], None, "x"],
 )
-def test_what_is_no_metadata_has_no_heads(found: object) -> None:
+def test_what_is_no_metadata_has_no_heads(content: object) -> None:
     with pytest.raises(SourceUnavailable), map_errors("shop.orders"):
-        branches(found)
+        branches(content)
 
 
 def test_compressed_metadata_is_read(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_refusals_of_a_rest_catalog_are_told_apart(
     rest: RestCatalog, status: int, kind: str, expected: type[IcdcError]
 ) -> None:
     rest.refuse(status, kind, "the password is swordfish")
-    with pytest.raises(expected) as told:
+    with pytest.raises(expected) as raised:
         opened(rest.properties)
-    assert "swordfish" not in told.value.message
+    assert "swordfish" not in raised.value.message
 
 
 def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
@@ -250,9 +250,9 @@ def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
     ],
 )
 def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcError]) -> None:
-    with pytest.raises(expected) as told, map_errors("shop.orders"):
+    with pytest.raises(expected) as raised, map_errors("shop.orders"):
         raise given
-    assert told.value.__cause__ is given
+    assert raised.value.__cause__ is given
 
 
 def test_a_metastore_that_is_not_there_is_a_passing_fault() -> None:

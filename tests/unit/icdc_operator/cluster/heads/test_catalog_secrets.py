@@ -48,10 +48,10 @@ class World:
         return asyncio.run(self.secrets.properties("default", catalog))
 
     def refused(self) -> IcdcError:
-        with pytest.raises(IcdcError) as told:
+        with pytest.raises(IcdcError) as raised:
             self.properties()
-        assert "swordfish" not in str(told.value)
-        return told.value
+        assert "swordfish" not in str(raised.value)
+        return raised.value
 
 
 def test_a_later_secret_wins_over_an_earlier_one_and_both_over_the_spec() -> None:

@@ -143,8 +143,8 @@ def test_a_head_that_the_last_run_could_have_taken_in_is_old() -> None:
         assert (await world.begin(after=1, spec=spec)).old == set()
         world.watch.leave(SHOP)
         world.tables[ORDERS] = Head("8")
-        known = await world.begin(after=2, spec=spec)
-        assert known.old == {"shop.items"}
+        observation = await world.begin(after=2, spec=spec)
+        assert observation.old == {"shop.items"}
         # Gone and back: the run between could not see it.
         world.tables["shop.items"] = AWAY
         await world.turn()

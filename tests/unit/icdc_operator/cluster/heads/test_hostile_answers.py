@@ -42,21 +42,21 @@ class Site:
 
     def heads(self, **own: str) -> object:
         """Return the heads of `shop.orders` or the error; assert that nothing else was touched."""
-        found: object
+        outcome: object
         with interpreter_audit.audited() as events:
             try:
                 given = {**self.catalog.properties, **own}
-                found = opened(given).heads(ORDERS)
+                outcome = opened(given).heads(ORDERS)
             except IcdcError as error:
-                found = error
+                outcome = error
         names = {event for event, _ in events}
         assert not names & interpreter_audit.STARTS
-        assert str(self.secret) not in {str(each[1][0]) for each in events if each[0] == "open"}
-        assert "no_such_module" not in {each[1][0] for each in events if each[0] == "import"}
+        assert str(self.secret) not in {str(event[1][0]) for event in events if event[0] == "open"}
+        assert "no_such_module" not in {event[1][0] for event in events if event[0] == "import"}
         assert interpreter_audit.ports(events) == {self.catalog.port}
         assert not self.marker.exists()
         assert self.other.requests == []
-        return found
+        return outcome
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_no_status_and_no_spelling_of_its_address_lets_an_answer_choose(
     site: Site, what: str, case: str, status: int, below: str, asked: str
 ) -> None:
     site.answers(what, hostile(site)[case], status)
-    site.catalog.answers = {asked + path: each for path, each in site.catalog.answers.items()}
+    site.catalog.answers = {asked + path: answer for path, answer in site.catalog.answers.items()}
     assert site.heads(uri=site.catalog.properties["uri"] + below) == {"main": 7}
 
 
@@ -153,10 +153,10 @@ def test_an_answer_chooses_nothing_after_a_redirect_within_the_catalog(
 @pytest.mark.parametrize("what", ["defaults", "overrides"])
 def test_a_catalog_does_not_move_its_readers_to_another_server(site: Site, what: str) -> None:
     site.answers(what, {"uri": site.elsewhere})
-    found = site.heads()
+    outcome = site.heads()
     # What the pipeline says goes before defaults, and after overrides.
     expected = {"defaults": dict, "overrides": OutOfSight}[what]
-    assert isinstance(found, expected)
+    assert isinstance(outcome, expected)
 
 
 def test_an_address_that_libraries_read_differently_moves_no_reader(site: Site) -> None:
@@ -178,8 +178,8 @@ def test_an_answer_that_is_no_map_is_unreadable_or_empty(
     site: Site, what: str, properties: object
 ) -> None:
     site.answers(what, properties)
-    found = site.heads()
-    assert found == {"main": 7} or isinstance(found, SourceUnavailable)
+    outcome = site.heads()
+    assert outcome == {"main": 7} or isinstance(outcome, SourceUnavailable)
 
 
 def test_parts_of_paths_are_taken_over(site: Site) -> None:
@@ -195,9 +195,9 @@ def test_parts_of_paths_are_taken_over(site: Site) -> None:
 def test_no_redirect_to_another_server_is_followed(site: Site, path: str) -> None:
     site.catalog.redirects[path] = f"{site.elsewhere}/v1/anything"
     token = {"credential": "a:b", "oauth2-server-uri": f"{site.catalog.properties['uri']}{path}"}
-    found = site.heads(**(token if "oauth" in path else {}))
-    assert isinstance(found, OutOfSight)
-    assert "redirects" in found.message
+    outcome = site.heads(**(token if "oauth" in path else {}))
+    assert isinstance(outcome, OutOfSight)
+    assert "redirects" in outcome.message
 
 
 def test_a_redirect_within_the_catalog_is_followed(site: Site) -> None:

@@ -24,9 +24,9 @@ async def seven() -> int:
 
 
 async def refused(call: Awaitable[object]) -> str:
-    with pytest.raises(SourceUnavailable) as told:
+    with pytest.raises(SourceUnavailable) as raised:
         await call
-    return told.value.message
+    return raised.value.message
 
 
 def test_a_call_answers_or_raises_what_it_raised() -> None:
@@ -63,9 +63,9 @@ def test_calls_of_one_lane_come_one_after_the_other() -> None:
 def test_a_late_call_is_ended_and_all_who_wait_behind_it_are_refused_with_it() -> None:
     async def story() -> None:
         lane = Lane(CallLimits(), "one")
-        found = await asyncio.gather(*(refused(lane.call(hang, SHORT)) for _ in range(10)))
-        assert sum("within 0.05 s" in each for each in found) == 1
-        assert sum("earlier request" in each for each in found) == 9
+        messages = await asyncio.gather(*(refused(lane.call(hang, SHORT)) for _ in range(10)))
+        assert sum("within 0.05 s" in message for message in messages) == 1
+        assert sum("earlier request" in message for message in messages) == 9
         assert lane.late
         assert await lane.call(seven, LONG) == 7
         assert not lane.late
@@ -96,8 +96,8 @@ def test_a_namespace_whose_catalogs_hang_leaves_places_to_the_others() -> None:
         # No time passes: none of them has to end first.
         for _ in range(3 * MAX_CALLS):
             assert await Lane(places, "healthy").call(seven, SHORT) == 7
-        for each in hanging:
-            each.cancel()
+        for call in hanging:
+            call.cancel()
         await asyncio.gather(*hanging, return_exceptions=True)
 
     asyncio.run(story())

@@ -86,9 +86,9 @@ class World:
         async def story() -> dict[str, Head | Unseen]:
             reader = self.reader()
             for spec in specs:
-                found = await reader.read("default", heads.list_branches(spec))
+                by_table = await reader.read("default", heads.list_branches(spec))
             reader.close()
-            return found
+            return by_table
 
         return asyncio.run(story())
 
@@ -98,9 +98,9 @@ def spec_of(*tables: str, **properties: str) -> PipelineSpec:
     return make_spec(*tables, catalog={"properties": given})
 
 
-def reason(found: Head | Unseen) -> str:
-    assert isinstance(found, Unseen)
-    return found.reason
+def reason(head: Head | Unseen) -> str:
+    assert isinstance(head, Unseen)
+    return head.reason
 
 
 @pytest.fixture
@@ -131,14 +131,14 @@ def test_each_table_has_its_head_or_a_reason_of_its_own(lake: HeadLake) -> None:
             {"name": "shop.secret", "catalog": secret},
         ],
     }
-    found = World().read(make_spec(**document))
-    assert found["shop.orders"] == Head(head)
-    assert found["shop.empty"] == Head(None)
-    assert found["shop.branched"] == Head(audited)
-    assert "no such table" in reason(found["shop.missing"])
-    assert "no branch 'gone'" in reason(found["`shop`.`orders`"])
-    assert "pyiceberg cannot read" in reason(found["shop.hadoop"])
-    assert "--read-catalog-secrets" in reason(found["shop.secret"])
+    by_table = World().read(make_spec(**document))
+    assert by_table["shop.orders"] == Head(head)
+    assert by_table["shop.empty"] == Head(None)
+    assert by_table["shop.branched"] == Head(audited)
+    assert "no such table" in reason(by_table["shop.missing"])
+    assert "no branch 'gone'" in reason(by_table["`shop`.`orders`"])
+    assert "pyiceberg cannot read" in reason(by_table["shop.hadoop"])
+    assert "--read-catalog-secrets" in reason(by_table["shop.secret"])
 
 
 def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
@@ -155,8 +155,8 @@ def test_a_catalog_that_goes_away_is_a_reason_and_one_that_comes_back_is_read(
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         lake.database.rename(away)
         reader.close()  # a database that is open stays open, wherever it goes
-        found = await reader.read("default", tables)
-        assert "cannot be read" in reason(found["shop.orders"])
+        by_table = await reader.read("default", tables)
+        assert "cannot be read" in reason(by_table["shop.orders"])
         away.rename(lake.database)
         assert await reader.read("default", tables) == {"shop.orders": Head(head)}
         reader.close()
@@ -272,8 +272,8 @@ def test_refused_credentials_have_the_secret_read_anew() -> None:
         secrets = CatalogSecrets(server.api(), allowed=True)
         reader = HeadReader(secrets, Metrics(), readers)
         for _ in range(2):
-            found = await reader.read("default", heads.list_branches(spec))
-            assert reason(found["shop.orders"]) == "the catalog refuses"
+            by_table = await reader.read("default", heads.list_branches(spec))
+            assert reason(by_table["shop.orders"]) == "the catalog refuses"
 
     put("first")
     asyncio.run(story())
@@ -285,6 +285,6 @@ def test_an_error_that_nobody_foresaw_is_counted() -> None:
         raise Bug("internal error (UnknownError)")
 
     world = World(FakeReaders(act))
-    found = world.read(spec_of("a.b"))
-    assert reason(found["a.b"]) == "internal error (UnknownError)"
+    by_table = world.read(spec_of("a.b"))
+    assert reason(by_table["a.b"]) == "internal error (UnknownError)"
     assert world.metrics.registry.get_sample_value("icdc_unexpected_errors_total") == 1

@@ -95,16 +95,16 @@ def test_our_own_errors_pass_as_they_are() -> None:
 
 
 def _all_below(kind: type[errors.ClusterError]) -> list[type[errors.ClusterError]]:
-    return [each for child in kind.__subclasses__() for each in (child, *_all_below(child))]
+    return [error for child in kind.__subclasses__() for error in (child, *_all_below(child))]
 
 
 def test_every_error_that_may_pass_says_so() -> None:
-    passing = {each for each in _all_below(errors.ClusterError) if each.retryable}
+    passing = {error for error in _all_below(errors.ClusterError) if error.retryable}
     assert passing == {errors.Conflict, errors.Expired, errors.Unavailable}
 
 
 @pytest.mark.parametrize(
-    ("told", "rule"),
+    ("message", "rule"),
     [
         (
             'pods is forbidden: User "u" cannot list resource "pods" in API group "" in the'
@@ -119,6 +119,6 @@ def test_every_error_that_may_pass_says_so() -> None:
         ),
     ],
 )
-def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(told: str, rule: str) -> None:
-    error = errors.of_answer(403, json.dumps({"message": told}), {}, what="list pods")
-    assert error.message == f"list pods: {told} (status 403); the rule that is missing: {rule}"
+def test_a_right_that_lacks_is_named_as_the_rule_that_gives_it(message: str, rule: str) -> None:
+    error = errors.of_answer(403, json.dumps({"message": message}), {}, what="list pods")
+    assert error.message == f"list pods: {message} (status 403); the rule that is missing: {rule}"

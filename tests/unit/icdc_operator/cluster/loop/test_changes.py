@@ -21,8 +21,10 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def status() -> PipelineStatus:
-    known = PipelineStatus(observed_generation=1, tables=(caught_up(),), last_run=run_record())
-    return decide(make_observed(make_spec(), known), NOW).status
+    pipeline_status = PipelineStatus(
+        observed_generation=1, tables=(caught_up(),), last_run=run_record()
+    )
+    return decide(make_observed(make_spec(), pipeline_status), NOW).status
 
 
 def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
@@ -88,7 +90,7 @@ def test_a_condition_is_written_at_once_unless_it_tells_of_lag(
 
 
 def test_the_text_of_a_condition_may_wait(status: PipelineStatus) -> None:
-    told = tuple(
+    reworded = tuple(
         condition.model_copy(update={"message": "3 left"}) for condition in status.conditions
     )
-    assert is_progress_only(status, status.model_copy(update={"conditions": told}))
+    assert is_progress_only(status, status.model_copy(update={"conditions": reworded}))

@@ -61,9 +61,9 @@ class Line:
         return self.cluster.observed.status
 
     def told(self, kind: ConditionType) -> tuple[str, str, str]:
-        found = self.status.condition(kind)
-        assert found is not None
-        return found.status.value, found.reason, found.message
+        condition = self.status.condition(kind)
+        assert condition is not None
+        return condition.status.value, condition.reason, condition.message
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "listed", "missed"),
+    ("version", "listed", "missed"),
     [
         pytest.param("10", "11", True, id="a newer version"),
         pytest.param("9", "10", True, id="numbers, not text"),
@@ -43,9 +43,9 @@ def test_a_quiet_watch_that_missed_nothing_is_well(watch: Watch) -> None:
     ],
 )
 def test_what_is_missed_is_what_is_newer(
-    watch: Watch, told: str, listed: str, missed: bool
+    watch: Watch, version: str, listed: str, missed: bool
 ) -> None:
-    watch.age.note_event(SHOP, told, deleted=False)
+    watch.age.note_event(SHOP, version, deleted=False)
     watch.compare({SHOP: listed})
     watch.now = 5.0
     assert watch.age.missed_seconds == (5.0 if missed else 0.0)

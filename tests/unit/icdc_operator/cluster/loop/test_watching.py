@@ -22,8 +22,8 @@ PACE = WatchBackoff(first=0.001, cap=0.002, unknown=0.001)
 class Cluster:
     """Knows some kinds, and ends watches as the test says."""
 
-    def __init__(self, *known: Kind) -> None:
-        self.known = set(known)
+    def __init__(self, *kind: Kind) -> None:
+        self.known = set(kind)
         self.ends: list[Exception] = []
         self.watches: list[bool] = []
         self.asked: list[Kind] = []
@@ -116,5 +116,5 @@ def test_nothing_is_watched_until_the_cluster_knows_pipelines(
         await cluster.until(lambda: bool(cluster.watches), Metrics())
 
     asyncio.run(story())
-    told = [record.message for record in caplog.records]
-    assert sum("install the CRD" in each for each in told) == 1
+    messages = [record.message for record in caplog.records]
+    assert sum("install the CRD" in message for message in messages) == 1

@@ -24,8 +24,8 @@ def world() -> World:
 
 
 def metadata(world: World) -> dict[str, Any]:
-    found: dict[str, Any] = world.server.objects[PIPELINE]["metadata"]
-    return found
+    metadata_of_pipeline: dict[str, Any] = world.server.objects[PIPELINE]["metadata"]
+    return metadata_of_pipeline
 
 
 def deleted(world: World) -> None:

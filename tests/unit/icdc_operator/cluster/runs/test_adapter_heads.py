@@ -66,9 +66,9 @@ class World:
         self.server.add(PIPELINE, resource)
 
     async def look(self) -> Observed:
-        found = await self.adapter.observe("default", "shop")
-        assert found is not None
-        return found.observed
+        observation = await self.adapter.observe("default", "shop")
+        assert observation is not None
+        return observation.observed
 
     async def woken_look(self) -> Observed:
         await self.look()

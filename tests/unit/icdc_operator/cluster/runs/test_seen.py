@@ -79,9 +79,9 @@ def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
     run = only_run(spark_application("FAILED", "driver container failed with ExitCode: 143"), good)
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
     outcome = Failure.of(SourceUnavailable("down"))
-    told = report(finished=True, outcome=outcome)
-    run = only_run(driver_pod("Succeeded", state=terminated(0), report=told))
-    assert (run.phase, run.report) == (RunPhase.FAILED, told)
+    finished = report(finished=True, outcome=outcome)
+    run = only_run(driver_pod("Succeeded", state=terminated(0), report=finished))
+    assert (run.phase, run.report) == (RunPhase.FAILED, finished)
 
 
 def test_a_driver_pod_that_is_gone_may_have_succeeded() -> None:

@@ -164,9 +164,11 @@ def test_a_run_that_does_not_start_says_why(
 ) -> None:
     run = only_run(spark_application("SUBMITTED"), pod)
     assert run.live
-    found = run.failure
-    told = None if found is None else (found.failure_class, found.reason, found.retryable)
-    assert told == expected
+    failure = run.failure
+    summary = (
+        None if failure is None else (failure.failure_class, failure.reason, failure.retryable)
+    )
+    assert summary == expected
 
 
 @pytest.mark.parametrize(
@@ -198,18 +200,18 @@ def test_a_pod_whose_readiness_others_decide_says_nothing_of_its_node() -> None:
 def test_the_node_that_does_not_answer_is_named() -> None:
     pod = driver_pod("Running", state=running(), status=NODE_SILENT)
     pod["spec"]["nodeName"] = "worker-7"
-    found = only_run(spark_application("RUNNING"), pod).failure
-    assert found is not None
-    assert "its node worker-7 does not answer" in found.message
+    failure = only_run(spark_application("RUNNING"), pod).failure
+    assert failure is not None
+    assert "its node worker-7 does not answer" in failure.message
 
 
 def test_a_pod_that_waits_for_its_volumes_names_the_secrets_among_them() -> None:
     pod = driver_pod("Pending", state=waiting("ContainerCreating"), status={"startTime": ago(31)})
     volumes = [{"name": "icdc-secret-1", "secret": {"secretName": "search-credentials"}}]
     pod["spec"] = {**pod.get("spec", {}), "volumes": [{"name": "run"}, *volumes]}
-    found = only_run(spark_application("SUBMITTED"), pod).failure
-    assert found is not None
-    assert "it mounts search-credentials" in found.message
+    failure = only_run(spark_application("SUBMITTED"), pod).failure
+    assert failure is not None
+    assert "it mounts search-credentials" in failure.message
 
 
 SUBMISSIONS = [

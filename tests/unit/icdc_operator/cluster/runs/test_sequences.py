@@ -283,8 +283,8 @@ def test_a_run_ends_as_what_became_of_it(case: Case) -> None:
     played = play(case.steps, node_dead=case.node_dead)
     ended = played.ended
     assert ended is not None, played.status
-    found = None if ended.failure is None else (ended.failure.failure_class, ended.failure.reason)
-    assert found == case.failure, ended.failure
+    summary = None if ended.failure is None else (ended.failure.failure_class, ended.failure.reason)
+    assert summary == case.failure, ended.failure
     assert case.text in ("" if ended.failure is None else ended.failure.message)
     assert case.closed[0] <= played.closed_after <= case.closed[1]
     assert case.meanwhile in "\n".join(played.said)

@@ -194,7 +194,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
 ) -> None:
     spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
     world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
-    recent = tuple(fenced(each) for each in minutes_ago)
+    recent = tuple(fenced(minutes) for minutes in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.holds(ConditionType.STALLED) == stalled
@@ -262,7 +262,7 @@ def test_history_is_bounded_and_what_is_not_kept_is_forgotten() -> None:
         run_record(name=f"shop-c{n}-1", sequence=n, state=RunState.SUCCEEDED)
         for n in range(20, 10, -1)
     )
-    old = tuple(RunSeen(each.name, 900, RunPhase.SUCCEEDED, False) for each in log)
+    old = tuple(RunSeen(run.name, 900, RunPhase.SUCCEEDED, False) for run in log)
     world = at_work(make_spec(), make_seen(RunPhase.SUCCEEDED, report=report(finished=True)))
     status = world.status.model_copy(update={"recent_runs": log})
     decision = decide(replace(world, status=status, runs=world.runs + old), NOW)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "shown"),
+    ("last_report", "reported", "shown"),
     [
         (3600, 0, "7"),  # the clock of the run before was an hour ahead
         (-5, -10, "6"),  # the same run's report, read late
@@ -32,11 +32,11 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_only_a_report_that_is_older_by_a_clock_that_was_right_is_late(
-    known: int, told: int, shown: str
+    last_report: int, reported: int, shown: str
 ) -> None:
-    run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=told)))
+    run = report(caught_up(applied_snapshot_id="7", applied_at=NOW + timedelta(seconds=reported)))
     world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
-    before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=known))
+    before = caught_up(applied_snapshot_id="6", applied_at=NOW + timedelta(seconds=last_report))
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.tables[0].applied_snapshot_id == shown
@@ -52,12 +52,12 @@ def test_what_is_left_of_an_attempt_is_not_removed_under_one_that_lives() -> Non
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"), [(None, (False, "it may only be read")), (True, (True, None))]
+    ("tagged", "shown"), [(None, (False, "it may only be read")), (True, (True, None))]
 )
 def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
-    told: bool | None, shown: tuple[bool, str | None]
+    tagged: bool | None, shown: tuple[bool, str | None]
 ) -> None:
-    run = report(caught_up(snapshot_pinned=told, applied_at=NOW))
+    run = report(caught_up(snapshot_pinned=tagged, applied_at=NOW))
     world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
     before = caught_up(snapshot_pinned=False, pin_message="it may only be read")
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))

@@ -233,7 +233,7 @@ def test_a_run_that_others_removed_unseen_is_created_again_as_it_was_recorded() 
     world.end(run.name, finished=True)
     world.runs.clear()
     world.step()
-    assert [(each.name, each.epoch) for each in world.live] == [(run.name, run.epoch)]
+    assert [(run.name, run.epoch) for run in world.live] == [(run.name, run.epoch)]
     assert world.created_epochs == [run.epoch]
 
 

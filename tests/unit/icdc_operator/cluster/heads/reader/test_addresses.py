@@ -92,8 +92,8 @@ def test_what_is_allowed_goes_before_what_is_denied_and_both_before_the_rule(
 
 
 def test_the_api_server_is_known_by_its_address_where_its_host_is_a_name() -> None:
-    found = addresses_of_the_api_server({"KUBERNETES_SERVICE_HOST": "localhost"})
-    assert "127.0.0.1" in found
+    addresses = addresses_of_the_api_server({"KUBERNETES_SERVICE_HOST": "localhost"})
+    assert "127.0.0.1" in addresses
     assert addresses_of_the_api_server({}) == frozenset()
 
 

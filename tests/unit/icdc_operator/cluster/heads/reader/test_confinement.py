@@ -40,11 +40,11 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
     tmp_path: Path,
 ) -> None:
     (tmp_path / "token").write_text("swordfish", encoding="utf-8")
-    found = confined.tried(tmp_path, *ALWAYS, "see variables", *FILES)
-    assert found.pop("see variables") == "KeyError"
-    assert {found[name] for name in ALWAYS} == {"AccessRefused"}
+    outcomes = confined.tried(tmp_path, *ALWAYS, "see variables", *FILES)
+    assert outcomes.pop("see variables") == "KeyError"
+    assert {outcomes[name] for name in ALWAYS} == {"AccessRefused"}
     if landlock.version() > 0:
-        assert {found[name] for name in FILES} == {"PermissionError"}
+        assert {outcomes[name] for name in FILES} == {"PermissionError"}
     assert not (tmp_path / "written").exists()
 
 
@@ -60,14 +60,14 @@ def test_a_reader_has_its_code_its_authorities_and_some_memory_but_not_all(tmp_p
     (tmp_path / "ca").mkdir()
     (tmp_path / "ca" / "ca.pem").write_text("authority", encoding="utf-8")
     allowed = ("import", "read the named authority", "read the resolver's file", "take some memory")
-    found = confined.tried(tmp_path, *allowed, "take memory")
-    assert found == {**dict.fromkeys(allowed, "done"), "take memory": "MemoryError"}
+    outcomes = confined.tried(tmp_path, *allowed, "take memory")
+    assert outcomes == {**dict.fromkeys(allowed, "done"), "take memory": "MemoryError"}
 
 
 def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
     allow = ("127.0.0.0/8", "localhost")
-    found = confined.tried(tmp_path, "connect to loopback", "connect to localhost", allow=allow)
-    assert set(found.values()) == {"ConnectionRefusedError"}
+    outcomes = confined.tried(tmp_path, "connect to loopback", "connect to localhost", allow=allow)
+    assert set(outcomes.values()) == {"ConnectionRefusedError"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
 def test_variables_of_kubernetes_never_reach_a_reader_and_those_of_a_cloud_role_only_if_asked(
     given: dict[str, str], cloud_role: bool, kept: dict[str, str] | None
 ) -> None:
-    found = confinement.environment(given, cloud_role=cloud_role)
-    assert found.pop("HOME") != os.environ.get("HOME")
-    assert (found.pop("AWS_EC2_METADATA_DISABLED", None) is None) == cloud_role
-    assert found == (given if kept is None else kept)
+    variables = confinement.environment(given, cloud_role=cloud_role)
+    assert variables.pop("HOME") != os.environ.get("HOME")
+    assert (variables.pop("AWS_EC2_METADATA_DISABLED", None) is None) == cloud_role
+    assert variables == (given if kept is None else kept)

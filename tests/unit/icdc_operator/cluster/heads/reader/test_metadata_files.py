@@ -56,7 +56,7 @@ def test_what_has_no_end_is_read_to_no_end(tmp_path: Path) -> None:
 
 def test_pieces_of_a_compressed_file_stay_small(tmp_path: Path) -> None:
     bomb = gzip.compress(b" " * MAX_BYTES, 9)
-    pieces = [len(each) for each in metadata_files._decompress(iter([bomb]))]
+    pieces = [len(chunk) for chunk in metadata_files._decompress(iter([bomb]))]
     assert sum(pieces) == MAX_BYTES
     assert max(pieces) <= 2**16
 
@@ -91,8 +91,8 @@ def test_a_file_in_s3_is_read_with_the_keys_of_the_pipeline(store: RestCatalog) 
     endpoint = {"s3.endpoint": f"http://127.0.0.1:{store.port}"}
     style = {"s3.force-virtual-addressing": "false"}
     location = "s3a://lake/a b/m.metadata.json"
-    found = read({**KEYS, **endpoint, **style}, location, ReaderSettings())
-    assert json.loads(found) == METADATA
+    metadata = read({**KEYS, **endpoint, **style}, location, ReaderSettings())
+    assert json.loads(metadata) == METADATA
     asked, headers = store.requests[-1]
     assert asked == "/lake/a%20b/m.metadata.json"
     assert "Credential=a/" in headers["Authorization"]

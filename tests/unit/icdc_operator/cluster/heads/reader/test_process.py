@@ -66,10 +66,10 @@ async def head(readers: Readers, properties: dict[str, str], seconds: float = LO
 
 def children(pid: int) -> list[int]:
     try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     except OSError:
         return []
-    return [int(each) for each in found.split()]
+    return [int(pid) for pid in pids.split()]
 
 
 def peak_bytes(pid: int) -> int:
@@ -165,8 +165,8 @@ def test_catalogs_of_one_namespace_that_hang_do_not_blind_another(
         # Its pace is kept, although each of the other's forty tables takes its whole time.
         async with asyncio.timeout(10):
             for _ in range(20):
-                found = await reader.read("healthy", list_branches(one(healthy)))
-                assert found == {"shop.orders": Head("7")}
+                answer = await reader.read("healthy", list_branches(one(healthy)))
+                assert answer == {"shop.orders": Head("7")}
         assert not hostile.done()
         hostile.cancel()
         reader.close()
