@@ -100,7 +100,7 @@ RUN cd /build/source && touch README.md \
 # --- Java, jars, Spark.
 
 FROM python AS java
-RUN --mount=type=bind,source=tools/images/undated_keystore.py,target=/build/undated_keystore.py \
+RUN --mount=type=bind,source=tools/images/java/undated_keystore.py,target=/build/undated_keystore.py \
     apt-get update --quiet \
  && mkdir -p /usr/share/man/man1 \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
@@ -128,7 +128,7 @@ FROM java AS spark-home
 COPY --from=spark-packages /opt/spark /opt/spark
 COPY --from=jars /jars /opt/spark/jars
 # In a layer of its own: the archive below fits only jars with the dates that they have in the image.
-RUN --mount=type=bind,source=tools/images/spark_class_data.py,target=/build/spark_class_data.py \
+RUN --mount=type=bind,source=tools/images/java/spark_class_data.py,target=/build/spark_class_data.py \
     python3 /build/spark_class_data.py jar /opt/spark
 
 # --- Bills of materials, in stages of their own: they change with each version.
@@ -154,7 +154,7 @@ RUN --mount=type=bind,from=spark-packages,source=/build/report.json,target=/repo
       --jars-lock /build/jars.lock --jars /opt/spark/jars
 
 FROM spark-home AS class-data
-COPY tools/images/spark_class_data.py tools/images/spark_classes.gz /build/
+COPY tools/images/java/spark_class_data.py tools/images/java/spark_classes.gz /build/
 RUN python3 /build/spark_class_data.py dump /build/spark_classes.gz /opt/spark
 
 # --- The images.

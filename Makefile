@@ -187,10 +187,10 @@ lock: setup ## resolve the locked versions anew (needs uv on PATH for the Python
 	$(BIN)/python -m icdc_cli.embedded.jars lock
 
 caches: $(STAMP) ## what is kept outside the checkout, how large it is and what it is for
-	@$(BIN)/python tools/caches.py
+	@$(BIN)/python tools/images/caches.py
 
 clean-caches: $(STAMP) ## remove all of it; the next run makes it again, in minutes to an hour
-	@$(BIN)/python tools/caches.py --remove
+	@$(BIN)/python tools/images/caches.py --remove
 
 clean: ## remove what setup and tests made in the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .icdc

@@ -17,7 +17,7 @@ _FLAGS = ("--verbose", "-v", "--supervise")
 _JAVA_OPTION = "SPARK_JAVA_OPT_"
 
 # Spark's classes, ready to use, and the jar that names all jars in the order in which that was made
-# (tools/images/spark_class_data.py). A JVM that it does not fit goes on without it.
+# (tools/images/java/spark_class_data.py). A JVM that it does not fit goes on without it.
 _ARCHIVE = "classes.jsa"
 _JARS = "jars.jar"
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -1,5 +1,7 @@
 """What is kept outside the checkout is named, measured, and removed only when nothing uses it."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def test_each_folder_is_shown_with_its_size_and_what_it_is_for(
 def test_a_file_of_two_names_counts_once(cache: Path) -> None:
     (cache / "jars" / "b.jar").hardlink_to(cache / "jars" / "a" / "spark.jar")
     assert caches.bytes_of(cache) < 4_000_000
+
+
+def test_a_file_that_goes_while_it_is_counted_is_no_failure(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = os.walk
+
+    def remove_meanwhile(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for parent, folders, names in walk(folder):
+            (cache / "jars" / "a" / "gone.jar").unlink(missing_ok=True)
+            yield parent, folders, names
+
+    (cache / "jars" / "a" / "gone.jar").write_bytes(bytes(9_000_000))
+    monkeypatch.setattr(os, "walk", remove_meanwhile)
+    assert 2_900_000 < caches.bytes_of(cache) < 4_000_000
 
 
 def test_everything_is_removed_when_asked_for(cache: Path) -> None:

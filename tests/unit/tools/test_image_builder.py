@@ -1,6 +1,9 @@
 """Layers of earlier builds do not fill the disk."""
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import image_builder
 
 pytestmark = pytest.mark.unit
 
+ROOT = Path(image_builder.__file__).parents[2]
 PROGRAM = """#!/bin/sh
 echo "$@" >> "$CALLS"
 """
@@ -30,3 +34,13 @@ def test_layers_beyond_the_budget_are_removed_before_a_build(
     layer.write_bytes(os.urandom(megabytes * 1_000_000))
     image_builder.Buildah(tmp_path / "images").shrink()
     assert (calls.is_file() and "rmi --all --force" in calls.read_text()) == removed
+
+
+def test_the_makefile_starts_image_tools_with_all_that_they_import() -> None:
+    named = re.findall(r"python\)? ?(tools/images/\w+\.py)", (ROOT / "Makefile").read_text("utf-8"))
+    assert {"tools/images/images.py", "tools/images/caches.py"} <= {*named}
+    for program in sorted(set(named)):
+        command = [sys.executable, program, "--help"]
+        # Not this process's path, on which pytest puts every folder of tools.
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

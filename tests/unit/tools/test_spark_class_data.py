@@ -11,7 +11,7 @@ import spark_class_data
 
 pytestmark = pytest.mark.unit
 
-KEPT = image_context.ROOT / "tools" / "images" / "spark_classes.gz"
+KEPT = image_context.ROOT / "tools" / "images" / "java" / "spark_classes.gz"
 
 
 def test_one_jar_names_all_jars_in_order(tmp_path: Path) -> None:

@@ -26,12 +26,18 @@ FOLDERS = {
 
 
 def bytes_of(folder: Path) -> int:
-    """Return the bytes that the folder takes on disk; a file of several names counts once."""
+    """Return the bytes that the folder takes on disk; a file of several names counts once.
+
+    Files that go while it counts do not count: builds may be at work there.
+    """
     seen: set[tuple[int, int]] = set()
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            status = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - a million files
+            try:
+                status = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - a million files
+            except FileNotFoundError:
+                continue
             if (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
                 total += status.st_blocks * 512
