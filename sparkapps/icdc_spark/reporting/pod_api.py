@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config
 from urllib3.exceptions import HTTPError
@@ -38,42 +38,50 @@ class OwnPod:
         self._namespace = namespace
         self._name = name
         self._configure = configure
-        self._api: CoreV1Api | None = None
+        # Not CoreV1Api: it loads a class for each kind of object, which the image does not have.
+        self._api: ApiClient | None = None
 
     def annotate(self, text: str, seconds: float) -> str | None:
         """Write the report's annotation within `seconds`; return why that failed, None if not."""
         patch = {"metadata": {"annotations": {ANNOTATION_REPORT: text}}}
         try:
-            answer: Any = self._client().patch_namespaced_pod(
-                self._name,
-                self._namespace,
-                patch,
-                _content_type=_MERGE_PATCH,
-                _request_timeout=seconds,
-                _preload_content=False,  # the pod in the answer is not read
-            )
-            answer.drain_conn()
-            answer.release_conn()
-        except ApiException as error:
-            return _shorten(f"{error.status} {error.reason or ''} {_message(error.body)}")
+            status, reason, body = self._patch(patch, seconds)
+        except ApiException as error:  # the connection was not made safe: no answer
+            return _shorten(f"{error.status} {error.reason or ''}")
         except (ConfigException, HTTPError, OSError) as error:
             return _shorten(f"{type(error).__name__}: {error}")
-        return None
+        if 200 <= status <= 299:
+            return None  # the pod in the answer is not read
+        return _shorten(f"{status} {reason or ''} {_message(body)}")
 
-    def _client(self) -> CoreV1Api:
+    def _patch(self, patch: dict[str, Any], seconds: float) -> tuple[int, str | None, bytes]:
+        """Send one merge patch of the pod; return status, reason and body of the answer."""
+        client: Any = self._client()  # typed for a part only
+        request = client.param_serialize(
+            "PATCH",
+            "/api/v1/namespaces/{namespace}/pods/{name}",
+            path_params={"namespace": self._namespace, "name": self._name},
+            header_params={"Accept": "application/json", "Content-Type": _MERGE_PATCH},
+            body=patch,
+            auth_settings=["BearerToken"],
+        )
+        answer = client.call_api(*request, _request_timeout=seconds)
+        return answer.status, answer.reason, answer.read()
+
+    def _client(self) -> ApiClient:
         """Return the client, made at first use: a token that is not there yet is tried again."""
         if self._api is None:
             configuration = self._configure()
             # Whoever calls tries again; hidden retries would multiply the seconds.
             configuration.retries = False
-            self._api = CoreV1Api(ApiClient(configuration))
+            self._api = ApiClient(configuration)
         return self._api
 
 
-def _message(body: object) -> str:
+def _message(body: bytes) -> str:
     """Return the message in an answer of the API server; empty if a proxy answered."""
     try:
-        document = json.loads(body) if isinstance(body, str) else None
+        document = json.loads(body)
     except ValueError:
         return ""
     message = document.get("message") if isinstance(document, dict) else None
