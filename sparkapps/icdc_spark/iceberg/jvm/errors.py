@@ -42,6 +42,8 @@ _STATUS_DENIED = re.compile(
     r"Status Code: (?:401|403)\b|Access Denied|AccessDenied"
     r"|The security token included in the request is (?:invalid|expired)"
 )
+_EXPIRED = re.compile(r"The provided token has expired")
+"""S3's words for credentials that the catalog gave with the table and that were used too long."""
 _MISSING_CLASS = re.compile(
     # A class that is there but cannot be initialised has a sentence here, not a path with slashes.
     r"ClassNotFoundException: (?:Class )?(?P<name>[\w.$]+)"
@@ -196,6 +198,12 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     # S3Exception stands for all answers of S3; the status is in its text.
     if _STATUS_DENIED.search(text):
         classes = classes | {"AccessDeniedException"}
+    if _EXPIRED.search(text):
+        # The table is loaded again by the next run, and comes with new credentials.
+        return SourceUnavailable(
+            f"{table}: the credentials of the table's files have expired; the next run gets new "
+            f"ones from the catalog ({detail})"
+        )
     row = row_errors.find_meaning(text)
     if row:
         error_class, message = row

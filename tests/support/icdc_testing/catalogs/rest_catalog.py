@@ -3,7 +3,7 @@
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,11 +31,18 @@ class RestCatalog:
         return {"type": "rest", "uri": f"http://127.0.0.1:{self.port}"}
 
     def put(
-        self, table: str, metadata: dict[str, Any], location: str = "s3://nowhere/m.json"
+        self,
+        table: str,
+        metadata: dict[str, Any],
+        location: str = "s3://nowhere/m.json",
+        config: Mapping[str, str] | None = None,
     ) -> None:
-        """A table `namespace.name` with that metadata, read from a file at `location`."""
+        """A table `namespace.name` with that metadata, read from a file at `location`.
+
+        `config` are the properties that the catalog gives with it, as credentials for its files.
+        """
         namespace, _, name = table.partition(".")
-        answer = {"metadata-location": location, "metadata": metadata, "config": {}}
+        answer = {"metadata-location": location, "metadata": metadata, "config": dict(config or {})}
         self.answers[f"/v1/namespaces/{namespace}/tables/{name}"] = (200, answer)
 
     def refuse(self, status: int, kind: str, text: str = "no") -> None:
