@@ -29,7 +29,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
-        charts-check docs-check lock pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
+        charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory demo cluster-demo clean caches clean-caches
 
@@ -92,6 +92,7 @@ rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark'
 docs-check:
 	$(BIN)/python tools/checks/check_links.py
 	$(BIN)/python tools/generated/spark_properties.py --check
+	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --check
 
 test: setup ## every test that CI runs, all levels that this host can; ICDC_REQUIRE_ALL=1: or fail
 	$(PYTEST) $(PARALLEL) --ignore tests/cluster tests
@@ -125,6 +126,9 @@ cluster-up: setup ## bring up such a cluster that stays, and print what to expor
 
 cluster-down: setup ## take it down
 	@$(CLUSTER) down
+
+guards: setup ## take out each guard of the product and see its test fail: half an hour; ARGS='NAME'
+	@PYTHONPATH=tests/support $(BIN)/python -m mutants.command $(ARGS)
 
 soak-operator: setup ## every fault at every call of the operator's stories, on a real API server: half an hour
 	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 $(SOAK)
@@ -170,6 +174,9 @@ crds: setup ## regenerate the CRD from the models, and what charts and docs have
 	$(BIN)/python -m icdc_api.crd --write
 	$(BIN)/python tools/generated/spark_properties.py --write
 	@$(MAKE) --no-print-directory charts
+
+guard-table: setup ## write the table of guards in docs/testing.md
+	PYTHONPATH=tests/support $(BIN)/python tools/generated/guard_table.py --write
 
 pod-template: setup ## regenerate the types that pod templates are checked against, from a cluster
 	kubectl get --raw /openapi/v3/api/v1 | $(BIN)/python tools/generated/pod_template_types.py --write

@@ -168,8 +168,8 @@ def _handle_planned_run(
     status: PipelineStatus, run: RunStatus, observed: Observed, *, strays: tuple[Action, ...]
 ) -> Draft:
     """Create the run of the record, or drop the record if the spec moved on."""
-    # Only a record that was read back is durable; one of this very decision is not.
-    if observed.status.current_run != run or strays:
+    # The record was read back, so it is durable: a decision that plans never creates.
+    if strays:
         return Draft(status, strays, OBSERVE_SECONDS)
     if observed.spec is None or wants_stop(observed, run):
         # Nothing of it exists, so nothing is stopped; the next plan may take its name.

@@ -19,6 +19,7 @@ from icdc_operator.core.observed import (
     ForgetRun,
     RemoveFinalizer,
     RunPhase,
+    RunSeen,
     StopRun,
 )
 from icdc_testing.deciding.deletion import World
@@ -91,6 +92,22 @@ def test_the_live_run_ends_then_the_indices_go_then_the_pipeline() -> None:
     last = world.told[-1]
     assert (last.reason, last.warning) == ("IndicesDeleted", False)
     assert last.message == "shop.orders: deleted shop.orders-1"
+
+
+def test_a_run_that_still_writes_is_waited_for_although_the_indices_are_deleted() -> None:
+    world = deleting()
+    world.end()
+    late = RunSeen("shop-e1-1", 1, RunPhase.RUNNING, writer_alive=True)
+    world.seen = replace(world.seen, runs=(*world.seen.runs, late))
+    for _ in range(2):
+        # The operator dies before it can stop the run that was thought to have ended.
+        actions = world.step(cut_off=0).actions
+        assert actions[0] == StopRun("shop-e1-1", graceful=False)
+        assert not [each for each in actions if isinstance(each, RemoveFinalizer)]
+    world.step()
+    world.step()
+    assert world.gone
+    assert world.told[-1].reason == "IndicesDeleted"
 
 
 def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:

@@ -1,0 +1,63 @@
+"""Writes the table of guards in docs/testing.md from the list that the tests take out.
+
+`--check` fails where the page differs, `--write` writes it.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mutants.guard import GuardKind
+from mutants.guards import LISTED
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "testing.md"
+HEADING = "## A test for each guard\n"
+_TOP = """\
+<!-- From here on made from tests/support/mutants/guards by `make guard-table`. Do not edit. -->
+A guard is there only if a test fails without it. So the tests take each of them out of a copy of
+the product, one at a time, and run the tests of its row: one of them must fail as it is written to
+fail. `make test` does so for those whose tests need neither Spark nor OpenSearch; `make guards`
+does so for all, and prints how long each took. With all guards in place the same tests pass.
+"""
+
+
+def section() -> str:
+    """Return the whole section, without its heading."""
+    slow = sum(not guard.is_cheap for guard in LISTED)
+    counts = f"\n{len(LISTED)} guards, {len(LISTED) - slow} of them in `make test`.\n"
+    return "".join((_TOP, counts, *(part for kind in GuardKind for part in _table(kind))))
+
+
+def _table(kind: GuardKind) -> Iterator[str]:
+    guards = [guard for guard in LISTED if guard.kind is kind]
+    if not guards:
+        return
+    yield f"\n**{kind.value}**\n\n| guard | what it prevents | test |\n|---|---|---|\n"
+    for guard in guards:
+        names = ", ".join(f"`{name}`" for name in guard.test_names)
+        yield f"| {guard.name} | {guard.prevents} | {names} |\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes or checks; 1 when the page differs."""
+    parser = argparse.ArgumentParser(description="writes the table of guards")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true", help="write the page")
+    action.add_argument("--check", action="store_true", help="fail when the page differs")
+    options = parser.parse_args(arguments)
+    before, heading, now = PAGE.read_text(encoding="utf-8").partition(HEADING)
+    wanted = section()
+    if options.write:
+        PAGE.write_text(f"{before}{heading or HEADING}{wanted}", encoding="utf-8")
+    elif now != wanted:
+        sys.stderr.write(
+            "docs/testing.md differs from the list of guards: run `make guard-table`\n"
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
