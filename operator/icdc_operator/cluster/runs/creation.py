@@ -9,6 +9,7 @@ Names are fixed by the record in the status. So if an object of that name exists
     a stranger         it stays, and the run fails with NameTaken
 """
 
+import re
 from typing import Any
 
 from icdc_api import naming
@@ -33,6 +34,9 @@ REFUSED = (
     errors.NotFound,
 )
 """Errors after which the same request cannot succeed. Any other may pass."""
+
+_ADMISSION = re.compile("denied (the )?request")
+"""What an admission webhook, or a ValidatingAdmissionPolicy, says; the status is their choice."""
 
 
 async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
@@ -69,17 +73,22 @@ def refusal(error: IcdcError) -> Failure:
     match error:
         case errors.Denied() if "exceeded quota" in error.message:
             return evidence.failure(Unschedulable(error.message), "QuotaExceeded")
-        case errors.Denied() if "denied the request" in error.message:
-            return evidence.failure(error, "AdmissionDenied", retryable=False)
+        case errors.Denied() | errors.Invalid() if _ADMISSION.search(error.message):
+            return _retry_slowly(evidence.failure(error, "AdmissionDenied"))
         case errors.Denied():
-            # Permissions are granted outside of the pipeline, so it is tried again, slowly.
-            return Failure.of(error).model_copy(update={"failure_class": FailureClass.AUTH})
+            return _retry_slowly(Failure.of(error))
         case errors.NotFound():
             return evidence.failure(_without_kind(error), "SparkOperatorMissing", retryable=True)
         case errors.NameTaken():
             # The next attempt has another name.
             return evidence.failure(error, "NameTaken", retryable=True)
     return Failure.of(error)
+
+
+def _retry_slowly(failure: Failure) -> Failure:
+    """Return `failure` as one that is tried again, at long intervals."""
+    # Permissions and admission rules are changed outside of the pipeline, and nothing reports it.
+    return failure.model_copy(update={"failure_class": FailureClass.AUTH})
 
 
 def _without_kind(error: errors.NotFound) -> errors.NotFound:

@@ -20,11 +20,14 @@ def world() -> World:
     return World()
 
 
+POLICY = "ValidatingAdmissionPolicy 'runs' with binding 'runs' denied request: not now"
+
 REFUSALS = [
     (404, "the server could not find the requested resource", "SparkOperatorMissing", True),
     (403, "forbidden: exceeded quota: runs", "QuotaExceeded", True),
     (403, "sparkapplications is forbidden: User cannot create", "Denied", False),
     (403, 'admission webhook "policy" denied the request', "AdmissionDenied", False),
+    (422, POLICY, "AdmissionDenied", False),
     (422, "spec.driver: Invalid value", "Invalid", False),
 ]
 
@@ -50,8 +53,19 @@ def test_a_run_that_is_refused_is_seen_to_have_failed(
     assert not world.look().observed.runs
 
 
-def test_missing_rights_are_looked_for_again_and_again(world: World) -> None:
-    world.server.fault = on("POST", "configmaps", refusal(403, "User cannot create"))
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (403, "User cannot create"),
+        (403, 'admission webhook "policy" denied the request: not now'),
+        (403, POLICY),
+        (422, POLICY),
+    ],
+)
+def test_what_others_refuse_and_may_permit_is_tried_again_and_again(
+    world: World, code: int, text: str
+) -> None:
+    world.server.fault = on("POST", "configmaps", refusal(code, text))
     world.act(CREATE)
     failure = world.run().failure
     assert failure is not None
