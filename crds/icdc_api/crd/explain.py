@@ -112,6 +112,7 @@ def _line(error: ErrorDetails) -> str:
 
 
 def _value(path: Sequence[str | int], value: object) -> str:
+    # Below such a map, not the map itself: "a mapping of 3" shows nothing.
     if _SECRET_MAPS.intersection(path[:-1]):
         return f"the value ({describe_kind(value)})"
     if isinstance(value, Mapping | list | tuple):
@@ -165,6 +166,7 @@ def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     for name, field in model.model_fields.items():
         if head == (field.alias or name):
             below = _model_in(field.annotation)
+            # The number of an item in a list is a part of the path, but no field of a model.
             position = 1 if rest and isinstance(rest[0], int) else 0
             return _fields_at(below, rest[position:]) if below else []
     return []

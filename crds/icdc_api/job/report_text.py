@@ -112,6 +112,7 @@ def to_termination_message(report: RunReport) -> str:
     text = _json(ending.to_resource())
     length = 0 if report.outcome is None else len(report.outcome.message)
     while len(text.encode()) > MAX_MESSAGE_BYTES:
+        # Ends, because without any message it fits.
         # Only the message can be too long; the bytes of a character depend on its escape.
         length = length * 3 // 4
         text = _json(_with_message(ending, length).to_resource())
@@ -250,7 +251,8 @@ def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
         return Parsed(model.model_validate(document, by_alias=True, by_name=False))
     except ValidationError as error:
         problems = [(detail["type"], detail["loc"]) for detail in error.errors(include_url=False)]
-    # The image of a run may be newer than the operator, and report fields unknown to it.
+    # Once more without what is foreign. The image of a run may be newer than the operator, and
+    # report fields unknown to it.
     for kind, path in problems:
         if kind == "extra_forbidden":
             _parent(document, path).pop(path[-1], None)

@@ -24,6 +24,7 @@ class SettingRule:
     """Reason why other values are refused, for a message."""
 
 
+# `_none` is OpenSearch's word for no pipeline.
 _PIPELINE = "an ingest pipeline would make documents differ from their rows"
 RULES = (
     SettingRule("index.default_pipeline", ("_none",), _PIPELINE),
@@ -61,6 +62,7 @@ def flatten_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             below = [
                 (f"{prefix}.{key}" if prefix else str(key), item) for key, item in value.items()
             ]
+            # Reversed, because the last one is taken first: the order of the document stays.
             left.extend(reversed(below))
         else:
             flat[prefix if prefix.startswith("index.") else f"index.{prefix}"] = value

@@ -72,6 +72,7 @@ class Changelog(ApiModel):
     runs all the time. Default OnCommit. Continuous is excluded by mode ExportOnly."""
     poll_interval_seconds: Annotated[Seconds, Field(ge=1, le=86400)] = 10
     """Seconds between two polls for new snapshots. Default 10."""
+    # 16 GiB, in bytes because CEL and YAML know no units.
     max_bytes_per_batch: Annotated[Count, Field(ge=1)] = 17179869184
     """Bytes of data files, as compressed, that one batch may read. A larger backlog
     is applied in several batches, oldest snapshots first, so that progress shows. A single
@@ -223,6 +224,8 @@ class PipelineSpec(ApiModel):
         twice = first_duplicate(indices)
         if twice:
             raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
+        # Such as the aliases `a` and `a-000001`: an export of the first one would need the name of
+        # the second one for its physical index.
         for position, index in enumerate(indices):
             other = next((alias for alias in indices if naming.is_derived_from(index, alias)), None)
             if other:

@@ -110,7 +110,7 @@ class Metrics:
         self.pipelines = self._gauge("icdc_pipelines", "Pipelines by phase.", "phase")
         self.head_reads = self._counter(
             "icdc_head_reads",
-            "Polls of a table's current snapshot by the operator: read, or unseen (failed).",
+            "Polls of a table's current snapshot by the operator; unseen: it could not be read.",
             "result",
         )
         self.unseen_tables = self._gauge(
@@ -191,6 +191,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _count_phase(self, key: PipelineKey, phase: Phase | None) -> None:
+        # By differences: a count over all pipelines at each status would grow with their number.
         before = self._phases.pop(key, None)
         if phase is not None:
             self._phases[key] = phase
@@ -200,6 +201,7 @@ class Metrics:
                     self.pipelines.labels(changed.value).inc(step)
 
     def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+        # The client library appends `_total` to the name.
         return Counter(name, documentation, labels, registry=self.registry)
 
     def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:

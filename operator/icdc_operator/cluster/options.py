@@ -47,6 +47,7 @@ class Options:
     leader_elect: bool = False
     """Work only while holding a Lease, for more than one replica."""
     lease_name: str = "iceberg-cdc-operator"
+    """Name of that Lease; operators that share the work have the same."""
     lease_namespace: str | None = None
     """None: the namespace of the pod, else the first one of `scope`."""
     read_catalog_secrets: bool = False
@@ -56,7 +57,9 @@ class Options:
     heads_socket: Path | None = None
     """Socket of another container that starts the readers; it has flags of its own."""
     log_format: str = "json"
+    """One of `logs.FORMATS`."""
     log_level: str = "info"
+    """One of `logs.LEVELS`."""
 
 
 def parse(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> Options:
@@ -159,6 +162,7 @@ class _Adder:
         self._environ = environ
 
     def value(self, name: str, text: str, convert: Any, default: Any) -> None:
+        # An empty variable counts as none: templates cannot leave a variable out as easily.
         # A default that is text is converted by argparse, with the same errors as a flag.
         given = self._environ.get(_variable(name)) or default
         self._parser.add_argument(f"--{name}", type=convert, default=given, help=text)

@@ -252,7 +252,7 @@ class Operator:
         )
         self._metrics.follow(
             "icdc_watch_missed_seconds",
-            "Seconds for which the watch has missed a change that a list has shown.",
+            "Seconds for which the watch has missed a change; above 180 the operator restarts.",
             lambda: self._watch_age.missed_seconds,
         )
 

@@ -56,6 +56,7 @@ class Poster:
                     await self._post(observation, position, event)
                     left -= 1
         except (IcdcError, TimeoutError) as error:
+            # The others are dropped with it: they would most likely fail too, and actions wait.
             _log.warning("events could not be posted: %s", error or "the time is up")
         if left:
             self._metrics.events_posted.labels("dropped").inc(left)

@@ -122,6 +122,7 @@ def _describe_progress(view: PipelineView) -> str:
 def _find_failure(view: PipelineView) -> Failure | None:
     """Return what blocks the current deletion run, or else why the last attempt failed."""
     run = view.status.current_run
+    # What blocks the run that is there now is nearer than why the one before failed.
     if run is not None and run.kind == RunKind.DELETION and view.blocking_failure is not None:
         return view.blocking_failure
     last = deletion.last_deletion_run(view.status)
@@ -137,6 +138,7 @@ def _needs_person(view: PipelineView) -> bool:
     if last is None or last.failure is None:
         return False
     failure = last.failure
+    # It is retried all the same, until the deadline (`deletion.limit_delay`).
     if not failure.retryable and failure.failure_class != FailureClass.NODE_LOST:
         return failure.who_acts != WhoActs.NOBODY
     failures = view.status.consecutive_failures

@@ -96,6 +96,7 @@ def claim_snapshots_pinned(view: PipelineView) -> Claim:
         return Claim(False, "Never", "spec.changelog.pinSnapshots is Never")
     # An empty table has no snapshot that could expire.
     tables = [table for table in view.status.tables if table.applied_snapshot_id is not None]
+    # None is not False: no run has tried yet.
     unpinned = [table for table in tables if table.snapshot_pinned is False]
     if unpinned:
         text = list_tables(unpinned, lambda table: f"{table.name}: {table.pin_message}")

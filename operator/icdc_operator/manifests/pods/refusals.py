@@ -31,6 +31,8 @@ _OWN = "a run has a network, processes and memory of its own; leave it out"
 _IMAGE_STARTS = "the image starts the run; leave it out"
 _OUTCOME = "the driver writes its outcome there; leave it out"
 
+# What is refused by name, and what to do instead. Fields that Spark overwrites are refused too:
+# to ignore what somebody wrote would be worse.
 _POD_FIELDS = {
     "restartPolicy": _SPARK_SETS,
     "serviceAccount": _ACCOUNT,
@@ -125,6 +127,8 @@ def _check_template(
         for position, container in enumerate(spec.get(field) or ()):
             here = (*where, field, position)
             main = field == "containers" and container["name"] == role.container
+            # A sidecar may mount a local volume, for its own files; where the main container
+            # mounts it is the run's to say.
             yield from _check_mounts(container, local if main else frozenset(), here)
             if main:
                 yield from _check_main_container(container, role, here)

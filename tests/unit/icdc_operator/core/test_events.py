@@ -1,12 +1,15 @@
 """What people are told of a change between two statuses."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from icdc_api.status.pipeline_status import PipelineStatus, TableState
+from icdc_api.errors import SourceUnavailable
+from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.events import Event, derive_events
-from icdc_testing.deciding.pipelines import NOW, caught_up
+from icdc_testing.deciding.pipelines import NOW, caught_up, run_record
 
 pytestmark = pytest.mark.unit
 
@@ -35,3 +38,68 @@ def test_an_alias_that_was_put_back_is_told_once(
         for at in (before, after)
     )
     assert derive_events(was, now) == events
+
+
+RUN = run_record()
+FAILED = RUN.model_copy(
+    update={
+        "state": RunState.FAILED,
+        "failure": Failure.of(SourceUnavailable("the catalog does not answer")),
+    }
+)
+PENDING = TableStatus(name="shop.orders", index="shop.orders")
+EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "messages"),
+    [
+        (
+            {},
+            {"current_run": RUN},
+            [
+                f"run {RUN.name} is planned ({RUN.kind.value}, attempt 1)",
+                f"the driver of run {RUN.name} has started",
+            ],
+        ),
+        (
+            {"current_run": RUN},
+            {"last_run": RUN.model_copy(update={"state": RunState.SUCCEEDED})},
+            [f"run {RUN.name} has succeeded"],
+        ),
+        (
+            {"current_run": RUN},
+            {"last_run": FAILED, "next_attempt_time": NOW},
+            [
+                f"run {RUN.name} has failed: SourceUnavailable: the catalog does not answer",
+                f"run {RUN.name} is tried again at {NOW:%H:%M:%S} UTC",
+            ],
+        ),
+        (
+            {"tables": (PENDING,)},
+            {"tables": (PENDING.model_copy(update=EXPORTING),)},
+            [
+                "shop.orders is exported to a new index; readers find it as shop.orders once it is "
+                "complete"
+            ],
+        ),
+        (
+            {"tables": (caught_up(),)},
+            {"tables": (caught_up(**EXPORTING),)},
+            [
+                "shop.orders is exported to a new index; until it is complete, readers of "
+                "shop.orders see the index before"
+            ],
+        ),
+        (
+            {"tables": (caught_up(),)},
+            {"tables": (caught_up(dead_letters=3),)},
+            ["shop.orders: the index refuses 3 rows; they are in shop.orders-dead-letters"],
+        ),
+    ],
+)
+def test_an_event_says_what_happened_to_which_run_or_table(
+    before: dict[str, object], after: dict[str, object], messages: list[str]
+) -> None:
+    was, now = (PipelineStatus().model_copy(update=fields) for fields in (before, after))
+    assert [event.message for event in derive_events(was, now)] == messages

@@ -93,6 +93,7 @@ class Loaded:
                 heads = named.read()
                 self._last[key] = (named.pointer, heads)
                 return heads
+            # Each load of a table ends by the exception above; this one found no location.
             raise LookupError("the catalog named no metadata")
 
     def close(self) -> None:

@@ -77,6 +77,7 @@ def pin_addresses(url: URL, guard: Guard) -> URL:
     query = url.query
     names = _words(query.get("host")) or [url.host or "localhost"]
     ports = _words(query.get("port")) or [str(url.port or _PORT)]
+    # As in libpq: one port is that of all hosts, or each host has its own.
     pairs = [
         (name, address, port)
         for name, port in zip(names, ports * (len(names) // len(ports)), strict=True)

@@ -90,6 +90,7 @@ def _read_s3(
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=ANSWER_SECONDS,
+        # Few: the poll itself is repeated, and all of it has one time limit.
         retries={"max_attempts": 2},
         s3={"addressing_style": style},
         signature_version=UNSIGNED if anonymous else None,
@@ -149,6 +150,7 @@ def _read_google(
         allow_redirects=False,
     ) as answer:
         answer.raise_for_status()
+        # A redirect is no error to requests, and is not followed: it holds no metadata.
         if answer.status_code != requests.codes.ok:
             raise ValueError(f"the store answers {answer.status_code}")
         yield from answer.iter_content(_CHUNK_BYTES)
