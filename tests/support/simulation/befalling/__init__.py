@@ -1,0 +1,1 @@
+"""What befalls a world."""

@@ -1,0 +1,44 @@
+"""What writers and maintenance do to the table."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulation.world import World
+
+KEYS = 6
+
+
+def commit(world: "World", share: float) -> None:
+    """Commit an insert, an update, a delete, or several of them at once."""
+    random, lake = world.random, world.lake
+    rows = lake.rows[lake.head] if lake.head is not None else {}
+    changes: dict[int, int | None] = {}
+    for _ in range(random.choice((1, 1, 2, 4))):
+        key = random.randrange(KEYS)
+        if key in rows and random.random() < 0.45:
+            changes[key] = None
+        else:
+            # A tenth of all values is refused by the index.
+            value = random.randrange(1, 1000)
+            changes[key] = -value if random.random() < 0.1 else value
+    lake.commit(changes, world.schedule.now, "overwrite")
+    world.cluster.notify()
+
+
+def roll_back(world: "World", share: float) -> None:
+    """Set the current snapshot to any that is retained."""
+    world.lake.set_head(share)
+    world.cluster.notify()
+
+
+def expire(world: "World", share: float) -> None:
+    """Expire all snapshots that nothing retains."""
+    world.lake.expire()
+    world.owe_export("expired")
+
+
+def recreate_table(world: "World", share: float) -> None:
+    """Drop the table and create it again."""
+    world.lake.recreate(world.schedule.now)
+    world.owe_export("table created again")
+    world.cluster.notify()

@@ -1,0 +1,1 @@
+"""What is modelled: OpenSearch, the way to it, the catalog."""
