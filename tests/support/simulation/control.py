@@ -149,7 +149,7 @@ class Cluster:
             owner=OWNER,
             epoch=record.epoch,
             continuous=action.continuous,
-            poll_seconds=30,
+            poll_seconds=60,
             report_path="report.json",
         )
         world.tell(f"run {record.name} epoch {record.epoch} {request.mode} {action.reexport}")
@@ -236,4 +236,4 @@ class Operator:
             return 0.1
         # A live run is read again where it ends; the rest is a safety net.
         live = any(seen.live for seen in observed.runs)
-        return min(max(decision.requeue_after or 600.0, 60.0 if live else 1.0), 600.0)
+        return min(max(decision.requeue_after or 600.0, 300.0 if live else 1.0), 600.0)

@@ -19,8 +19,8 @@ from simulation.schedule import Process, Schedule
 FIRST_ROWS = 4
 QUIET_SECONDS = 3 * 3600.0
 """Time to converge after the last fault; the longest backoff of the product is ten minutes."""
-IDLE_SECONDS = 120.0
-IDLE_STEPS = 20
+IDLE_SECONDS = 45.0
+IDLE_STEPS = 12
 """Where so few steps are made in IDLE_SECONDS, the next event comes."""
 REST_SECONDS = 30.0
 """Seconds between two looks whether the world has come to rest."""
