@@ -134,7 +134,8 @@ class World:
         index = self.target.indices[state["index"]]
         rows = expected(self.lake.rows[self.lake.head]) if self.lake.head is not None else {}
         there = {key: each.source.get("value") for key, each in index.documents.items()}
-        wrong = {k for k in {*rows, *there} - index.touched if rows.get(k) != there.get(k)}
+        skipped = index.touched | index.unjudged
+        wrong = {k for k in {*rows, *there} - skipped if rows.get(k) != there.get(k)}
         if wrong:
             return f"{index.name} differs from the table under {sorted(wrong)}"
         if self.export_asked_at is not None and self.oracle.exports <= self.export_asked_at:

@@ -25,6 +25,18 @@ def commit(world: "World", share: float) -> None:
     world.cluster.notify()
 
 
+def take_back(world: "World", share: float) -> None:
+    """Commit the reverse of the last commit: what it inserted is deleted, and so on."""
+    lake = world.lake
+    parent = lake.snapshots[lake.head].parent_id if lake.head in lake.snapshots else None
+    if lake.head is None or parent is None:
+        return
+    before, after = lake.rows[parent], lake.rows[lake.head]
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    lake.commit({key: before.get(key) for key in changed}, world.schedule.now, "overwrite")
+    world.cluster.notify()
+
+
 def roll_back(world: "World", share: float) -> None:
     """Set the current snapshot to any that is retained."""
     world.lake.set_head(share)

@@ -37,6 +37,7 @@ def arm(kind: str, fault: str) -> Callable[["World", float], None]:
 
 ACTS: Mapping[str, Callable[["World", float], None]] = {
     "commit": commits.commit,
+    "take back the last commit": commits.take_back,
     "roll back": commits.roll_back,
     "expire snapshots": commits.expire,
     "re-create the table": commits.recreate_table,
@@ -74,6 +75,7 @@ ACTS: Mapping[str, Callable[["World", float], None]] = {
 
 WEIGHTS: Mapping[str, int] = {
     "commit": 40,
+    "take back the last commit": 8,
     "roll back": 3,
     "expire snapshots": 3,
     "re-create the table": 1,
@@ -106,6 +108,37 @@ WEIGHTS: Mapping[str, int] = {
 FAULT_WEIGHT = {"bulk": 5, "state": 2, "aliases": 1, "tasks": 3, "other": 1}
 STEPS = 160
 """Events are spread over so many steps of a world."""
+KINDS = (3, 9)
+"""From the least to the most kinds of events in one world: few of them meet more often."""
+THEMES: tuple[tuple[str, ...], ...] = (
+    (
+        "commit",
+        "bulk request: held",
+        "kill the driver",
+        "tasks request: busy for long",
+        "take back the last commit",
+        "open the shards again",
+    ),
+    (
+        "commit",
+        "bulk request: lost",
+        "lose the driver's node",
+        "take back the last commit",
+        "open the shards again",
+    ),
+    (
+        "ask for an export",
+        "bulk request: lost",
+        "lose the driver's node",
+        "take back the last commit",
+        "ask for an export",
+    ),
+    ("commit", "commit", "delete the state document", "bulk request: busy", "commit"),
+    ("ask for an export", "delete a document of the new index", "ask for an export"),
+    ("ask for a comparison", "commit", "remove the request's mode", "commit"),
+    ("ask for an export", "create the pipeline again", "ask for an export"),
+)
+"""Kinds that hurt together, in the order in which they do; half of all worlds have a theme."""
 
 
 def draw_events(random: Random) -> list[Event]:
@@ -113,6 +146,14 @@ def draw_events(random: Random) -> list[Event]:
     weights = {
         kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]] for kind in ACTS
     }
-    kinds = random.choices(list(weights), list(weights.values()), k=random.randint(3, 14))
-    steps = sorted(random.randrange(STEPS) for _ in kinds)
-    return [Event(step, kind, random.random()) for step, kind in zip(steps, kinds, strict=True)]
+    some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
+    kinds = random.choices([*some, "commit"], k=random.randint(1, 9))
+    steps = [random.randrange(STEPS) for _ in kinds]
+    if random.random() < 0.5:
+        theme = random.choice(THEMES)
+        kinds += theme
+        # Some of it at one moment, the rest far apart.
+        first, spread = random.randrange(STEPS // 2), random.choice((3, 20, 80))
+        steps += sorted(first + random.randrange(spread) for _ in theme)
+    drawn = [Event(step, kind, random.random()) for step, kind in zip(steps, kinds, strict=True)]
+    return sorted(drawn, key=lambda event: event.step)

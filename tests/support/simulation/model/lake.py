@@ -37,7 +37,8 @@ class Lake:
     """The rows of every snapshot that ever was: what the oracle compares with."""
     head: int | None = None
     tags: dict[str, Tag] = field(default_factory=dict)
-    _commits: int = 0
+    commits: int = 0
+    """Commits so far, those of an older table of the name included."""
 
     def commit(self, changes: Mapping[int, int | None], now: float, operation: str) -> None:
         """Commit a snapshot with the rows of `changes`; None deletes one."""
@@ -47,12 +48,12 @@ class Lake:
                 rows.pop(key, None)
             else:
                 rows[key] = value
-        self._commits += 1
-        number = self.random.randrange(1, 10**12) * 1000 + self._commits
+        self.commits += 1
+        number = self.random.randrange(1, 10**12) * 1000 + self.commits
         self.snapshots[number] = SnapshotInfo(
             id=number,
             parent_id=self.head,
-            sequence_number=self._commits,
+            sequence_number=self.commits,
             committed_at=BEGIN + timedelta(seconds=now),
             operation=operation,
             schema_id=0,
@@ -76,7 +77,7 @@ class Lake:
         rows: dict[int, int | None] = dict(self.rows[self.head]) if self.head else {}
         for key in list(rows)[:1]:
             del rows[key]
-        self.uuid, self.head = f"table-{self._commits + 2}", None
+        self.uuid, self.head = f"table-{self.commits + 2}", None
         self.snapshots, self.tags = {}, {}
         self.commit(rows, now, "append")
 
@@ -92,6 +93,7 @@ class LoadedTable(IcebergTable):
     def _load(self) -> None:
         self._uuid, self._head = self.lake.uuid, self.lake.head
         self._snapshots = dict(self.lake.snapshots)
+        self._last_sequence_number = self.lake.commits
 
     def refresh(self) -> None:
         """Load it again."""
@@ -101,6 +103,11 @@ class LoadedTable(IcebergTable):
     def uuid(self) -> str:
         """The table's UUID."""
         return self._uuid
+
+    @property
+    def last_sequence_number(self) -> int:
+        """The number of the last commit, when it was loaded."""
+        return self._last_sequence_number
 
     @property
     def snapshots(self) -> dict[int, SnapshotInfo]:

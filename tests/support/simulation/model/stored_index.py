@@ -56,6 +56,10 @@ class StoredIndex:
     term: int = 1
     touched: set[str] = field(default_factory=set)
     """Ids that other hands wrote or deleted, until the product writes them: not judged."""
+    unjudged: set[str] = field(default_factory=set)
+    """Ids that are not judged any more: the product cannot keep them right."""
+    opened: int = 0
+    """How often its shard was opened again."""
     damaged: str | None = None
     """What was done to the whole index, after which it is not judged any more."""
 
@@ -70,6 +74,7 @@ class StoredIndex:
     def forget_deletes(self) -> None:
         """Lose all tombstones, as a shard does that is opened again."""
         self.tombstones.clear()
+        self.opened += 1
 
     def write(
         self,
