@@ -24,8 +24,15 @@ ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 FROM python AS builder
 # Settings of a user's mirror, where there is one; they stay in no layer.
 RUN apt-get update --quiet \
- && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends python3-pip \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
+      binutils python3-pip \
  && rm -rf /var/lib/apt/lists/*
+# Native libraries of wheels keep what a debugger reads: half of what they take. patchelf has changed
+# some that have nothing of it, which `strip` may break, so those stay as they are.
+RUN printf '%s\n' '#!/bin/sh -e' 'find "$@" -name "*.so*" -type f | while read -r library; do' \
+      '  if readelf --sections "$library" | grep -q "\.debug_info"; then strip --strip-debug "$library"; fi' \
+      'done' > /usr/local/bin/strip-debugging \
+ && chmod 755 /usr/local/bin/strip-debugging
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
@@ -41,6 +48,8 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 FROM builder AS operator-packages
 COPY tools/locks/operator.lock /build/
 # Of AWS's services the catalogs are Glue and DynamoDB; STS and SSO give roles, S3 has metadata files.
+# Of the client of Kubernetes only what sends requests is used: the classes for each kind of object and
+# each group of the API, twice (118 MB), are loaded by name when somebody asks for them.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     pip --python /opt/venv/bin/python install --no-compile --only-binary :all: --require-hashes \
       --report /build/report.json -r /build/operator.lock \
@@ -48,6 +57,9 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
  && find . -name "*.opt-*.pyc" -delete \
  && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name dynamodb ! -name glue ! -name s3 \
       ! -name signin ! -name "sso*" ! -name sts -exec rm -rf {} + \
+ && find kubernetes -name "*.py" \( -path "*/client/api/*" -o -path "*/client/models/*" \) \
+      ! -name "__init__*" -delete \
+ && strip-debugging . \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
 
 FROM builder AS spark-packages
@@ -56,7 +68,9 @@ COPY tools/locks/spark.lock /build/
 # brings goes to its usual place, without what a driver and an executor have no use for: Spark Connect
 # (the folder connect-repl alone is 58 MB), RocksDB (state of streaming queries, 69 MB), machine learning
 # and graphs (45 MB), the shell, YARN, the Thrift server, other systems' native libraries, Arrow Flight
-# (36 MB) and the asynchronous client of Kubernetes (68 MB). botocore signs requests, and needs no
+# (36 MB), libraries of Arrow that lie there again under other names, the asynchronous client of
+# Kubernetes (68 MB), of the other all but what sends a request (57 MB), and gRPC, by which the client of
+# OpenSearch cannot speak yet (22 MB). botocore signs requests, and needs no
 # service of AWS for that but those that give credentials. pip notes the checksum of what it installs, so
 # the wheel may have no date either. The archive of classes below fits jars of one date only: they get it
 # here, because not every builder gives one before the image's end.
@@ -80,7 +94,13 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
  && rm -rf /opt/spark/bin/*.cmd /opt/spark/bin/docker-image-tool.sh \
       pyspark/data pyspark/examples pyspark/python/lib pyspark/sbin \
       numpy/_core/include pandas/tests pyarrow/include pyarrow/tests \
-      pyarrow/*flight* kubernetes/aio \
+      pyarrow/*flight* pyarrow/src pyarrow/libarrow_python*.so \
+      pyarrow/libarrow_python*.so.*.*.* kubernetes/aio grpc google/protobuf google/_upb opensearch \
+ && find pyarrow -name "*.p[xy][xdi]" -delete \
+ && find kubernetes/client -name "*.py" \( -path "*/api/*" -o -path "*/models/*" \) \
+      ! -name "__init__*" -delete \
+ && strip --strip-unneeded pyarrow/*.so* \
+ && strip-debugging . \
  && find botocore/data -mindepth 1 -maxdepth 1 -type d ! -name signin ! -name "sso*" ! -name sts \
       -exec rm -rf {} + \
  && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv
@@ -99,19 +119,38 @@ RUN cd /build/source && touch README.md \
 
 # --- Java, jars, Spark.
 
-FROM python AS java
+FROM python AS jdk
 RUN --mount=type=bind,source=tools/images/java/undated_keystore.py,target=/build/undated_keystore.py \
     apt-get update --quiet \
  && mkdir -p /usr/share/man/man1 \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
-      openjdk-17-jre-headless \
+      openjdk-17-jdk-headless \
  && python3 /build/undated_keystore.py /etc/ssl/certs/java/cacerts \
- && ln -s java-17-openjdk-$(dpkg --print-architecture) /usr/lib/jvm/java \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old \
-      /var/cache/ldconfig/aux-cache /var/log/* /usr/share/doc/*/changelog* /tmp/*
-ENV JAVA_HOME=/usr/lib/jvm/java
+ && rm -rf /var/lib/apt/lists/*
 
-FROM java AS jars
+FROM jdk AS java-runtime
+# A runtime of the modules that Spark, Iceberg, their clients and tools that observe a JVM (JMX, Flight
+# Recorder, agents, jdwp) may use: all of Java SE, and of the JDK's own what is not its compiler, its
+# tools or names of months in other languages. No archive of classes of its own: there is ours.
+# What scanners of images and our bills of materials know it by is its package's entry.
+# The plugin that would spare a start 0.05 s makes other bytes at each build.
+RUN jlink --no-man-pages --no-header-files --compress=2 --disable-plugin system-modules \
+      --output /opt/java --add-modules \
+java.se,jdk.attach,jdk.charsets,jdk.crypto.cryptoki,jdk.crypto.ec,jdk.httpserver,jdk.incubator.vector,\
+jdk.jdwp.agent,jdk.jfr,jdk.management,jdk.management.agent,jdk.management.jfr,jdk.naming.dns,\
+jdk.naming.rmi,jdk.net,jdk.nio.mapmode,jdk.random,jdk.security.auth,jdk.security.jgss,jdk.unsupported,\
+jdk.xml.dom,jdk.zipfs \
+ && ln -sf /etc/ssl/certs/java/cacerts /opt/java/lib/security/cacerts \
+ && dpkg-query --status openjdk-17-jre-headless > /opt/openjdk-17-jre-headless
+
+FROM python AS java
+COPY --from=java-runtime /opt/openjdk-17-jre-headless /var/lib/dpkg/status.d/openjdk-17-jre-headless
+COPY --from=java-runtime /etc/ssl/certs/java/cacerts /etc/ssl/certs/java/cacerts
+COPY --from=java-runtime /opt/java /usr/lib/jvm/java
+ENV JAVA_HOME=/usr/lib/jvm/java \
+    PATH=/opt/venv/bin:/usr/lib/jvm/java/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+FROM jdk AS jars
 RUN apt-get update --quiet \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends maven \
  && rm -rf /var/lib/apt/lists/*

@@ -20,25 +20,40 @@ DECOMMISSION = "/opt/decom.sh"
 MAIN = "/opt/iceberg-cdc-operator/main.py"
 OURS = "iceberg-cdc-operator"
 
+# A star stands for the package and every module in it.
 _MODULES = {
     "operator": (
-        "icdc_operator.cluster.main",
-        "icdc_cli.main",
+        "icdc_api.*",
+        "icdc_cli.*",
+        "icdc_operator.*",
+        "kubernetes.aio.config",
         "psycopg2",
         "pyiceberg.catalog.dynamodb",
         "pyiceberg.catalog.glue",
         "pyiceberg.catalog.hive",
         "pyiceberg.catalog.rest",
         "pyiceberg.catalog.sql",
-        "icdc_operator.cluster.heads.reader.process",
+        "pyroaring",
+        "zstandard",
     ),
     "spark": (
         "botocore.session",
-        "icdc_spark.container.commands",
-        "icdc_spark.process.main",
-        "icdc_spark.process.worker_daemon",
+        "icdc_api.*",
+        "icdc_spark.*",
+        "opensearchpy",
+        "pyarrow.acero",
+        "pyarrow.compute",
+        "pyarrow.csv",
+        "pyarrow.dataset",
+        "pyarrow.fs",
+        "pyarrow.json",
+        "pyarrow.orc",
+        "pyarrow.parquet.encryption",
+        "pyiceberg.catalog.rest",
+        "pyiceberg.io.pyarrow",
     ),
 }
+_SCRIPTS = ("inspect_spark.py", "inspect_image.py")
 _EMPTY = {
     "programs": "builds or installs software",
     "left": "was left behind by the build",
@@ -47,20 +62,30 @@ _EMPTY = {
     "closed": "cannot be read, or entered, by every user",
     "dated_bytecode": "is compiled again at every start",
     "imports": "cannot be imported",
+    "trials": "failed when it was tried",
     "class_data": "was said in place of mapping the archive of Spark's classes",
 }
 """What must not be found at all, and why not."""
 
 
 def question(target: str) -> tuple[list[str], str]:
-    """The command to run in the image, and its standard input."""
-    script = Path(__file__).with_name("inspect_image.py").read_text(encoding="utf-8")
-    return [PYTHON, "-", *_MODULES[target]], script
+    """The command to run in the image, and its standard input.
+
+    Two modules travel as one text: the first is there for the second to import.
+    """
+    trials, script = (Path(__file__).with_name(name).read_text("utf-8") for name in _SCRIPTS)
+    module = Path(_SCRIPTS[0]).stem
+    lines = (
+        "import sys, types",
+        f"sys.modules[{module!r}] = types.ModuleType({module!r})",
+        f"exec({trials!r}, sys.modules[{module!r}].__dict__)",
+    )
+    return [PYTHON, "-", *_MODULES[target]], "\n".join([*lines, script])
 
 
 def key() -> str:
     """Changes with whatever is checked."""
-    names = (Path(__file__).name, "inspect_image.py", "sbom_formats.py")
+    names = (Path(__file__).name, *_SCRIPTS, "sbom_formats.py")
     contents = [Path(__file__).with_name(name).read_bytes() for name in names]
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 

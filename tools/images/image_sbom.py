@@ -20,7 +20,7 @@ import sbom_formats
 from sbom_formats import Component, Image
 
 OURS = "iceberg-cdc-operator"
-_DPKG_STATUS = Path("/var/lib/dpkg/status")
+_DPKG = Path("/var/lib/dpkg")
 _OS_RELEASE = Path("/etc/os-release")
 _JAR = re.compile(r"(?P<name>.+?)-(?P<version>v?\d[^/]*)\.jar")
 
@@ -49,6 +49,15 @@ def python_packages(lock: str, report: str) -> Iterator[Component]:
         if own not in hashes and len(hashes) != 1:
             raise WrongBillError(f"{name} {version} with SHA-256 {own} is not in the lock")
         yield Component("pypi", name, version, sha256=own if own in hashes else hashes[0])
+
+
+def dpkg_status(dpkg: Path) -> str:
+    """Return dpkg's entries, and those below status.d of packages of which a part was copied here.
+
+    Scanners of images read that folder too; dpkg itself does not.
+    """
+    files = [dpkg / "status", *sorted(dpkg.glob("status.d/*"))]
+    return "\n\n".join(file.read_text(encoding="utf-8").strip() for file in files)
 
 
 def debian_packages(status: str, release: str) -> Iterator[Component]:
@@ -108,9 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         components = [
             Component("pypi", OURS, options.version),
             *python_packages(lock, report),
-            *debian_packages(
-                _DPKG_STATUS.read_text(encoding="utf-8"), _OS_RELEASE.read_text(encoding="utf-8")
-            ),
+            *debian_packages(dpkg_status(_DPKG), _OS_RELEASE.read_text(encoding="utf-8")),
         ]
         if options.jars:
             components += jars(options.jars, options.jars_lock.read_text(encoding="utf-8"))

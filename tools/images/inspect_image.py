@@ -1,11 +1,12 @@
 """Runs inside an image, and prints as JSON what is there: `python - MODULE… < inspect_image.py`.
 
-Needs nothing but Python, and judges nothing.
+Needs nothing but Python, and judges nothing. inspect_spark is there as part of the same text.
 """
 
 import importlib
 import json
 import os
+import pkgutil
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+
+import inspect_spark
 
 PROGRAMS = ("cc", "g++", "gcc", "javac", "make", "mvn", "pip", "pip3")
 LEFT_BEHIND = (
@@ -30,7 +33,6 @@ NEEDED = (
     "/bin",
     "/etc/alternatives",
     "/etc/group",
-    "/etc/java-17-openjdk",
     "/etc/ld.so.cache",
     "/etc/nsswitch.conf",
     "/etc/passwd",
@@ -71,8 +73,10 @@ def list_closed() -> Iterator[str]:
 
 
 def debian_packages() -> dict[str, str]:
-    """Versions of what dpkg has installed, by name."""
-    text = Path("/var/lib/dpkg/status").read_text(encoding="utf-8")
+    """Versions of what dpkg has installed, and of packages of which parts are here, by name."""
+    dpkg = Path("/var/lib/dpkg")
+    files = [dpkg / "status", *dpkg.glob("status.d/*")]
+    text = "\n\n".join(file.read_text(encoding="utf-8").strip() for file in files)
     versions = {}
     for paragraph in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
@@ -94,6 +98,16 @@ def import_error(name: str) -> str | None:
     except ImportError as error:
         return f"{name}: {error}"
     return None
+
+
+def list_modules(name: str) -> list[str]:
+    """Return the module, or with a star at the end the package and all in it but programs."""
+    if not name.endswith(".*"):
+        return [name]
+    package = importlib.import_module(name[:-2])
+    # A package below that cannot be imported is listed all the same.
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.", lambda _: None)
+    return [each.name for each in found if not each.name.endswith(".__main__")]
 
 
 def is_dated(bytecode: Path) -> bool:
@@ -127,6 +141,7 @@ def main() -> None:
     packages = {
         package.name.lower().replace("_", "-"): package for package in metadata.distributions()
     }
+    named = [module for name in sys.argv[1:] for module in list_modules(name)]
     contents = {
         "user": [os.getuid(), os.getgid()],
         "folder": str(Path.cwd()),
@@ -145,7 +160,8 @@ def main() -> None:
             path for path in Path("/opt").glob("*/main.py") if os.access(path, os.R_OK)
         ],
         "class_data": class_data_problems(),
-        "imports": [why for why in map(import_error, sys.argv[1:]) if why],
+        "imports": [why for why in map(import_error, named) if why],
+        "trials": inspect_spark.failures() if Path("/opt/spark").exists() else [],
     }
     sys.stdout.write(json.dumps(contents, default=str))
 

@@ -1,6 +1,9 @@
 """What is wrong in an image is said, one sentence for each thing."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +45,7 @@ def _found(target: str, **changes: object) -> dict[str, Any]:
         "closed",
         "dated_bytecode",
         "imports",
+        "trials",
         "class_data",
     )
     packages["iceberg-cdc-operator"] = VERSION
@@ -80,6 +84,7 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
         ),
         ({"dated_bytecode": ["/x.pyc"]}, "/x.pyc is compiled again"),
         ({"imports": ["boto3: no"]}, "boto3: no cannot be imported"),
+        ({"trials": ["TLS: no"]}, "TLS: no failed when it was tried"),
         ({"class_data": ["mismatch"]}, "mismatch was said in place of mapping the archive"),
         ({"packages": {"pyspark": "1"}}, "pyspark 1 is installed, the lock says"),
         ({"packages": {"other": "1"}}, "other 1 is installed, the lock says nothing"),
@@ -107,3 +112,22 @@ def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -
 def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], said: str) -> None:
     problems = set(image_checks.problems("spark", VERSION, _found("spark", **changes)))
     assert {said.format(name) for name in ("sbom.spdx.json", "sbom.cdx.json")} <= problems
+
+
+@pytest.mark.parametrize("target", ["operator", "spark"])
+def test_what_runs_in_an_image_is_one_text_that_needs_no_file_of_ours(
+    target: str, tmp_path: Path
+) -> None:
+    command, text = image_checks.question(target)
+    # There is no image here: what it would list of one is nothing.
+    nothing = (
+        "everything = list_closed = class_data_problems = list\ndebian_packages = bills = dict\n"
+    )
+    assert text.endswith("\nmain()\n")
+    alone = f"{text.removesuffix('main()' + chr(10))}{nothing}main()\n"
+    program = [sys.executable, "-I", *command[1:2], "json"]
+    done = subprocess.run(program, input=alone, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    contents = json.loads(done.stdout)
+    assert contents["folder"] == str(tmp_path)
+    assert contents["trials"] == []

@@ -88,6 +88,17 @@ def test_debian_packages_are_those_that_are_installed() -> None:
     assert packages[0].purl == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?{qualifiers}"
 
 
+def test_a_package_of_which_a_part_was_copied_is_listed_beside_those_of_dpkg(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "status.d").mkdir()
+    (tmp_path / "status").write_text(STATUS)
+    copied = STATUS.replace("libc6", "openjdk-17-jre-headless").partition("\n\n")[0]
+    (tmp_path / "status.d" / "openjdk-17-jre-headless").write_text(copied)
+    found = image_sbom.debian_packages(image_sbom.dpkg_status(tmp_path), "")
+    assert [each.name for each in found] == ["libc6", "openjdk-17-jre-headless"]
+
+
 def jar(folder: Path, name: str, *properties: str) -> str:
     """A jar with descriptions of Maven; its checksum."""
     with zipfile.ZipFile(folder / name, "w") as made:
