@@ -44,6 +44,8 @@ _STATUS_DENIED = re.compile(
 )
 _EXPIRED = re.compile(r"The provided token has expired")
 """S3's words for credentials that the catalog gave with the table and that were used too long."""
+_CLASSES_BY_TEXT = ((_STATUS_DENIED, "AccessDeniedException"), (_EXPIRED, "ExpiredToken"))
+"""S3Exception stands for all answers of S3: which one it was is in its text."""
 _MISSING_CLASS = re.compile(
     # A class that is there but cannot be initialised has a sentence here, not a path with slashes.
     r"ClassNotFoundException: (?:Class )?(?P<name>[\w.$]+)"
@@ -67,6 +69,13 @@ _MEANINGS: tuple[tuple[frozenset[str], type[IcdcError], str], ...] = (
         Unauthorized,
         "the catalog or the storage refuses the credentials; see catalog.properties and the "
         "Secrets of catalog.propertiesFrom",
+    ),
+    (
+        # The next run loads the table again, which comes with new ones.
+        frozenset({"ExpiredToken"}),
+        SourceUnavailable,
+        "the credentials of the table's files have expired; the next run gets new ones from the "
+        "catalog",
     ),
     (
         frozenset(
@@ -195,19 +204,11 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     missing = _find_missing(text)
     if missing:
         return CatalogInvalid(f"{table}: {missing}")
-    # S3Exception stands for all answers of S3; the status is in its text.
-    if _STATUS_DENIED.search(text):
-        classes = classes | {"AccessDeniedException"}
-    if _EXPIRED.search(text):
-        # The table is loaded again by the next run, and comes with new credentials.
-        return SourceUnavailable(
-            f"{table}: the credentials of the table's files have expired; the next run gets new "
-            f"ones from the catalog ({detail})"
-        )
-    row = row_errors.find_meaning(text)
+    classes = classes | {name for words, name in _CLASSES_BY_TEXT if words.search(text)}
+    # Without `detail`: it quotes the row, or its partition.
+    row = row_errors.find_meaning(text) or file_errors.find_misplaced_deletes(text)
     if row:
         error_class, message = row
-        # Without `detail`: it quotes the row.
         return error_class(f"{table}: {message}")
     cause = file_errors.name_file(detail, text)
     file = file_errors.find_meaning(classes, text)

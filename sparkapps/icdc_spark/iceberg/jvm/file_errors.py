@@ -47,6 +47,11 @@ _NOT_THE_CONTENT = frozenset(
     }
 )
 """Errors of access, of the network or of a missing file: they say nothing of the content."""
+_MISPLACED_DELETES = re.compile(
+    r"Mismatched partition \w+ \(.*\) "
+    r"for delete file (?P<deletes>\S+) and data file (?P<file>\S+): "
+)
+"""Iceberg's words; the partitions in them are values of rows."""
 _BROKEN_OFF = "End of File Exception between"
 """How Hadoop's RPC client reports that a connection, not a file, ended."""
 
@@ -57,6 +62,22 @@ def name_file(detail: str, text: str) -> str:
     # As in `detail`, whose partition values are hidden already.
     file = "" if match is None else redaction.hide_partition_values(match["file"])
     return detail if file in detail else f"{file}: {detail}"
+
+
+def find_misplaced_deletes(text: str) -> tuple[type[TableError], str] | None:
+    """Return error and message for deletes in another partition than their file; None if not so.
+
+    By the specification they do not apply, and some readers apply them: no two would agree.
+    """
+    match = _MISPLACED_DELETES.search(text)
+    if match is None:
+        return None
+    deletes, file = map(redaction.hide_partition_values, match.group("deletes", "file"))
+    return FileUnreadable, (
+        f"the delete file {deletes} is for rows of {file}, which is in another partition: the "
+        "metadata is corrupt. Rewrite the data file or remove the delete file, then raise "
+        "spec.resync.nonce"
+    )
 
 
 def find_meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] | None:

@@ -51,10 +51,15 @@ class JavaWriter:
         self._table.java.newOverwrite().deleteFile(old).addFile(file).commit()
         return file
 
-    def delete_positions(self, file: Any, positions: Sequence[int]) -> None:
-        """Deletes rows of a data file: by a deletion vector in v3, by position deletes before."""
+    def delete_positions(
+        self, file: Any, positions: Sequence[int], partition: Any | None = None
+    ) -> None:
+        """Deletes rows of a data file: by a deletion vector in v3, by position deletes before.
+
+        `partition` is written as that of the deletes, a Java struct; None in a table without any.
+        """
         change = self._table.java.newRowDelta()
-        for delete in self._positional(file, positions):
+        for delete in self._positional(file, positions, partition):
             change = change.addDeletes(delete)
         change.commit()
 
@@ -129,27 +134,29 @@ class JavaWriter:
             return self._jvm.java.nio.ByteBuffer.wrap(value)
         return value
 
-    def _positional(self, file: Any, positions: Sequence[int]) -> Sequence[Any]:
+    def _positional(
+        self, file: Any, positions: Sequence[int], partition: Any | None = None
+    ) -> Sequence[Any]:
         if self._table.format_version >= 3:
-            return self._vectors(file, positions)
-        return [self._position_deletes(file, positions)]
+            return self._vectors(file, positions, partition)
+        return [self._position_deletes(file, positions, partition)]
 
-    def _position_deletes(self, file: Any, positions: Sequence[int]) -> Any:
+    def _position_deletes(self, file: Any, positions: Sequence[int], partition: Any | None) -> Any:
         spec = self._table.java.spec()
-        writer = self._builder().build().newPositionDeleteWriter(self._output(), spec, None)
+        writer = self._builder().build().newPositionDeleteWriter(self._output(), spec, partition)
         for position in positions:
             entry = self._iceberg.deletes.PositionDelete.create()
             writer.write(entry.set(file.location(), position))
         writer.close()
         return writer.toDeleteFile()
 
-    def _vectors(self, file: Any, positions: Sequence[int]) -> list[Any]:
+    def _vectors(self, file: Any, positions: Sequence[int], partition: Any | None) -> list[Any]:
         factory = self._iceberg.io.OutputFileFactory.builderFor(self._table.java, 1, 1)
         files = factory.format(self._iceberg.FileFormat.PUFFIN).build()
         none_before = constant(self._table.bridge, None)
         writer = self._iceberg.deletes.BaseDVFileWriter(files, none_before)
         for position in positions:
-            writer.delete(file.location(), position, self._table.java.spec(), None)
+            writer.delete(file.location(), position, self._table.java.spec(), partition)
         writer.close()
         return list(writer.result().deleteFiles())
 
