@@ -160,7 +160,7 @@ def _next_ordinal(work: ExportWork, state: StateDocument) -> int:
     A lost or restored state document knows less than the dead letters, which are the only
     documents of an older ordinal that a new index is written beside.
     """
-    of_dead_letters = dead_letters.last_ordinal(work.context.client, work.context.alias)
+    of_dead_letters = dead_letters.last_ordinal(work.context.client, work.context.ownership)
     return max(state.last_ordinal, of_dead_letters) + 1
 
 
@@ -205,7 +205,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     # the sequence numbers.
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
-    refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
+    refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     duplicate_keys = duplicates.NO_DUPLICATES
     # Only where the counts differ: it reads the keys of the whole snapshot.
     if intent.rows != documents + refused and intent.to is not None:
@@ -213,7 +213,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
             duplicate_keys = duplicates.settle(context, reader, work.documents, intent)
         documents = indices.refresh_and_count(context.client, intent.index)
-        refused = dead_letters.count(context.client, context.alias, ordinal=intent.ordinal)
+        refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     keys = intent.rows - duplicate_keys.surplus
     if keys != documents + refused:
         return stored, (

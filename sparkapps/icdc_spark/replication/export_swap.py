@@ -45,8 +45,8 @@ def serve(
     )
     snapshot = table.require(int(intent.to)) if intent.to else None
     # What an older index refused says nothing about this one.
-    dead_letters.purge_older(context.client, context.alias, intent.ordinal)
-    refused = dead_letters.count(context.client, context.alias)
+    dead_letters.purge_older(context.client, context.ownership, intent.ordinal)
+    refused = dead_letters.count(context.client, context.ownership)
     state = stored.document.advance(
         build_applied(snapshot, intent),
         now=instant(),

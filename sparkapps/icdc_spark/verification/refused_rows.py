@@ -53,7 +53,7 @@ def list_refused(context: TableContext) -> Entry:
         size=MAX_LISTED,
         documents=bool(context.request.documents),
     )
-    count = dead_letters.count(context.client, context.alias)
+    count = dead_letters.count(context.client, context.ownership)
     entry: Entry = {"count": count, "letters": newest}
     if context.request.ids is None and count > len(newest):
         entry["message"] = f"{count - len(newest)} more are not shown"
@@ -98,7 +98,7 @@ def replay(context: TableContext, observer: TableObserver) -> Entry:
 
 def _list_refused_ids(context: TableContext, among: Sequence[str] | None) -> list[str]:
     """Return the ids of the dead letters in order; `among` limits them."""
-    refused_ids = dead_letters.list_ids(context.client, context.alias)
+    refused_ids = dead_letters.list_ids(context.client, context.ownership)
     return sorted(refused_ids if among is None else refused_ids & set(among))
 
 

@@ -100,8 +100,8 @@ def test_an_answer_from_a_part_of_the_shards_is_asked_again(
     ids = [document.id for n in range(opened.slices) for document in scan.read_slice(opened, n)]
     assert sorted(ids) == sorted(f"k{n}" for n in range(30))
     assert indices.refresh_and_count(through, sink.INDEX) == 30
-    assert dead_letters.list_ids(through, "orders") == frozenset()
-    assert dead_letters.count(through, "orders") == 0
+    assert dead_letters.list_ids(through, sink.OWNER) == frozenset()
+    assert dead_letters.count(through, sink.OWNER) == 0
     assert (rule.hits, len(proxy.requests(path)) > 1) == (1, True)
     scan.close_scan(through, opened)
     through.close()

@@ -17,6 +17,7 @@ from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import client
 from icdc_spark.opensearch.stores import dead_letters
+from icdc_spark.opensearch.stores.indices import Ownership
 
 _RESULT_SCHEMA = "result string"
 
@@ -65,8 +66,9 @@ def write(
     version above the batch's: without such a run somebody else wrote that document.
     """
     admin = client(target.connection)
+    owner = Ownership(target.pipeline, target.alias)
     try:
-        stored_ids = dead_letters.list_ids(admin, target.alias)
+        stored_ids = dead_letters.list_ids(admin, owner)
         ready = replace(target, known_dead_letter_ids=target.known_dead_letter_ids | stored_ids)
         total = _run(lines, ready)
         if total.error_is(Fenced) and not is_superseded():
@@ -79,7 +81,7 @@ def write(
         finish_refused(total, ready)
         # No request where there were none and none was added: most batches.
         any_left = bool(stored_ids) or total.dead_letters > 0
-        dead_letters_total = dead_letters.count(admin, target.alias) if any_left else 0
+        dead_letters_total = dead_letters.count(admin, owner) if any_left else 0
     finally:
         admin.close()
     # Tasks count their own; together they may have stored more than each was allowed.

@@ -29,6 +29,8 @@ MAX_REASON = 1000
 """Characters of a reason that are stored."""
 _PAGE = 5000
 """Ids in one answer; OpenSearch allows 10,000."""
+_NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_name_exception"})
+"""Error types of a name that an index has, or an alias."""
 
 _MAPPING: dict[str, Any] = {
     "dynamic": "strict",
@@ -100,22 +102,22 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     try:
         create_index(client, name, body)
     except RequestError as error:
-        if error_type(error.info) != "resource_already_exists_exception":
+        if error_type(error.info) not in _NAME_TAKEN:
             raise
         # Two tasks at once, or an index of an earlier batch: any of ours will do.
         _check_owner(client, owner, error)
 
 
 @repeats
-def list_ids(client: Client, alias: str) -> frozenset[str]:
+def list_ids(client: Client, owner: Ownership) -> frozenset[str]:
     """Return the ids that have a dead letter now; bounded by the pipeline's deadLetters.maxRows."""
-    if not _refresh(client, alias):
+    if not _refresh_ours(client, owner):
         return frozenset()
     ids: set[str] = set()
     query: dict[str, Any] = {"size": _PAGE, "_source": ["id"], "sort": ["id"]}
     while True:
-        answer = client.search(index=naming.dead_letters_index(alias), body=query)
-        require_all_shards(answer, f"search for dead letters of {alias!r}")
+        answer = client.search(index=naming.dead_letters_index(owner.alias), body=query)
+        require_all_shards(answer, f"search for dead letters of {owner.alias!r}")
         hits = answer["hits"]["hits"]
         ids.update(hit["_source"]["id"] for hit in hits)
         if len(hits) < _PAGE:
@@ -188,23 +190,23 @@ def without_values(reason: str) -> str:
 
 
 @repeats
-def count(client: Client, alias: str, *, ordinal: int | None = None) -> int:
+def count(client: Client, owner: Ownership, *, ordinal: int | None = None) -> int:
     """Return the number of dead letters now, of one batch or of all."""
-    if not _refresh(client, alias):
+    if not _refresh_ours(client, owner):
         return 0
     query = {"match_all": {}} if ordinal is None else {"term": {"ordinal": ordinal}}
-    counted = client.count(index=naming.dead_letters_index(alias), body={"query": query})
-    require_all_shards(counted, f"count of dead letters of {alias!r}")
+    counted = client.count(index=naming.dead_letters_index(owner.alias), body={"query": query})
+    require_all_shards(counted, f"count of dead letters of {owner.alias!r}")
     return int(counted["count"])
 
 
 @repeats
-def last_ordinal(client: Client, alias: str) -> int:
+def last_ordinal(client: Client, owner: Ownership) -> int:
     """Return the greatest ordinal of a batch that a dead letter is from; 0 where there is none."""
-    if not _refresh(client, alias):
+    if not _refresh_ours(client, owner):
         return 0
     answer = client.search(
-        index=naming.dead_letters_index(alias),
+        index=naming.dead_letters_index(owner.alias),
         body={"size": 0, "aggs": {"last": {"max": {"field": "ordinal"}}}},
         # A part of the shards would give a lower ordinal, which was used before.
         params={"allow_partial_search_results": "false"},
@@ -213,22 +215,22 @@ def last_ordinal(client: Client, alias: str) -> int:
 
 
 @repeats
-def purge_older(client: Client, alias: str, ordinal: int) -> int:
+def purge_older(client: Client, owner: Ownership, ordinal: int) -> int:
     """Remove dead letters of batches before `ordinal`, which an export has made untrue.
 
     Returns their number. Called once the alias has moved.
     """
-    if not _refresh(client, alias):
+    if not _refresh_ours(client, owner):
         return 0
     query = {"query": {"range": {"ordinal": {"lt": ordinal}}}}
     answer = client.delete_by_query(
-        index=naming.dead_letters_index(alias),
+        index=naming.dead_letters_index(owner.alias),
         body=query,
         # A dead letter that is written at the same moment is of a newer batch: it stays.
         params={"refresh": "true", "conflicts": "proceed"},
     )
     if answer.get("failures") or answer.get("timed_out"):
-        raise TargetUnavailable(f"Dead letters of {alias!r} could not be removed.")
+        raise TargetUnavailable(f"Dead letters of {owner.alias!r} could not be removed.")
     return int(answer["deleted"])
 
 
@@ -249,11 +251,26 @@ def drop(client: Client, owner: Ownership) -> bool | None:
 
 def _check_owner(client: Client, owner: Ownership, cause: Exception | None = None) -> None:
     name = naming.dead_letters_index(owner.alias)
-    mappings = client.indices.get_mapping(index=name)
-    if read_ownership(mappings[name]["mappings"]) != owner:
+    if not _is_ours(client, owner):
         raise AliasTaken(
             f"Index {name!r}, which would hold refused rows, was not made by this pipeline."
         ) from cause
+
+
+def _is_ours(client: Client, owner: Ownership) -> bool:
+    name = naming.dead_letters_index(owner.alias)
+    # Absent under this name where it is an alias, such as that of another pipeline.
+    found = client.indices.get_mapping(index=name).get(name)
+    return found is not None and read_ownership(found["mappings"]) == owner
+
+
+def _refresh_ours(client: Client, owner: Ownership) -> bool:
+    """Make all dead letters visible to searches; False where there is no index of them.
+
+    An index or alias of somebody else is none: its documents may have fields of the same names,
+    and would be counted, or deleted, as dead letters.
+    """
+    return _refresh(client, owner.alias) and _is_ours(client, owner)
 
 
 def _refresh(client: Client, alias: str) -> bool:

@@ -81,6 +81,19 @@ def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
     }
 
 
+def _taken_names(client: Client, alias: str) -> set[str]:
+    """Return the names like those of physical indices of `alias` that exist."""
+    pattern = f"{alias}-*"
+    try:
+        found = client.indices.get_alias(name=pattern, params={"expand_wildcards": "all"})
+    except NotFoundError:
+        found = {}
+    # The alias of another pipeline, say: no index can be made under its name.
+    named = {name for body in found.values() for name in body["aliases"]}
+    physical = {name for name in named if naming.physical_number(alias, name) is not None}
+    return {*list_indices(client, alias), *physical}
+
+
 @maps_errors
 def create(
     client: Client,
@@ -92,12 +105,12 @@ def create(
 ) -> PhysicalIndex:
     """Create an empty physical index, set up for an export, under a number never used before.
 
-    The number is one more than the greatest that exists (whoever made it) and than `above`, the
-    greatest that the state document remembers: a late write of an abandoned export must find no
-    index under its name. `index_settings` are the user's; refresh and replicas come into force by
-    `finish_export`.
+    The number is one more than the greatest that exists (whoever made it, as an index or as an
+    alias) and than `above`, the greatest that the state document remembers: a late write of an
+    abandoned export must find no index under its name. `index_settings` are the user's; refresh and
+    replicas come into force by `finish_export`.
     """
-    numbers = [_number(name) for name in list_indices(client, owner.alias)]
+    numbers = [_number(name) for name in _taken_names(client, owner.alias)]
     name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
     settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}

@@ -75,7 +75,7 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     clean_indices: str, admin: Client, line: sink.Line
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}), sink.upsert("b", {"v": "x"})])
-    letter_ids = dead_letters.list_ids(admin, "orders")
+    letter_ids = dead_letters.list_ids(admin, sink.OWNER)
     assert letter_ids == {"a", "b"}
     result = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (result.error, result.resolved) == (None, 1)
@@ -83,7 +83,7 @@ def test_a_later_write_of_the_key_resolves_the_letter(
     # The replay finds it resolved.
     replay = sink.write(clean_indices, [line], 3, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.resolved) == (None, 0)
-    assert dead_letters.count(admin, "orders") == 1
+    assert dead_letters.count(admin, sink.OWNER) == 1
 
 
 def test_a_letter_is_resolved_by_the_replay_when_the_first_attempt_died_before(
@@ -100,13 +100,13 @@ def test_a_letter_is_resolved_when_the_batch_itself_is_repeated_with_success(
     clean_indices: str, admin: Client
 ) -> None:
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 3)], 3)
-    assert dead_letters.count(admin, "orders") == 1
+    assert dead_letters.count(admin, sink.OWNER) == 1
     letter_ids = frozenset({"a"})
     again = sink.write(
         clean_indices, [sink.upsert("a", {"v": 3}, 3)], 3, known_dead_letter_ids=letter_ids
     )
     assert (again.error, again.upserted, again.resolved) == (None, 1, 1)
-    assert dead_letters.count(admin, "orders") == 0
+    assert dead_letters.count(admin, sink.OWNER) == 0
 
 
 def test_letters_that_somebody_removed_are_nothing_to_resolve(
@@ -187,13 +187,13 @@ def test_a_refused_delete_is_never_passed_over(clean_indices: str) -> None:
 
 
 def test_letters_of_before_an_export_are_purged(clean_indices: str, admin: Client) -> None:
-    assert dead_letters.purge_older(admin, "orders", 5) == 0
+    assert dead_letters.purge_older(admin, sink.OWNER, 5) == 0
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"})])
     sink.write(clean_indices, [sink.upsert("b", {"v": "x"}, 2)], 2)
-    counts = [dead_letters.count(admin, "orders", ordinal=number) for number in (1, 2, 3)]
+    counts = [dead_letters.count(admin, sink.OWNER, ordinal=number) for number in (1, 2, 3)]
     assert counts == [1, 1, 0]
-    assert dead_letters.purge_older(admin, "orders", 2) == 1
-    assert dead_letters.list_ids(admin, "orders") == {"b"}
+    assert dead_letters.purge_older(admin, sink.OWNER, 2) == 1
+    assert dead_letters.list_ids(admin, sink.OWNER) == {"b"}
 
 
 def test_the_dead_letter_index_is_no_physical_index(clean_indices: str, admin: Client) -> None:
@@ -221,13 +221,13 @@ def test_a_letter_that_was_deleted_by_hand_is_stored_again_by_the_replay(
         assert call(clean_indices, "DELETE", f"/{LETTERS}/_doc/a").status == 200
         again = sink.write(clean_indices, lines)
         assert (again.error, again.dead_letters) == (None, 1), deletions
-        assert dead_letters.count(admin, "orders", ordinal=1) == 1, deletions
-    letter_ids = dead_letters.list_ids(admin, "orders")
+        assert dead_letters.count(admin, sink.OWNER, ordinal=1) == 1, deletions
+    letter_ids = dead_letters.list_ids(admin, sink.OWNER)
     taken = sink.write(
         clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids
     )
     assert (taken.error, taken.upserted, taken.resolved) == (None, 1, 1)
-    assert dead_letters.count(admin, "orders") == 0
+    assert dead_letters.count(admin, sink.OWNER) == 0
 
 
 def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_the_state_was_lost(
@@ -237,7 +237,7 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
     sink.write(clean_indices, [sink.upsert("a", {"v": "x"}, 50)], 50)
     letter_ids = frozenset({"a"})
     sink.write(clean_indices, [sink.delete("a", 60)], 60, known_dead_letter_ids=letter_ids)
-    assert dead_letters.last_ordinal(admin, "orders") == 0
+    assert dead_letters.last_ordinal(admin, sink.OWNER) == 0
     indices.delete(admin, sink.INDEX)
     indices.create(admin, sink.OWNER, sink.MAPPING, {})
     # With a newer run the letter is that run's affair ...
@@ -248,7 +248,7 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
     # ... and where the driver has seen that there is none, the letter is stored and counted.
     result = sink.write(clean_indices, lines, outranked_is_foreign=True)
     assert (result.error, result.dead_letters) == (None, 1)
-    assert dead_letters.count(admin, "orders", ordinal=1) == 1
+    assert dead_letters.count(admin, sink.OWNER, ordinal=1) == 1
     replay = sink.write(clean_indices, lines, known_dead_letter_ids=letter_ids)
     assert (replay.error, replay.dead_letters) == (None, 1)
     # Nor is its removal held up, by the very next batch.
@@ -256,7 +256,7 @@ def test_a_letter_is_stored_although_a_later_batch_removed_one_of_its_id_before_
         clean_indices, [sink.upsert("a", {"v": 2}, 2)], 2, known_dead_letter_ids=letter_ids
     )
     assert (later.error, later.resolved) == (None, 1)
-    assert dead_letters.count(admin, "orders") == 0
+    assert dead_letters.count(admin, sink.OWNER) == 0
 
 
 def test_the_letter_of_a_newer_batch_is_neither_overwritten_nor_removed(
@@ -288,4 +288,4 @@ def test_a_letter_that_was_edited_by_hand_stands_for_its_row(
         clean_indices, [sink.upsert("a", {"v": 2})], known_dead_letter_ids=letter_ids
     )
     assert (taken.error, taken.resolved) == (None, 1)
-    assert dead_letters.count(admin, "orders") == 0
+    assert dead_letters.count(admin, sink.OWNER) == 0
