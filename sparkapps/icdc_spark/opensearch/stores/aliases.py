@@ -26,8 +26,12 @@ def current_indices(client: Client, alias: str) -> list[str]:
 
 
 def _pointing(client: Client, alias: str) -> Pointing:
+    # Of what is behind that name alone: asked about all indices, the server refuses to answer while
+    # any of them, whose ever it is, blocks the reading of its metadata. It ignores that nothing is
+    # behind the name, because a node that has not recovered its state would say so too.
+    params = {"expand_wildcards": "all", "ignore_unavailable": "true"}
     try:
-        answer = client.indices.get_alias(name=alias, params={"expand_wildcards": "all"})
+        answer = client.indices.get_alias(index=alias, name=alias, params=params)
     except NotFoundError:
         return {}
     return {index: body["aliases"][alias] for index, body in answer.items()}

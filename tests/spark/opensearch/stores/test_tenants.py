@@ -7,7 +7,7 @@ import pytest
 
 from icdc_api.errors import AliasTaken
 from icdc_spark.opensearch.client.connection import Client
-from icdc_spark.opensearch.stores import dead_letters, indices
+from icdc_spark.opensearch.stores import aliases, dead_letters, indices
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
@@ -72,3 +72,27 @@ def test_a_number_that_is_somebody_elses_alias_is_passed_over(
     dropped = indices.drop_orphans(admin, sink.OWNER, keep=frozenset(), below=9)
     assert sorted(dropped) == ["orders-000001", "orders-000003"]
     assert call(clean_indices, "GET", "/orders-000002/_count").status == 200
+
+
+@pytest.mark.parametrize("where", ["logs", "orders-000002-000001"])
+def test_an_alias_of_a_number_is_found_whatever_it_points_to(
+    clean_indices: str, admin: Client, where: str
+) -> None:
+    body: object = {"aliases": {"orders-000002": {}}}
+    assert call(clean_indices, "PUT", f"/{where}", body).status == 200
+    assert indices.create(admin, sink.OWNER, sink.MAPPING, {}).name == "orders-000003"
+
+
+def test_an_index_of_somebody_else_that_hides_its_metadata_is_not_in_our_way(
+    clean_indices: str, admin: Client
+) -> None:
+    body = {"settings": {"index.blocks.metadata": True}}
+    assert call(clean_indices, "PUT", "/logs", body).status == 200
+    assert aliases.check_free(admin, sink.OWNER) == []
+    assert aliases.move_alias(admin, sink.OWNER, sink.INDEX) == []
+    assert aliases.find_problem(admin, "orders", sink.INDEX) is None
+    assert indices.create(admin, sink.OWNER, sink.MAPPING, {}).name == "orders-000002"
+    assert aliases.current_indices(admin, "orders") == [sink.INDEX]
+    refused = call(clean_indices, "GET", "/_alias/orders")
+    # What the test is about: asked so, the node answers nobody.
+    assert refused.status == 403
