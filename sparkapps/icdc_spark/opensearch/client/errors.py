@@ -36,7 +36,9 @@ from icdc_spark.opensearch.client.retry import retry_passing
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BLOCK_TYPES = frozenset({"cluster_block_exception", "index_closed_exception"})
+_BLOCK_TYPES = frozenset(
+    {"cluster_block_exception", "index_closed_exception", "index_create_block_exception"}
+)
 SHARD_TYPES = frozenset(
     {
         "illegal_index_shard_state_exception",
@@ -70,6 +72,9 @@ _PERMISSIONS = re.compile(
     r"no permissions for \[((?:(?:, )?(?:cluster|indices):[\w/*]+(?:\[\w+])?)+)]"
 )
 """In a reason of OpenSearch's security plugin. Such names only: what follows may quote a user."""
+
+_UNVERIFIED = re.compile(r"certificate verify failed: (.+?)(?: \(_ssl|$)")
+"""The reason of Python's TLS for a certificate that it does not accept."""
 
 _CLOSED_INDEX = re.compile(r"""["']index["']: ?["']([^"'/\s]+)["']""")
 """The name of the index in an error answer, as JSON or as the client's parsed object."""
@@ -115,8 +120,8 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     """Return our error for one of the client's."""
     if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.error):
         return Unauthorized(
-            f"The TLS certificate of {connection.where} is not trusted: "
-            "check sink.opensearch.tls.caFrom."
+            f"The TLS certificate of OpenSearch at {connection.where} "
+            f"{_certificate_problem(str(error.error))}."
         )
     # Before LostConnection, of which it is a subclass.
     if isinstance(error, ConnectionTimeout):
@@ -158,6 +163,17 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def _certificate_problem(text: str) -> str:
+    """Return what is wrong with a certificate and what to do, as the end of a sentence."""
+    named = _UNVERIFIED.search(text)
+    why = named[1].rstrip(".") if named else "the reason is not known"
+    if "has expired" in why:
+        return "has expired: an administrator of OpenSearch has to renew it"
+    if "mismatch" in why:
+        return f"is not for the address in sink.opensearch.hosts ({why})"
+    return f"is not trusted ({why}): check sink.opensearch.tls.caFrom"
 
 
 def _index_closed_error(connection: Connection, reason: str) -> TargetReadOnly:

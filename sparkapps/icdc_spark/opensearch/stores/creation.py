@@ -10,6 +10,7 @@ from typing import Any
 
 from icdc_api.errors import TargetInvalid
 from icdc_api.spec.index_settings import GC_DELETES, find_harmful
+from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import repeats
 
@@ -55,7 +56,9 @@ def create_index(
     Raises TargetInvalid, with the index removed again, if it is not what was asked for.
     """
     settings = {**body["settings"], **FIXED_SETTINGS}
-    client.indices.create(index=name, body={**body, "settings": settings})
+    made = client.indices.create(index=name, body={**body, "settings": settings})
+    # Before it is read back: an index that is not there yet would be taken for one that is gone.
+    require_acknowledged(made, f"index {name!r}")
     # Read back: index templates that match the name are merged in without a word.
     created = read_index(client, name)
     try:

@@ -15,6 +15,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from icdc_api import naming
 from icdc_api.errors import Gap, IcdcError, MappingInvalid, TargetUnavailable
 from icdc_api.spec.index_settings import GC_DELETES, flatten_settings
+from icdc_spark.opensearch.client.acknowledgements import require_acknowledged
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.client.errors import error_type, maps_errors, repeats
 from icdc_spark.opensearch.client.shards import require_all_shards
@@ -84,10 +85,8 @@ def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
 def _taken_names(client: Client, alias: str) -> set[str]:
     """Return the names like those of physical indices of `alias` that exist."""
     pattern = f"{alias}-*"
-    try:
-        found = client.indices.get_alias(name=pattern, params={"expand_wildcards": "all"})
-    except NotFoundError:
-        found = {}
+    params = {"expand_wildcards": "all", "ignore_unavailable": "true"}
+    found = client.indices.get_alias(index=pattern, name=pattern, params=params)
     # The alias of another pipeline, say: no index can be made under its name.
     named = {name for body in found.values() for name in body["aliases"]}
     physical = {name for name in named if naming.physical_number(alias, name) is not None}
@@ -168,7 +167,8 @@ def finish_export(client: Client, index: str, index_settings: Mapping[str, Any])
     # With it OpenSearch sets the number itself, and would undo ours.
     if "index.auto_expand_replicas" not in wanted:
         settings["index.number_of_replicas"] = wanted.get("index.number_of_replicas", 1)
-    client.indices.put_settings(index=index, body=settings)
+    changed = client.indices.put_settings(index=index, body=settings)
+    require_acknowledged(changed, f"settings of index {index!r}")
     health = client.cluster.health(
         index=index,
         params={
@@ -226,7 +226,8 @@ def extend_mapping(
     Raises MappingInvalid, which names `added`, where the server refuses it.
     """
     try:
-        client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+        extended = client.indices.put_mapping(index=index, body=with_ownership(mapping, owner))
+        require_acknowledged(extended, f"fields of index {index!r}")
     except RequestError as error:
         names = ", ".join(f"`{name}`" for name in added[:SHOWN_FIELDS])
         more = f" and {len(added) - SHOWN_FIELDS} more" if len(added) > SHOWN_FIELDS else ""

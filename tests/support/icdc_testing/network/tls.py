@@ -50,9 +50,17 @@ class Authority:
         return cls(folder, folder / "ca.pem", folder / "ca.key")
 
     def issue(
-        self, name: str, *, subject: str = "/CN=localhost", names: Sequence[str] = ()
+        self,
+        name: str,
+        *,
+        subject: str = "/CN=localhost",
+        names: Sequence[str] = (),
+        days: int = 2,
     ) -> Certificates:
-        """A certificate that it signs; `names` are of the form IP:127.0.0.1 and DNS:localhost."""
+        """A certificate that it signs; `names` are of the form IP:127.0.0.1 and DNS:localhost.
+
+        It is valid for some days from now on; with a negative number it has expired.
+        """
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.txt"
         text = f"subjectAltName={','.join(names)}\n" if names else "basicConstraints=CA:FALSE\n"
@@ -60,7 +68,7 @@ class Authority:
         _openssl("req", *_NEW_KEY, "-keyout", key, "-out", request, "-subj", subject)
         _openssl(
             *("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.key),
-            *("-CAcreateserial", "-out", certificate, "-days", "2", "-extfile", extensions),
+            *("-CAcreateserial", "-out", certificate, "-days", days, "-extfile", extensions),
         )
         return Certificates(self.ca, certificate, key)
 

@@ -1,0 +1,83 @@
+"""A target that is slow, or overloaded for long: whatever it applied late, each row is once there.
+
+Times are scaled: a request may take a second and a half here, and a minute in production.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from icdc_spark.opensearch.client.connection import Connection
+from icdc_spark.opensearch.client.retry import FIRST_SECONDS
+from icdc_spark.protocol.state_document import base_version
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Action, Delay, Hang, ItemErrors
+from icdc_testing.network.recorded_writes import Write
+from icdc_testing.target import sink_cases as sink
+from icdc_testing.target.node_calls import documents
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
+
+TIMEOUT = 1.5
+ROWS = 200
+BEFORE = [sink.upsert(f"k{n}", {"v": n}) for n in range(ROWS)]
+# Every tenth row is deleted by the second batch, the others are changed.
+LINES = [
+    sink.delete(f"k{n}", 2) if n % 10 == 0 else sink.upsert(f"k{n}", {"v": -n}, 2, expect="u")
+    for n in range(ROWS)
+]
+AFTER = {f"k{n}": (base_version(2), {"v": -n}) for n in range(ROWS) if n % 10}
+
+
+def impatient(proxy: FaultProxy) -> Connection:
+    return Connection(hosts=(proxy.url,), timeout=TIMEOUT)
+
+
+def test_answers_that_come_too_late_now_and_then_cost_a_repetition(proxy: FaultProxy) -> None:
+    """Some are late within the limit, some beyond it, and some requests are never applied."""
+    sink.write(proxy.upstream, BEFORE)
+    late: list[Action] = [
+        Delay(TIMEOUT / 3),
+        Hang(),
+        Delay(TIMEOUT / 3, after=True),
+        Hang(after=False),
+    ]
+    rules = [proxy.add(fault, path="_bulk", skip=4 * n) for n, fault in enumerate(late)]
+    result = sink.write(proxy.url, LINES, 2, connection=impatient(proxy), max_bytes=1_000)
+    assert [rule.hits for rule in rules] == [1] * len(late)
+    assert (result.error, result.ambiguous) == (None, True)
+    assert result.retries >= 2
+    # Of the one that was applied without an answer.
+    assert result.already_applied > 0
+    assert documents(proxy.upstream, sink.INDEX) == AFTER
+
+
+def test_a_target_that_applies_all_and_answers_nothing_is_a_replay_later(proxy: FaultProxy) -> None:
+    sink.write(proxy.upstream, BEFORE)
+    proxy.add(Hang(), path="_bulk", times=None)
+    silent = sink.write(proxy.url, LINES, 2, connection=impatient(proxy), retry_seconds=1.5)
+    assert silent.error is not None
+    assert silent.error[0] == "TargetUnavailable"
+    assert "did not answer in time" in silent.error[1]
+    assert (silent.ambiguous, silent.upserted, silent.deleted) == (True, 0, 0)
+    proxy.clear()
+    again = sink.write(proxy.url, LINES, 2)
+    assert (again.error, again.upserted, again.already_applied) == (None, 0, ROWS)
+    assert documents(proxy.upstream, sink.INDEX) == AFTER
+
+
+def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts(
+    proxy: FaultProxy,
+) -> None:
+    """What counts is the time without progress: the pauses add up to more than is allowed."""
+    few, seconds = 12, 0.8
+    for n in range(few - 1):
+        proxy.add(ItemErrors(refuses_all_but(f"k{n}")), path="_bulk")
+    result = sink.write(proxy.url, BEFORE[:few], retry_seconds=seconds)
+    assert (result.error, result.upserted, result.retries) == (None, few, few - 1)
+    # A pause is at least half of the shortest ceiling.
+    assert result.retries * FIRST_SECONDS / 2 > seconds
+
+
+def refuses_all_but(key: str) -> Callable[[Write], bool]:
+    return lambda write: write.id.startswith("k") and write.id != key
