@@ -1,0 +1,275 @@
+"""Whatever somebody does to an index, the table goes on, is exported anew, or stalls and says why.
+
+Each act has its own table, and all of them go through the same runs: what was done to one index
+is no fault of another.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icdc_spark.protocol.state_document import base_version
+from icdc_testing.tables.playing import Stages, assert_played
+from icdc_testing.tables.scenarios import Act, Op, Scenario, Stage, Step, put
+from icdc_testing.target.node_calls import call
+
+pytestmark = pytest.mark.spark
+
+MADE = "create table {t} using iceberg as select /*+ coalesce(1) */ * from values "
+MADE += "(1, 'a'), (2, 'b'), (3, 'c') as rows(id, name)"
+ROWS = [put(str(key), id=key, name=name) for key, name in ((1, "a"), (2, "b"), (3, "c"))]
+ADDED = "insert into {t} (id, name) values (4, 'd')"
+NEW = put("4", id=4, name="d")
+LATER = "insert into {t} values (5, 'e')"
+LAST = put("5", id=5, name="e")
+THEIRS = {"id": 1, "name": "theirs"}
+
+
+def to_index(method: str, path: str = "", body: object = None, *, status: int = 200) -> Act:
+    """Return the act of sending a request to the first index; `status` is that of the answer."""
+    return to_node(method, "/{index}" + path, body, status=status)
+
+
+def to_node(method: str, path: str, body: object = None, *, status: int = 200) -> Act:
+    """Return the act of sending a request; {alias} and {index} in `path` are this table's."""
+
+    def act(stage: Stage) -> None:
+        alias = stage.scenario.alias
+        target = path.replace("{alias}", alias).replace("{index}", f"{alias}-000001")
+        answer = call(stage.url, method, target, body)
+        assert answer.status == status or answer.status == status + 1, answer.body
+
+    return act
+
+
+def setting(key: str, value: object) -> Act:
+    return to_index("PUT", "/_settings", {f"index.{key}": value})
+
+
+def mapping(**body: Any) -> Act:
+    return to_index("PUT", "/_mapping", body)
+
+
+def alias(verb: str, index: str, **how: Any) -> Act:
+    """Return the act of adding the alias to an index, whose name begins with it, or removing it."""
+
+    def act(stage: Stage) -> None:
+        mine = stage.scenario.alias
+        action = {verb: {"index": f"{mine}-{index}", "alias": mine, **how}}
+        assert call(stage.url, "POST", "/_aliases", {"actions": [action]}).status == 200
+
+    return act
+
+
+def all_of(*acts: Act) -> Act:
+    def act(stage: Stage) -> None:
+        for each in acts:
+            assert callable(each)
+            each(stage)
+
+    return act
+
+
+def served(number: int) -> Callable[[Stage], None]:
+    """Return the check that readers see this index of ours and no other one."""
+
+    def check(stage: Stage) -> None:
+        # Asked about all indices, the node would not answer for the one whose metadata is blocked.
+        mine = stage.scenario.alias
+        found = call(stage.url, "GET", f"/{mine}/_alias/{mine}").json
+        assert sorted(found) == [f"{stage.scenario.alias}-{number:06d}"], found
+
+    return check
+
+
+def exported(**more: Any) -> Step:
+    return Step(do=[MADE], writes=ROWS, check=served(1), **more)
+
+
+def goes_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
+    """The next batch is written into the same index, which readers see."""
+    return [exported(), Step(do=[*acts, change], writes=writes, check=served(1), **more)]
+
+
+def anew(*acts: Act, into: int = 2) -> Any:
+    """The table is exported into the next index, which is then followed."""
+    return [
+        exported(),
+        Step(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=served(into)),
+        Step(do=[LATER], writes=[LAST], into=into, check=served(into)),
+    ]
+
+
+def stalls(reason: str, told: str, *acts: Act, healed: Act, then: int = 1, **more: Any) -> Any:
+    """Nothing is written until it is undone, then it goes on by itself."""
+    assert callable(healed)
+    writes = [NEW] if then == 1 else [*ROWS, NEW]
+    return [
+        exported(),
+        # Undone right after the run: readers of some of them would see nothing before.
+        Step(do=[*acts, ADDED], reason=reason, told=told, check=healed, **more),
+        Step(writes=writes, into=then, check=served(then)),
+    ]
+
+
+def differs(*acts: Act, change: str, writes: tuple[Op, ...], left: dict[str, Any]) -> Any:
+    """What no batch touches stays different, until a comparison finds it."""
+    return goes_on(*acts, change=change, writes=writes, documents=left)
+
+
+def block(name: str, *tried: Op) -> Any:
+    """The index takes no writes: `tried` are those that it refuses."""
+    return stalls(
+        "TargetReadOnly",
+        "refuses writes (cluster_block_exception): remove the block, or free disk space.",
+        setting(f"blocks.{name}", True),
+        healed=setting(f"blocks.{name}", None),
+        writes=tried,
+    )
+
+
+RESIZED = all_of(
+    setting("blocks.write", True),
+    to_index("POST", "/_split/{alias}-resized", {"settings": {"index.number_of_shards": 2}}),
+    to_node("PUT", "/{alias}-resized/_settings", {"index.blocks.write": None}),
+)
+FILTER = {"filter": {"term": {"id": 1}}}
+EDITED = {"script": {"source": "ctx._source.name = 'theirs'"}}
+EVERYTHING: object = {"query": {"match_all": {}}}
+ALL_THEIRS = {str(key): {"id": key, "name": "theirs"} for key in (1, 2, 3)}
+UPDATED = "update {t} set name = 'x' where id = 1"
+UPDATE = put("1", id=1, name="x")
+X = {"1": {"id": 1, "name": "x"}}
+UNTOUCHED = {"2": {"id": 2, "name": "b"}, "3": {"id": 3, "name": "c"}}
+
+
+def versioned(version: int) -> Act:
+    """Return the act of writing document 1 with an external version."""
+    path = f"/_doc/1?version={version}&version_type=external"
+    return to_index("PUT", path, THEIRS)
+
+
+CASES: dict[str, Any] = {
+    # The index itself.
+    "deleted": anew(to_index("DELETE")),
+    "made anew by a client": anew(to_index("DELETE"), to_index("PUT")),
+    "alias taken by a client": stalls(
+        "AliasTaken",
+        "and was not made by a pipeline: choose another `index`, or remove it.",
+        to_index("DELETE"),
+        to_node("PUT", "/{alias}"),
+        healed=to_node("DELETE", "/{alias}"),
+        then=2,
+        documents={},
+    ),
+    "closed": stalls(
+        "TargetReadOnly",
+        "/_open); then",
+        to_index("POST", "/_close"),
+        healed=to_index("POST", "/_open"),
+    ),
+    "closed and opened": goes_on(to_index("POST", "/_close"), to_index("POST", "/_open")),
+    "read only": block("read_only", NEW),
+    "disk full": block("read_only_allow_delete", NEW),
+    "metadata blocked": block("metadata"),
+    "replicas added": goes_on(setting("number_of_replicas", 1)),
+    "merged by force": goes_on(to_index("POST", "/_forcemerge?max_num_segments=1")),
+    # Copies of it.
+    "split": goes_on(RESIZED, setting("blocks.write", None)),
+    "resized and served": goes_on(
+        RESIZED, setting("blocks.write", None), alias("remove", "000001"), alias("add", "resized")
+    ),
+    "resized and the source deleted": anew(RESIZED, to_index("DELETE"), alias("add", "resized")),
+    "cloned under our next name": anew(
+        setting("blocks.write", True),
+        to_index("POST", "/_clone/{alias}-000002"),
+        to_index("DELETE"),
+        into=3,
+    ),
+    # The alias.
+    "alias removed": goes_on(alias("remove", "000001")),
+    "alias filtered": [
+        exported(),
+        Step(
+            do=[alias("add", "000001", **FILTER), ADDED],
+            writes=[NEW],
+            documents={"1": ROWS[0][2] or {}},
+        ),
+        Step(do=[UPDATED], writes=[UPDATE], documents=X, check=served(1)),
+    ],
+    "alias on an index of somebody else": stalls(
+        "AliasTaken",
+        "which was not made by a pipeline",
+        to_node("PUT", "/{alias}-logs"),
+        alias("add", "logs"),
+        healed=alias("remove", "logs"),
+    ),
+    "rollover": goes_on(to_node("POST", "/{alias}/_rollover", status=400)),
+    "rollover of a write index": stalls(
+        "AliasTaken",
+        "-000002', which was not made by a pipeline",
+        alias("add", "000001", is_write_index=True),
+        to_node("POST", "/{alias}/_rollover"),
+        healed=to_node("DELETE", "/{alias}-000002"),
+    ),
+    # The documents.
+    "edited by query": differs(
+        to_index("POST", "/_update_by_query?refresh", EDITED),
+        change=UPDATED,
+        writes=(UPDATE,),
+        left=ALL_THEIRS | X,
+    ),
+    "removed by query": differs(
+        to_index("POST", "/_delete_by_query?refresh", EVERYTHING),
+        change=UPDATED,
+        writes=(UPDATE,),
+        left=X,
+    ),
+    "a version below ours": goes_on(
+        to_index("DELETE", "/_doc/1"),
+        versioned(base_version(1) + 7),
+        change=UPDATED,
+        writes=(UPDATE,),
+    ),
+    "a version between ours": differs(
+        versioned(base_version(2) + 7),
+        change=UPDATED,
+        writes=(UPDATE,),
+        left={"1": THEIRS} | UNTOUCHED,
+    ),
+    "the version of our next batch": differs(
+        versioned(base_version(2)), change=UPDATED, writes=(UPDATE,), left={"1": THEIRS} | UNTOUCHED
+    ),
+    # The mapping.
+    "mapping made dynamic": goes_on(mapping(dynamic=True)),
+    "owner removed from the mapping": goes_on(mapping(_meta={})),
+    "a field that a later column has": stalls(
+        "MappingInvalid",
+        "OpenSearch refused the fields `note`",
+        mapping(properties={"note": {"type": "keyword"}}),
+        "alter table {t} add column note int",
+        healed=to_index("GET"),
+    )[:2],
+    "no room for a field": stalls(
+        "MappingInvalid",
+        "such as index.mapping.total_fields.limit",
+        setting("mapping.total_fields.limit", 2),
+        "alter table {t} add column note int",
+        healed=setting("mapping.total_fields.limit", None),
+    ),
+}
+
+
+def scenario(what: str) -> Scenario:
+    return Scenario(name=what.replace(" ", "_"), steps=CASES[what], create=False)
+
+
+@pytest.fixture(scope="module")
+def stages(teller: Callable[..., Stages]) -> Stages:
+    return teller([scenario(what) for what in CASES])
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_an_act_on_an_index_ends_as_told(stages: Stages, what: str) -> None:
+    assert_played(stages[scenario(what).alias])
