@@ -64,9 +64,9 @@ def alias(verb: str, index: str, **how: Any) -> Act:
 
 def all_of(*acts: Act) -> Act:
     def act(stage: Stage) -> None:
-        for each in acts:
-            assert callable(each)
-            each(stage)
+        for one in acts:
+            assert callable(one)
+            one(stage)
 
     return act
 
@@ -101,14 +101,16 @@ def anew(*acts: Act, into: int = 2) -> Any:
     ]
 
 
-def stalls(reason: str, told: str, *acts: Act, healed: Act, then: int = 1, **more: Any) -> Any:
+def stalls(
+    reason: str, message_part: str, *acts: Act, healed: Act, then: int = 1, **more: Any
+) -> Any:
     """Nothing is written until it is undone, then it goes on by itself."""
     assert callable(healed)
     writes = [NEW] if then == 1 else [*ROWS, NEW]
     return [
         exported(),
         # Undone right after the run: readers of some of them would see nothing before.
-        Step(do=[*acts, ADDED], reason=reason, told=told, check=healed, **more),
+        Step(do=[*acts, ADDED], reason=reason, message_part=message_part, check=healed, **more),
         Step(writes=writes, into=then, check=served(then)),
     ]
 
@@ -271,5 +273,5 @@ def stages(teller: Callable[..., Stages]) -> Stages:
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_an_act_on_an_index_ends_as_told(stages: Stages, what: str) -> None:
+def test_an_act_on_an_index_ends_as_expected(stages: Stages, what: str) -> None:
     assert_played(stages[scenario(what).alias])

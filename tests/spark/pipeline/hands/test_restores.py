@@ -101,7 +101,7 @@ class Pipeline:
         """Run; every table must come through."""
         report = self.harness.run()
         assert report.outcome is None, report.outcome
-        assert not [each for each in report.tables if each.reason], report.tables
+        assert not [table for table in report.tables if table.reason], report.tables
 
     def served(self) -> dict[str, int]:
         """Return the number of the one index that readers of each alias see."""
@@ -147,4 +147,4 @@ def test_whatever_was_restored_one_run_makes_every_index_equal_its_table(
     assert pipeline.served() == numbers
     compared = pipeline.harness.run(RunMode.VERIFY).result
     assert compared is not None
-    assert [each.get("equal") for each in compared["tables"]] == [True] * len(numbers), compared
+    assert [entry.get("equal") for entry in compared["tables"]] == [True] * len(numbers), compared

@@ -92,7 +92,7 @@ def assert_played(stage: Stage) -> None:
         if status is not None:
             assert status.reason == step.reason, f"{where}: {status.reason}: {status.message}"
             expected = stage.fill_names(step.message) if step.message else None
-            matches = step.told in (status.message or "") if step.told else False
+            matches = step.message_part in (status.message or "") if step.message_part else False
             assert matches or status.message == expected, f"{where}: {status.message}"
         expected_writes = sorted(step.writes, key=lambda op: (op[1], op[0]))
         assert outcome.writes == expected_writes, where

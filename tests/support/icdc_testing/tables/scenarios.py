@@ -79,7 +79,7 @@ class Step:
     """The reason for which the table must stall: then nothing changes."""
     message: str | None = None
     """The message of the table's status; None if there is none."""
-    told: str = ""
+    message_part: str = ""
     """A part of that message, in place of the whole."""
     check: Callable[["Stage"], object] | None = None
     """Asserts more right after the run."""
