@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 ALIAS = "idle"
 IDENTITY = f"/{ALIAS}-000001,icdc-state/_stats/docs"
 """The request of each poll that says whether the index is still the one that was written."""
-READERS = f"/_alias/{ALIAS}"
+READERS = f"/{ALIAS}/_alias/{ALIAS}"
 """The other request of each poll: whether readers see it."""
 POLLS = 3
 
