@@ -111,6 +111,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
         # The new spec may be the correction that the failures waited for: try it without backoff.
         generation = {"observed_generation": observed.generation}
         before = reset_failures(before).model_copy(update=generation)
+    before = retry.limit_wait(before, observed.spec, now=now)
     if observed.spec is None:
         tables = before.tables
     else:

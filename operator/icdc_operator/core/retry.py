@@ -18,11 +18,12 @@ every count.
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from icdc_api import errors
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.spec.pipeline import Retry
-from icdc_api.status.pipeline_status import TableReason, TableState, TableStatus
+from icdc_api.spec.pipeline import PipelineSpec, Retry
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableState, TableStatus
 from icdc_api.status.runs import Failure, RunStatus
 
 AT_ONCE_LOSSES = 3
@@ -97,6 +98,20 @@ def judge(
         slow = _add_jitter(float(policy.max_seconds), counted, key)
         return RetryVerdict(counted=True, delay=slow, stalls=True)
     return RetryVerdict(counted=True, delay=_backoff(policy, counted, key), stalls=False)
+
+
+def limit_wait(
+    status: PipelineStatus, spec: PipelineSpec | None, *, now: datetime
+) -> PipelineStatus:
+    """Return `status` with a next attempt no later than any delay of the table above puts it.
+
+    Only a clock that was ahead when it was recorded puts it later: years, where it was years ahead.
+    """
+    recorded = status.next_attempt_time
+    if spec is None or recorded is None:
+        return status
+    latest = now + timedelta(seconds=spec.retry.max_seconds * (1 + JITTER))
+    return status.model_copy(update={"next_attempt_time": min(recorded, latest)})
 
 
 def may_pass(failure: Failure) -> bool:

@@ -10,6 +10,7 @@
     Continuous, or no heads at all                 after pollIntervalSeconds
     a table is stalled until a person acts         after retry.maxSeconds, whatever else is due
     tags of applied snapshots grow old             after 10 days (`icdc_api.pins`)
+    the last run ended in the future               now: the clock was set back since
     ExportOnly and complete                        never
 
 A stalled table is retried from time to time because its cause often lies outside of the pipeline,
@@ -36,6 +37,9 @@ BLIND_SECONDS = 600.0
 LOST_SECONDS = 7200.0
 """Seconds between two reconciles where the adapter watches heads. Only a safety net for a lost
 change: the adapter has one of its own, and many idle pipelines must not cost requests."""
+
+CLOCK_TOLERANCE = timedelta(seconds=60)
+"""Clocks of two hosts, or of one that was set, differ by less where they are kept right."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,11 @@ def _find_due_after_success(
     recheck = finished + timedelta(seconds=spec.retry.max_seconds) if stalled else None
     poll = float(spec.changelog.poll_interval_seconds)
     # First, because an index in mode ExportOnly is finished whatever the heads are.
-    if _is_complete(status.tables, spec):
+    complete = _is_complete(status.tables, spec)
+    if finished - now > CLOCK_TOLERANCE and (stalled or not complete):
+        # The clock was ahead then. How long ago that was is not known, so waiting may take years.
+        return Due(at=now, settled=True)
+    if complete:
         return Due(at=recheck, settled=True)
     if spec.changelog.trigger == Trigger.ON_COMMIT and observed.heads is not None:
         poll_after = max(poll, LOST_SECONDS) if observed.heads_watched else poll

@@ -91,11 +91,13 @@ def test_a_short_task_asks_nobody(proxy: FaultProxy, stored: Stored) -> None:
     assert proxy.requests(STATE) == []
 
 
-def test_a_short_task_that_began_late_in_its_batch_asks_once(
-    proxy: FaultProxy, stored: Stored
+@pytest.mark.parametrize(
+    "ago", [2 * OWNER_SECONDS, 3600.0, -3600.0], ids=["late", "clock ahead", "clock behind"]
+)
+def test_a_short_task_that_began_late_in_its_batch_by_its_clock_asks_once(
+    proxy: FaultProxy, stored: Stored, ago: float
 ) -> None:
-    late = time.time() - 2 * OWNER_SECONDS
-    assert write(rows(0), proxy.url, owned_at=late).upserted == 10
+    assert write(rows(0), proxy.url, owned_at=time.time() - ago).upserted == 10
     assert len(proxy.requests(STATE)) == 1
 
 

@@ -26,7 +26,10 @@ class OwnerWatch:
         self._target = target
         # The driver has changed the state document: the first seconds after that are its own.
         owned_at = target.owned_at if target.owned_at is not None else time.time()
-        self._asked = time.monotonic() - max(0.0, time.time() - owned_at)
+        passed = time.time() - owned_at
+        # Not so where this host's clock is behind the driver's: how much has passed is not known.
+        passed = passed if passed >= 0 else target.owner_seconds
+        self._asked = time.monotonic() - passed
         self._lock = Lock()
         self._client: Client | None = None
 

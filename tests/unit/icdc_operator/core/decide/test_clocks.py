@@ -1,0 +1,79 @@
+"""The operator's clock is set forward or back amid a pipeline's life, or was wrong for a while."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from icdc_api import errors
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, RunState
+from icdc_operator.core.decide import decide
+from icdc_testing.deciding.edited_world import PHASES
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_spec,
+    run_record,
+)
+from icdc_testing.deciding.spec_fields import base
+
+pytestmark = pytest.mark.unit
+
+YEAR_2099 = datetime(2099, 1, 1, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR, DAY, -DAY, YEAR_2099 - NOW], ids=str)
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_clock_that_is_set_changes_nothing_of_what_a_pipeline_comes_to(
+    phase: str, step: timedelta
+) -> None:
+    world, untouched = PHASES[phase](base()), PHASES[phase](base())
+    world.now += step
+    world.settle()
+    untouched.settle()
+    assert world.ending() == untouched.ending()
+    assert world.created_epochs == sorted(set(world.created_epochs))
+
+
+def seconds_until_a_run(spec: PipelineSpec, status: PipelineStatus) -> float:
+    """By a level-based operator: what it writes is what it reads the next time."""
+    now = NOW
+    for _ in range(100):
+        observed = make_observed(spec, status)
+        decision = decide(observed, now)
+        status = decision.status
+        if status.current_run is not None:
+            return (now - NOW).total_seconds()
+        now += timedelta(seconds=min(decision.requeue_after or 3600.0, 3600.0))
+    raise AssertionError(f"no run in {now - NOW}: next attempt at {status.next_attempt_time}")
+
+
+def test_an_attempt_that_a_wrong_clock_put_off_is_made_as_late_as_any() -> None:
+    failure = Failure.of(errors.TargetUnavailable("down"))
+    failed = run_record(state=RunState.FAILED, failure=failure, finished_at=YEAR_2099)
+    status = PipelineStatus(
+        observed_generation=1,
+        last_run=failed,
+        recent_runs=(failed,),
+        consecutive_failures=1,
+        next_attempt_time=YEAR_2099,
+    )
+    spec = make_spec(retry={"maxSeconds": 600})
+    assert seconds_until_a_run(spec, status) <= 600 * 1.1
+
+
+@pytest.mark.parametrize(
+    ("poll", "finished"), [(10, YEAR_2099), (10, NOW + HOUR), (86400, YEAR_2099)]
+)
+def test_a_poll_that_a_wrong_clock_put_off_is_made_as_late_as_any(
+    poll: int, finished: datetime
+) -> None:
+    ended = run_record(state=RunState.SUCCEEDED, finished_at=finished)
+    status = PipelineStatus(
+        observed_generation=1, last_run=ended, recent_runs=(ended,), tables=(caught_up(),)
+    )
+    spec = make_spec(changelog={"trigger": "Continuous", "pollIntervalSeconds": poll})
+    assert seconds_until_a_run(spec, status) <= poll
