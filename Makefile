@@ -135,7 +135,7 @@ soak-operator: setup ## every fault at every call of the operator's stories, on 
 
 soak-pauses: setup ## a driver stopped at each request, every change of the spec in every phase, long outages: an hour
 	ICDC_SOAK=1 $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 7200 tests/spark/kills/test_paused_runs.py \
-	  tests/unit/icdc_operator/core/decide/test_there_and_back.py tests/api/process/test_outages.py
+	  tests/unit/icdc_operator/core/decide/test_there_and_back.py tests/api/process/test_outages.py tests/api/crd/test_fields.py
 
 soak: setup ## a thousand random histories of tables; HISTORIES=n plays another number
 	ICDC_HISTORIES=$(HISTORIES) $(PYTEST) -n $(WORKERS) --dist worksteal --timeout 1800 \

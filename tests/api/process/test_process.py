@@ -158,6 +158,37 @@ def test_a_leader_whose_lease_is_taken_ends_at_once(cluster: Cluster, start: Sta
     assert holder(cluster) == "somebody"
 
 
+def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
+    cluster: Cluster, start: Start
+) -> None:
+    first = start("first", "--leader-elect")
+    first.says("leading as")
+    second = start("second", "--leader-elect")
+    second.says("standing by")
+    cluster.pipelines.apply(minimal())
+    first.until(lambda: cluster.names("sparkapplication") == [RUN], "the first one works")
+    one = holder(cluster)
+    first.send(signal.SIGSTOP)
+    # What it is told of meanwhile waits in its sockets.
+    cluster.pipelines.apply(minimal(restartNonce=1))
+    cluster.pipelines.apply(minimal("other"))
+    wait.until(lambda: holder(cluster) not in ("", one), "the other one leads", pause=0.5)
+    second.until(lambda: "other-e1-1" in cluster.names("sparkapplication"), "it works")
+    second.until(lambda: _generation(cluster) == 2, "it has taken in the edit")
+    before = cluster.objects("sparkapplication")
+    told = len(first.messages)
+    first.send(signal.SIGCONT)
+    wait.until(lambda: first.ended == 1, "the first one has ended with code 1")
+    assert any("not renewed" in message for message in first.messages[told:])
+    assert holder(cluster) not in ("", one)
+    assert cluster.objects("sparkapplication") == before
+    assert second.ended is None
+
+
+def _generation(cluster: Cluster) -> int | None:
+    return status(cluster).observed_generation
+
+
 def test_missing_rights_are_said_and_gotten_over(cluster: Cluster, start: Start) -> None:
     role = cluster.pipelines.ok("get", "rolebinding", "operator", "-o", "json")
     cluster.pipelines.ok("delete", "rolebinding", "operator")

@@ -1,0 +1,50 @@
+"""Fields of the CRD with values made from its schema, as the API server takes or refuses them.
+
+A sample by the seed; every field where ICDC_SOAK is set. Nothing is stored.
+"""
+
+import json
+import os
+import re
+from typing import Any
+
+import pytest
+
+from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
+from icdc_testing.kube.kubectl import Ran
+from icdc_testing.kube.stored_pipelines import Pipelines, minimal
+from icdc_testing.waiting.seeds import seeded
+
+pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
+
+SAMPLE = 8
+
+
+def sample(purpose: str) -> list[Field]:
+    everything = list(fields())
+    _, chance = seeded(purpose)
+    return everything if os.environ.get("ICDC_SOAK") else chance.sample(everything, SAMPLE)
+
+
+def tried(pipelines: Pipelines, spec: dict[str, Any]) -> Ran:
+    resource = json.dumps({**minimal(), "spec": spec})
+    how = ("apply", "--server-side", "--dry-run=server", "-f", "-")
+    return pipelines.run(*how, stdin=resource)
+
+
+def test_a_good_value_made_from_the_schema_is_taken(pipelines: Pipelines) -> None:
+    for field in sample("good values"):
+        ran = tried(pipelines, with_another(base(field), field))
+        assert ran.code == 0, f"{field}: {ran.err}"
+
+
+def test_a_value_that_the_schema_forbids_is_refused_with_its_field(pipelines: Pipelines) -> None:
+    for field in sample("wrong values"):
+        for value in list(field.wrong())[:2]:
+            spec = base(field)
+            put(spec, field.path, value)
+            ran = tried(pipelines, spec)
+            assert ran.code != 0, f"{field}: {value!r:.60} is taken"
+            # An item of a list may be named by its key: .tables[name="shop.orders"].index
+            where = field.error_pattern.removeprefix("spec").replace(r"\d+", r"[^\]]*")
+            assert re.search(where, ran.err), f"{field}: {ran.err}"
