@@ -22,8 +22,8 @@ from icdc_cli.embedded import programs
 _SECONDS = 7200
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
-MAX_STORAGE_BYTES = 10 * 10**9
-"""Of layers of earlier builds. One state of both images takes about 4 GB."""
+MAX_STORAGE_BYTES = 6 * 10**9
+"""Of layers of earlier builds. One state of both images takes 4 GB, changes of our code little."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
 # The mount that is left out here would stay behind.
 _STORAGE = ("--storage-driver", "overlay", "--storage-opt", "overlay.skip_mount_home=true")
@@ -105,15 +105,19 @@ class Buildah:
             self.export(image, f"dir:{scratch}")
             oci_archive.write(Path(scratch), name, file)
 
+    def find(self, archive: Path) -> str | None:
+        """Return None: the storage has the image, found sooner there than in an archive."""
+        return None
+
     def export(self, image: str, to: str) -> None:
         """Copies the image, its layers not compressed; `to` is a transport and its path."""
         self._call("push", "--quiet", "--disable-compression", image, to)
 
-    def pull(self, layout: Path) -> str:
-        """Brings in an image that another builder left as an OCI image layout; its id."""
+    def pull(self, image: Path) -> str:
+        """Bring in what another builder left as an OCI image layout or archive; its id."""
         # The path becomes a name, in which few characters may stand.
-        name = f"oci:{layout.name}"
-        return self._call("pull", "--quiet", name, folder=layout.parent).splitlines()[-1]
+        name = f"{'oci' if image.is_dir() else 'oci-archive'}:{image.name}"
+        return self._call("pull", "--quiet", name, folder=image.parent).splitlines()[-1]
 
     def remove(self, image: str) -> None:
         """Removes one image."""

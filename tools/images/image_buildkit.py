@@ -40,7 +40,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy"
 class BuildKit:
     """Builds below one folder, which nobody else uses at the same time; has Buildah's methods.
 
-    An image is named by the folder of its OCI image layout, a base by `FOLDER@DIGEST`.
+    An image is named by the folder of its OCI image layout or by its archive, a base by
+    `FOLDER@DIGEST`.
     """
 
     folder: Path
@@ -88,8 +89,13 @@ class BuildKit:
         return str(layers)
 
     def archive(self, image: str, name: str, file: Path) -> None:
-        """Write the image as an OCI archive."""
+        """Write the image as an OCI archive; the layout goes, since the archive has all of it."""
         oci_archive.write_layout(Path(image), name, file)
+        shutil.rmtree(image)
+
+    def find(self, archive: Path) -> str | None:
+        """Return the image of an archive that is there: BuildKit would write all of it again."""
+        return str(archive) if archive.is_file() else None
 
     def run(self, image: str, command: list[str], text: str) -> str:
         """Run the command as Buildah.run does."""

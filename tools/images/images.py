@@ -95,7 +95,7 @@ def check(options: argparse.Namespace) -> int:
         if passed.is_file() and not options.rebuild:
             _say(f"{target}: 0 problems, as found before")
             continue
-        contents = _inspect(source, options, target)
+        contents = _inspect(source, options, target, archive)
         problems = list(image_checks.problems(target, source.version, contents))
         wrong += [f"{target}: {problem}" for problem in problems]
         _say(f"{target}: {len(contents['packages'])} packages, {len(problems)} problems")
@@ -106,15 +106,19 @@ def check(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _inspect(source: Source, options: argparse.Namespace, target: str) -> dict[str, Any]:
-    """Build the image, run the inspection in it, and return what that lists."""
+def _inspect(
+    source: Source, options: argparse.Namespace, target: str, archive: Path
+) -> dict[str, Any]:
+    """Run the inspection in the image, built if it is missing, and return what that lists."""
     with _storage(options) as builder:
         host_packages.ensure(_PACKAGES[options.builder])
-        base = builder.base(options.base_image, options.base, source.epoch)
-        arguments = source.arguments()
-        image = builder.build(
-            target, base=base, arguments=arguments, epoch=source.epoch, cached=True
-        )
+        image = builder.find(archive)
+        if image is None:
+            base = builder.base(options.base_image, options.base, source.epoch)
+            arguments = source.arguments()
+            image = builder.build(
+                target, base=base, arguments=arguments, epoch=source.epoch, cached=True
+            )
         contents: dict[str, Any] = json.loads(builder.run(image, *image_checks.question(target)))
     return contents
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import image_builder
+from image_buildkit import BuildKit
 
 pytestmark = pytest.mark.unit
 
@@ -44,3 +45,28 @@ def test_the_makefile_starts_image_tools_with_all_that_they_import() -> None:
         # Not this process's path, on which pytest puts every folder of tools.
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("is_folder", "transport"), [(True, "oci:"), (False, "oci-archive:")])
+def test_what_another_builder_left_is_brought_in_as_what_it_is(
+    is_folder: bool, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, calls = tmp_path / "bin" / "buildah", tmp_path / "calls"
+    program.parent.mkdir()
+    program.write_text(f"{PROGRAM}echo the-id\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(calls))
+    image = tmp_path / "operator-buildkit.tar"
+    image.mkdir() if is_folder else image.touch()
+    assert image_builder.Buildah(tmp_path / "images").pull(image) == "the-id"
+    assert f"{transport}{image.name}" in calls.read_text().split()
+
+
+def test_an_image_of_buildkit_is_inspected_from_its_archive_if_there_is_one(tmp_path: Path) -> None:
+    buildah = image_builder.Buildah(tmp_path)
+    archive = tmp_path / "spark-buildkit.tar"
+    assert BuildKit(tmp_path, buildah).find(archive) is None
+    archive.touch()
+    assert BuildKit(tmp_path, buildah).find(archive) == str(archive)
+    assert buildah.find(archive) is None  # the storage has it
