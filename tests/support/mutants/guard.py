@@ -46,7 +46,7 @@ class Guard:
     @property
     def test_names(self) -> tuple[str, ...]:
         """The names of its test functions, each once."""
-        functions = (test.partition("::")[2].partition("[")[0] for test in self.tests)
+        functions = (test.partition("[")[0].rpartition("::")[2] for test in self.tests)
         return tuple(dict.fromkeys(functions))
 
 

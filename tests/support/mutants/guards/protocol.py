@@ -209,4 +209,27 @@ LISTED = (
             f"{_TESTS}/test_steps.py::test_an_export_that_miscounts_again_and_again_stops_the_table",
         ),
     ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="a newer form is refused by name",
+        prevents="After a downgrade people are told to mend a document that is whole.",
+        edits=(
+            Edit(
+                _FIELDS,
+                "if isinstance(version, int) and version > CONTRACT_VERSION:",
+                "if False:",
+            ),
+        ),
+        tests=(
+            "tests/unit/older/test_older_versions.py"
+            "::test_a_document_of_a_version_to_come_is_left_alone_and_says_so",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.ANCESTRY,
+        name="older metadata is waited out",
+        prevents="A catalog that answers with older metadata has everything exported again.",
+        edits=(Edit(_STEP, "    _refuse_older_metadata(inputs, policies)\n", ""),),
+        tests=(f"{_TESTS}/test_older_metadata.py::test_older_metadata_is_waited_out",),
+    ),
 )
