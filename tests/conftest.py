@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.waiting.children import children
+from icdc_testing.waiting.children import OUTLIVING, children
 from icdc_testing.waiting.seeds import seeded
 
 _GRACE_SECONDS = 5.0
@@ -37,7 +37,7 @@ def nothing_left_running() -> Iterator[None]:
     yield
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
-        left = children() - before
+        left = children() - before - OUTLIVING
         alive = {t for t in threading.enumerate() if not t.daemon} - threads
         if not left and not alive:
             return

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+OUTLIVING: set[int] = set()
+"""Processes that a test starts anew in place of one that a fixture of a wider scope started."""
+
 
 def children(pid: int | str = "self") -> set[int]:
     """Their ids; empty for a process that has ended, and where the kernel does not list them."""

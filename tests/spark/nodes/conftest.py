@@ -1,0 +1,52 @@
+"""What the tests on three nodes share: the nodes, started once, and a proxy before them."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.kill_points import Kind
+from icdc_testing.target import node_calls
+from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.three_nodes import ThreeNodes
+
+Follow = Callable[..., Followed]
+
+
+@pytest.fixture(scope="session")
+def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
+    """Three nodes for the whole test run."""
+    if (sys.platform, os.geteuid()) != ("linux", 0):
+        assert not os.environ.get("ICDC_REQUIRE_ALL"), "network namespaces need root on Linux"
+        pytest.skip("network namespaces need root on Linux")
+    with ThreeNodes(tmp_path_factory.mktemp("nodes")) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def nodes(three_nodes: ThreeNodes) -> ThreeNodes:
+    """The nodes, all up and without any index."""
+    three_nodes.restart()
+    node_calls.clean_indices(three_nodes.members[0].url)
+    return three_nodes
+
+
+@pytest.fixture
+def front(nodes: ThreeNodes) -> Iterator[FaultProxy]:
+    """A fault proxy before the nodes, which asks the first of them."""
+    with FaultProxy(nodes.members[0].url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def follow(spark: SparkSession, nodes: ThreeNodes, front: FaultProxy, tmp_path: Path) -> Follow:
+    """Makes a table whose index is on the nodes."""
+
+    def made(kind: Kind = Kind.COPY_ON_WRITE, *, replicas: int = 1) -> Followed:
+        return Followed.make(spark, nodes, front, tmp_path, kind, replicas=replicas)
+
+    return made

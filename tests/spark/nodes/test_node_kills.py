@@ -1,0 +1,92 @@
+"""SIGKILL of OpenSearch nodes at every step of the protocol, with deletes in the batch.
+
+A run is stopped at a step, nodes are killed, the held request goes on or is lost, and the nodes
+come back while the run goes on. What a killed node had acknowledged must be there, and what it had
+not must be sent again; versions of deleted documents are forgotten by shards that are opened again.
+
+One victim for each kind of batch, at a step chosen by the seed; all with ICDC_SOAK.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from icdc_api.errors import FailureClass
+from icdc_testing.kills.playing import SOAK_VARIABLE
+from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.processes import END_SECONDS
+from icdc_testing.target.nodes.followed import Followed
+from icdc_testing.target.nodes.member import Member
+from icdc_testing.target.nodes.three_nodes import ThreeNodes
+from icdc_testing.waiting.seeds import seeded
+
+from .conftest import Follow
+
+pytestmark = pytest.mark.spark
+
+VICTIMS = ("primary's node", "node that is asked", "all nodes")
+CHANGELOG_STEPS = (
+    Step.BEFORE_INTENT,
+    Step.AFTER_INTENT,
+    Step.SOME_BULK,
+    Step.SOME_BULK_LOST,
+    Step.ALL_BULK,
+    Step.AFTER_ADVANCE,
+)
+STEPS = {
+    Kind.EXPORT: tuple(step for step in Step if step is not Step.FIRST_CHUNKS),
+    Kind.COPY_ON_WRITE: CHANGELOG_STEPS,
+    Kind.MERGE_ON_READ: CHANGELOG_STEPS,
+}
+CHOSEN = [(kind, None, who) for kind, who in zip(Kind, VICTIMS, strict=True)]
+ALL = [(kind, step, who) for kind in Kind for step in STEPS[kind] for who in VICTIMS]
+
+
+def victims(nodes: ThreeNodes, followed: Followed, who: str, step: Step) -> list[Member]:
+    if who == "all nodes":
+        return list(nodes.members)
+    if who == "node that is asked":
+        return [nodes.members[0]]
+    # Before the first intent of an export there is no index but that of the state documents.
+    early = step is Step.BEFORE_INTENT and not followed.table.state().get("applied")
+    return [nodes.holder("icdc-state" if early else followed.index)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "who"), ALL if os.environ.get(SOAK_VARIABLE) else CHOSEN, ids=str
+)
+def test_nodes_killed_at_any_step_neither_lose_nor_resurrect_a_row(
+    nodes: ThreeNodes,
+    follow: Follow,
+    record_property: Callable[[str, object], None],
+    kind: Kind,
+    step: Step | None,
+    who: str,
+) -> None:
+    seed, chance = seeded(f"{kind} {step} {who}")
+    step = step or chance.choice(STEPS[kind])
+    record_property("kill", f"seed {seed}: {who} at {kind} {step}")
+    followed = follow(kind)
+    table, front = followed.table, followed.front
+    if kind is not Kind.EXPORT:
+        followed.settle()
+        table.change(1)
+    held = hold(front, table.next_batch(kind), step, skip=chance.randint(0, 2) * step.in_a_task)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(followed.pipeline.run)
+        held.wait(END_SECONDS)
+        killed = victims(nodes, followed, who, step)
+        for member in killed:
+            member.kill()
+        if len(killed) == 1:
+            followed.ask_through(nodes.other_than())
+        held.release() if chance.random() < 0.5 else held.drop()
+        nodes.restart()
+        first = running.result(END_SECONDS * 2)
+    assert set(followed.settle(first)) <= {FailureClass.TARGET_UNAVAILABLE}
+    # The versions of what was deleted are forgotten now; the next batch must not mind.
+    table.change(2)
+    followed.settle()
+    assert_written_once(front, front.url, [table])

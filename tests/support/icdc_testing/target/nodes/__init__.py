@@ -1,0 +1,1 @@
+"""Several OpenSearch nodes of one cluster, each in a network namespace of its own."""
