@@ -30,7 +30,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation bench-operator bench-planning bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -143,6 +143,12 @@ soak: setup ## a thousand random histories of tables; HISTORIES=n plays another 
 
 soak-simulation: setup ## simulated worlds, a million; ARGS='--worlds N --minutes M --seed S --cores C'
 	@PYTHONPATH=tests/support $(BIN)/python -m simulation.command --worlds 1000000 --cores 2 $(ARGS)
+
+soak-nodes: setup ## OpenSearch nodes killed at every step, three victims each; as root: an hour
+	ICDC_SOAK=1 $(PYTEST) --timeout 1800 tests/spark/nodes
+
+soak-world: setup ## random faults of three nodes and of runs, judged; as root; ARGS='--minutes N --seed S'
+	@PYTHONPATH=tests/support $(BIN)/python tests/soak/soak_world.py $(ARGS)
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

@@ -54,6 +54,12 @@ class Followed:
         named = (state.get("intent") or state).get("index")
         return str(named or f"{self.table.alias}-000001")
 
+    @property
+    def asked(self) -> Member:
+        """The node that every request is sent to."""
+        (member,) = [one for one in self.nodes.members if one.url == self.front.upstream]
+        return member
+
     def ask_through(self, member: Member) -> None:
         """Send every further request to this node."""
         self.front.upstream = member.url

@@ -15,6 +15,7 @@ from icdc_testing.waiting.wait import until
 
 COUNT = 3
 SETTLE_SECONDS = 120.0
+_PRIMARY = ("p", "STARTED")
 
 
 class ThreeNodes:
@@ -95,10 +96,17 @@ class ThreeNodes:
         """Let every packet through again, and return at once."""
         self._spaces.heal()
 
+    def primary_seen_by(self, member: Member, index: str) -> str | None:
+        """Return the name of the node that has the primary, as `member` believes; None if none."""
+        rows = member.ask(f"/_cat/shards/{index}?format=json&h=prirep,state,node")
+        listed = cast(list[dict[str, str]], rows or [])
+        started = [row["node"] for row in listed if (row["prirep"], row["state"]) == _PRIMARY]
+        return started[0] if started else None
+
     def holder(self, index: str, *, primary: bool = True) -> Member:
         """Return the node of shard 0's primary, or of a replica."""
         for row in self._shards(index):
-            if row["prirep"] == ("p" if primary else "r") and row["state"] == "STARTED":
+            if (row["prirep"], row["state"]) == ("p" if primary else "r", "STARTED"):
                 return self.by_name(row["node"])
         raise AssertionError(f"no such copy of {index} is started")
 
