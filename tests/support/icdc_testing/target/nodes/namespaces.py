@@ -100,11 +100,13 @@ def _remove_abandoned() -> None:
 
 
 def _remove(bridge: str) -> None:
+    # By themselves: a namespace whose sockets still wait for their peers keeps them for minutes.
+    for entry in Path("/sys/class/net").glob(f"{bridge}-*"):
+        _run("ip", "link", "delete", entry.name)
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
     for line in listed.stdout.splitlines():
         name = line.split()[0]
         if name.rpartition("-")[0] == bridge:
-            # Its end of the pair goes with it.
             _run("ip", "netns", "delete", name)
     _run("ip", "link", "delete", bridge)
 

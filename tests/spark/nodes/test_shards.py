@@ -1,0 +1,107 @@
+"""Primaries that are cut off, lost or moved amid a batch, and those made of old copies by force."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from icdc_api.errors import FailureClass
+from icdc_api.status.pipeline_status import TableReason
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.processes import END_SECONDS
+from icdc_testing.target import oracle
+from icdc_testing.target.nodes.faults import LOSING, PASSING, kill_primary
+from icdc_testing.target.nodes.three_nodes import ThreeNodes
+from icdc_testing.waiting.wait import until
+
+from .conftest import Follow
+
+pytestmark = pytest.mark.spark
+
+AMID_A_BATCH = ("primary cut off and asked", "primary cut off, replica promoted", "primary moved")
+
+
+@pytest.mark.parametrize("fault", AMID_A_BATCH)
+def test_a_primary_that_is_cut_off_or_moved_amid_a_batch_loses_nothing(
+    nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str
+) -> None:
+    followed = follow(Kind.MERGE_ON_READ)
+    table = followed.table
+    followed.settle()
+    table.change(1)
+    held = hold(front, table.next_batch(Kind.MERGE_ON_READ), Step.SOME_BULK, skip=1)
+    index = followed.index
+    before = nodes.holder(index)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(followed.pipeline.run)
+        held.wait(END_SECONDS)
+        PASSING[fault](followed)
+        held.release()
+        other = nodes.other_than(before)
+        until(
+            lambda: nodes.primary_seen_by(other, index) not in (before.name, None),
+            "another node has the primary",
+        )
+        followed.ask_through(other)
+        nodes.restart()
+        first = running.result(END_SECONDS * 2)
+    assert set(followed.settle(first)) <= {FailureClass.TARGET_UNAVAILABLE}
+    table.change(2)
+    followed.settle()
+    assert_written_once(front, front.url, [table])
+
+
+@pytest.mark.parametrize("what", LOSING)
+def test_a_primary_allocated_by_force_from_less_than_was_acknowledged_is_noticed_and_exported_anew(
+    nodes: ThreeNodes, follow: Follow, what: str
+) -> None:
+    followed = follow()
+    table = followed.table
+    followed.settle()
+
+    def write() -> None:
+        table.change(1)
+        assert followed.pipeline.run().outcome is None
+
+    LOSING[what](followed, write)
+    nodes.restart()
+    # What is written from here on hides the loss from who looks at numbers alone.
+    table.change(2)
+    followed.settle()
+    assert list(oracle.request(f"{table.url}/_alias/{table.alias}")) == [f"{table.alias}-000002"]
+
+
+def test_a_loss_by_force_stops_the_table_where_that_is_asked_for(
+    nodes: ThreeNodes, follow: Follow
+) -> None:
+    followed = follow()
+    followed.pipeline.resource["spec"]["changelog"] = {"onGap": "Stop"}
+    followed.settle()
+
+    def write() -> None:
+        followed.table.change(1)
+        assert followed.pipeline.run().outcome is None
+
+    LOSING["stale primary allocated"](followed, write)
+    nodes.restart()
+    stalled = followed.pipeline.run_to_stall()
+    assert stalled.reason is TableReason.GAP
+    assert "spec.resync.nonce" in (stalled.message or "")
+
+
+def test_an_index_without_replicas_that_turns_red_amid_its_export_is_waited_for(
+    nodes: ThreeNodes, follow: Follow, front: FaultProxy
+) -> None:
+    followed = follow(Kind.EXPORT, replicas=0)
+    table = followed.table
+    held = hold(front, table.next_batch(Kind.EXPORT), Step.SOME_BULK, skip=2)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(followed.pipeline.run)
+        held.wait(END_SECONDS)
+        kill_primary(followed)
+        held.release()
+        until(lambda: bool(front.requests("_bulk")), "the bulk was sent to a red index")
+        assert not front.requests("/_aliases"), "readers were given an index that is red"
+        nodes.restart()
+        first = running.result(END_SECONDS * 2)
+    assert set(followed.settle(first)) <= {FailureClass.TARGET_UNAVAILABLE}
