@@ -126,7 +126,7 @@ RUN --mount=type=bind,source=tools/images/java/undated_keystore.py,target=/build
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
       openjdk-17-jdk-headless \
  && python3 /build/undated_keystore.py /etc/ssl/certs/java/cacerts \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 
 FROM jdk AS java-runtime
 # A runtime of the modules that Spark, Iceberg, their clients and tools that observe a JVM (JMX, Flight
@@ -153,7 +153,7 @@ ENV JAVA_HOME=/usr/lib/jvm/java \
 FROM jdk AS jars
 RUN apt-get update --quiet \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends maven \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 COPY crds/icdc_api/__init__.py crds/icdc_api/errors.py /build/icdc_api/
 COPY operator/icdc_cli/__init__.py /build/icdc_cli/
 COPY operator/icdc_cli/embedded/__init__.py operator/icdc_cli/embedded/jar_lock.py \
@@ -161,6 +161,7 @@ COPY operator/icdc_cli/embedded/__init__.py operator/icdc_cli/embedded/jar_lock.
      operator/icdc_cli/embedded/maven.py /build/icdc_cli/embedded/
 RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml \
     cd /build && python3 -m icdc_cli.embedded.jars fetch spark image --into /jars \
+ && rm -rf /root/.cache /root/.m2/repository \
  && find /jars -type f -exec touch -d @315532800 {} +
 
 FROM java AS spark-home
