@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         missed = _try_all(SourceTree(Path(folder)), chosen)
     seconds = time.monotonic() - begun
-    sys.stdout.write(f"{missed} of {len(chosen)} guards were missed, in {seconds:.0f} s\n")
+    sys.stdout.write(
+        f"without them tests fail for {missed} of {len(chosen)} guards, in {seconds:.0f} s\n"
+    )
     return 0 if missed == len(chosen) else 1
 
 
@@ -55,7 +57,7 @@ def _try_all(tree: SourceTree, chosen: Iterable[Guard]) -> int:
         row = f"| {guard.name} | {guard.prevents} | {tests} | {time.monotonic() - begun:.0f} |"
         sys.stdout.write(f"{row}\n")
         if blind:
-            sys.stdout.write(f"NOT MISSED: {guard.name}, by {blind}\n{problem}\n")
+            sys.stdout.write(f"NO TEST FAILS without: {guard.name}, by {blind}\n{problem}\n")
         else:
             missed += 1
         sys.stdout.flush()

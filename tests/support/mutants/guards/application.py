@@ -1,0 +1,87 @@
+"""The guards that a whole run of the application tries, with real Spark and OpenSearch."""
+
+from mutants.edits import Edit
+from mutants.guard import Guard, GuardKind
+
+_ROOM = "sparkapps/icdc_spark/replication"
+_RUN = f"{_ROOM}/table_run.py"
+_TESTS = "tests/spark/pipeline"
+_TAKING_OVER = f"{_TESTS}/runs/test_taking_over.py"
+
+LISTED = (
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a run that takes over waits",
+        prevents="Tasks of the run before write after the first batch of the new one.",
+        edits=(Edit(_RUN, "context.outwait_older_runs(stored.document)", "pass"),),
+        tests=(f"{_TAKING_OVER}::test_a_run_whose_first_wait_failed_waits_again_before_it_writes",),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="tasks may still begin a request",
+        prevents="A task that has not asked yet who owns the index writes into the next batch.",
+        edits=(
+            Edit(
+                f"{_ROOM}/context.py",
+                "at_least=OWNER_SECONDS if state is None or state.intent else 0.0",
+                "at_least=0.0",
+            ),
+        ),
+        tests=(
+            f"{_TAKING_OVER}"
+            "::test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who_owns_the_index",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a lost answer is waited out",
+        prevents="A request without an answer is applied over what the next batch wrote.",
+        edits=(
+            Edit(
+                f"{_ROOM}/context.py",
+                "if result.ambiguous or failed_before:",
+                "if failed_before:",
+            ),
+        ),
+        tests=(
+            f"{_TAKING_OVER}"
+            "::test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_ended",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.ALIAS,
+        name="the alias is looked at",
+        prevents="Readers see nothing, or an old copy, and every comparison says equal.",
+        edits=(Edit(_RUN, "alias_check.keep_alias(self.context, stored.document)", "pass"),),
+        tests=(
+            f"{_TESTS}/target/test_other_hands.py"
+            "::test_an_alias_that_somebody_removed_is_back_after_one_poll",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.COUNTS,
+        name="a new index is counted",
+        prevents="Readers get an index in which rows are missing.",
+        edits=(Edit(f"{_ROOM}/export.py", "if keys != documents + refused:", "if False:"),),
+        tests=(
+            f"{_TESTS}/target/test_miscounts.py"
+            "::test_an_export_that_somebody_disturbs_is_begun_anew",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.IDENTITY,
+        name="the index is compared before the advance",
+        prevents="A batch counts as applied whose writes a restore took back.",
+        edits=(
+            Edit(
+                f"{_ROOM}/changelog.py",
+                "intent.index, intent.index_uuid, stored.document.shards",
+                "intent.index, intent.index_uuid",
+            ),
+        ),
+        tests=(
+            f"{_TESTS}/target/test_restored_index.py"
+            "::test_what_is_restored_while_a_batch_is_written_is_not_advanced_over",
+        ),
+    ),
+)
