@@ -46,8 +46,10 @@ def main() -> int:
 
 def _play_here(asked: argparse.Namespace) -> int:
     begun = _seconds()
-    for number in range(asked.worlds):
-        failure = playing.try_world(asked.seed + number)
+    seeds = asked.seeds or range(asked.seed, asked.seed + asked.worlds)
+    number = 0
+    for number, seed in enumerate(seeds):
+        failure = playing.try_world(seed)
         if number % PART == 0:
             gc.collect()
         if failure is not None:
@@ -112,6 +114,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--worlds", type=int, default=1000, help="how many")
     parser.add_argument("--minutes", type=float, default=0.0, help="0: no limit")
     parser.add_argument("--seed", type=int, default=0, help="of the first world")
+    parser.add_argument("--seeds", type=int, nargs="+", help="these worlds and no others")
     parser.add_argument("--cores", type=int, default=1, help=f"of {os.cpu_count()}")
     parser.add_argument("--find", action="store_true", help="do not shrink what is found")
     parser.add_argument("--story", action="store_true", help="print the story of --seed")

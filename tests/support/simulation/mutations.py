@@ -7,12 +7,9 @@ from mutants.edits import Edit
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
 _CONTEXT = "sparkapps/icdc_spark/replication/context.py"
 _TABLE_RUN = "sparkapps/icdc_spark/replication/table_run.py"
-_INDICES = "sparkapps/icdc_spark/opensearch/stores/indices.py"
-_WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
+_SINK = "sparkapps/icdc_spark/opensearch/bulk/sink.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
-_STATE = "sparkapps/icdc_spark/protocol/state_document.py"
-_SCHEDULE = "operator/icdc_operator/core/schedule.py"
 
 
 @dataclass(frozen=True)
@@ -21,30 +18,44 @@ class Mutation:
 
     name: str
     """What the product does without it, in words."""
+    seeds: range
+    """Worlds of which one at least finds it, and none of which breaks a promise otherwise."""
     edits: tuple[Edit, ...]
 
 
-def _edit(name: str, path: str, old: str, new: str) -> Mutation:
-    return Mutation(name, (Edit(path, old, new),))
+def _edit(name: str, seeds: range, path: str, old: str, new: str) -> Mutation:
+    return Mutation(name, seeds, (Edit(path, old, new),))
 
 
 MUTATIONS = (
     _edit(
         "an export deletes the index that readers use before it has a new one",
+        range(1, 21),
         _EXPORT,
         "    mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)\n",
         "    indices.drop_orphans(client, context.ownership, below=10**6, keep=frozenset(\n"
         "        name for name in (state.index, *state.previous_indices) if name))\n"
         "    mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)\n",
     ),
-    _edit(
-        "an export begins with an ordinal below that of dead letters",
-        _EXPORT,
-        "    return max(state.last_ordinal, of_dead_letters) + 1\n",
-        "    return state.last_ordinal + 1\n",
+    Mutation(
+        "an export begins with an ordinal below that of dead letters, which fence it",
+        range(111, 112),
+        (
+            Edit(
+                _EXPORT,
+                "    return max(state.last_ordinal, of_dead_letters) + 1\n",
+                "    return state.last_ordinal + 1\n",
+            ),
+            Edit(
+                _SINK,
+                "        if total.error_is(Fenced) and not is_superseded():\n",
+                "        if False:\n",
+            ),
+        ),
     ),
     Mutation(
         "a run does not wait for older requests where it finds its own claim",
+        range(392, 393),
         (
             Edit(
                 _TABLE_RUN,
@@ -60,19 +71,8 @@ MUTATIONS = (
         ),
     ),
     _edit(
-        "a task does not ask who owns the index",
-        _WATCH,
-        "            if time.monotonic() - self._asked < self._target.owner_seconds:\n",
-        "            if True:\n",
-    ),
-    _edit(
-        "the number of an index is used again",
-        _INDICES,
-        "max([above, *numbers]) + 1",
-        "max([0, *numbers]) + 1",
-    ),
-    _edit(
         "an export that miscounts is repeated without end",
+        range(1, 11),
         _EXPORT,
         "        if miscount:\n            return _begin_anew(work, stored, step, len(chunks), "
         "miscount)\n",
@@ -80,12 +80,14 @@ MUTATIONS = (
     ),
     _edit(
         "a request without its mode is taken for a new one",
+        range(1, 11),
         _RESYNCS,
         "    if recorded is not None and not is_new(status, spec):\n        return recorded\n",
         "",
     ),
     _edit(
         "a nonce that was honoured before is not honoured again",
+        range(1, 11),
         _NEXT,
         "        return state.resync_id != self.resync_id\n",
         "        return self.resync_nonce > state.resync_nonce\n",

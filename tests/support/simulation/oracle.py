@@ -22,8 +22,8 @@ ALIAS = "orders"
 STATE = "icdc-state"
 
 
-class BrokenPromiseError(AssertionError):
-    """A statement of the oracle does not hold."""
+class BrokenPromiseError(BaseException):
+    """A statement of the oracle does not hold. No handler of the product may catch it."""
 
 
 class Oracle:

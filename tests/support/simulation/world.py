@@ -7,6 +7,7 @@ from typing import Any
 
 from icdc_api.spec.pipeline import Pipeline
 from simulation import border
+from simulation.befalling import hands
 from simulation.befalling.events import ACTS, Event
 from simulation.control import Cluster, Operator
 from simulation.model.lake import TABLE, Lake
@@ -41,6 +42,8 @@ class World:
         self.cluster = Cluster(self, _resource(seed))
         self.operator = Operator(self)
         self.steps = 0
+        self.ambushes: list[float] = []
+        """Other hands that wait for an export."""
         self.state_copies: list[StoredIndex] = []
         self.index_copies: dict[str, list[StoredIndex]] = {}
         self.export_asked_at: int | None = None
@@ -95,6 +98,8 @@ class World:
                 self.tell(f"{who}: {method} {path} → {answer[0]}{_detail(answer, body)}")
             for name in set(self.target.pointing(ALIAS)) - before:
                 self.oracle.check_served(self.target.indices[name])
+            if self.ambushes and path.endswith("/_bulk"):
+                hands.spring_ambush(self)
             self._copy(path)
             self.oracle.check()
         return answer
@@ -132,15 +137,22 @@ class World:
         if set(pointing) != {state["index"]}:
             return f"readers see {sorted(pointing)}, not {state['index']}"
         index = self.target.indices[state["index"]]
-        rows = expected(self.lake.rows[self.lake.head]) if self.lake.head is not None else {}
+        rows = expected(self._head_rows())
         there = {key: each.source.get("value") for key, each in index.documents.items()}
         skipped = index.touched | index.unjudged
         wrong = {k for k in {*rows, *there} - skipped if rows.get(k) != there.get(k)}
         if wrong:
             return f"{index.name} differs from the table under {sorted(wrong)}"
+        refused = {f"k{key}" for key, value in self._head_rows().items() if value < 0}
+        letters = self.target.indices.get(f"{ALIAS}-dead-letters")
+        if set(letters.documents if letters else ()) - skipped != refused - skipped:
+            return f"{sorted(refused)} are refused, and there are other dead letters"
         if self.export_asked_at is not None and self.oracle.exports <= self.export_asked_at:
             return "the export that was asked for has not come"
         return None
+
+    def _head_rows(self) -> Mapping[int, int]:
+        return self.lake.rows[self.lake.head] if self.lake.head is not None else {}
 
     def _look(self) -> None:
         """Look whether the world goes on, and whether it has come to rest."""
@@ -157,6 +169,7 @@ class World:
 
     def _begin_rest(self) -> None:
         self.network.armed.clear()
+        self.ambushes.clear()
         self.operator.crash_at = self.operator.stale = None
         self._rest_until = self.schedule.now + QUIET_SECONDS
         # What befell the target is noticed by the next run, and a commit brings one.
@@ -175,8 +188,9 @@ class World:
             ACTS["ask for an export"](self, 0.0)
 
     def _needs_person(self) -> bool:
+        """Return whether the table waits for what only a person can know: then one asks again."""
         tables = self.cluster.status.tables
-        return any(table.state == "Stalled" for table in tables)
+        return any(table.state == "Stalled" and table.reason != "Bug" for table in tables)
 
     def _explain(self) -> str:
         status = self.cluster.status

@@ -18,9 +18,9 @@ def commit(world: "World", share: float) -> None:
         if key in rows and random.random() < 0.45:
             changes[key] = None
         else:
-            # A tenth of all values is refused by the index.
+            # Some values are refused by the index.
             value = random.randrange(1, 1000)
-            changes[key] = -value if random.random() < 0.1 else value
+            changes[key] = -value if random.random() < 0.2 else value
     lake.commit(changes, world.schedule.now, "overwrite")
     world.cluster.notify()
 

@@ -120,8 +120,8 @@ THEMES: tuple[tuple[str, ...], ...] = (
         "open the shards again",
     ),
     (
+        "bulk request: cut",
         "commit",
-        "bulk request: lost",
         "lose the driver's node",
         "take back the last commit",
         "open the shards again",
@@ -133,8 +133,8 @@ THEMES: tuple[tuple[str, ...], ...] = (
         "take back the last commit",
         "ask for an export",
     ),
-    ("commit", "commit", "delete the state document", "bulk request: busy", "commit"),
-    ("ask for an export", "delete a document of the new index", "ask for an export"),
+    ("commit", "commit", "commit", "delete the state document", "commit"),
+    ("delete a document of the new index", "ask for an export", "commit"),
     ("ask for a comparison", "commit", "remove the request's mode", "commit"),
     ("ask for an export", "create the pipeline again", "ask for an export"),
 )
@@ -147,13 +147,14 @@ def draw_events(random: Random) -> list[Event]:
         kind: WEIGHTS.get(kind) or FAULT_WEIGHT[kind.partition(" request")[0]] for kind in ACTS
     }
     some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
-    kinds = random.choices([*some, "commit"], k=random.randint(1, 9))
+    kinds = random.choices([*some, "commit"], k=random.randint(0, 6))
     steps = [random.randrange(STEPS) for _ in kinds]
     if random.random() < 0.5:
         theme = random.choice(THEMES)
         kinds += theme
-        # Some of it at one moment, the rest far apart.
-        first, spread = random.randrange(STEPS // 2), random.choice((3, 20, 80))
-        steps += sorted(first + random.randrange(spread) for _ in theme)
+        step, gap = random.randrange(STEPS // 2), random.choice((3, 12, 30))
+        for _ in theme:
+            steps.append(step)
+            step += random.randrange(gap)
     drawn = [Event(step, kind, random.random()) for step, kind in zip(steps, kinds, strict=True)]
     return sorted(drawn, key=lambda event: event.step)

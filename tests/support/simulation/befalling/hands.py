@@ -143,11 +143,18 @@ def delete_document(world: "World", share: float) -> None:
 
 
 def delete_from_export(world: "World", share: float) -> None:
-    """Delete a document of the index that an export fills."""
+    """Delete a document of the index that the next export fills, or write one into it."""
+    world.ambushes.append(share)
+
+
+def spring_ambush(world: "World") -> None:
+    """Do so, once the new index holds documents."""
     state = world.oracle.state()
     intent = state["intent"] if state else None
-    if intent is not None and intent["kind"] == "Export":
-        _touch(world, world.target.indices.get(intent["index"]), share, edit=share < 0.3)
+    index = world.target.indices.get(intent["index"]) if intent else None
+    if intent is not None and intent["kind"] == "Export" and index is not None and index.documents:
+        share = world.ambushes.pop()
+        _touch(world, index, share, edit=share < 0.3)
 
 
 def _distrust(world: "World", why: str) -> None:

@@ -56,7 +56,8 @@ def lose_node(world: "World", share: float) -> None:
     if share < 0.5:
         run.process.paused_until = world.schedule.now + share * 600.0
     else:
-        run.process.cut_until = world.schedule.now + (share - 0.5) * 300.0
+        until = world.schedule.now + (share - 0.5) * 300.0
+        run.process.cut_until = max(run.process.cut_until, until)
 
 
 def kill_operator(world: "World", share: float) -> None:
