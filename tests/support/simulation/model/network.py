@@ -75,7 +75,8 @@ class Network:
         world.tick()
         begun, addressed = schedule.now, self._find(path)
         schedule.sleep(world.random.random() * 0.01)
-        if schedule.now - begun > OWNER_SECONDS and path.endswith("/_bulk"):
+        is_late = schedule.now - begun > OWNER_SECONDS
+        if is_late and path.endswith("/_bulk"):
             self._excuse(addressed, self._find(path), body)
         if me.cut_until > schedule.now:
             self._lose(never_sent=True)
@@ -87,7 +88,7 @@ class Network:
             self._prepare(fault, share)
 
         def act(part: Any = body) -> Answer:
-            return world.apply(me.name, method, path, params, part)
+            return world.apply(me.name, method, path, params, part, is_late=is_late)
 
         answer = self._send(act, fault, share, kind=kind, body=body, tag=tag)
         schedule.sleep(world.random.random() * 0.01)
