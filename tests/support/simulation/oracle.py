@@ -69,7 +69,8 @@ class Oracle:
         if state is None or index.damaged:
             return
         intent, to = state["intent"], None
-        if intent is not None and intent["indexUuid"] == index.uuid:
+        exports = intent is not None and intent["kind"] == "Export"
+        if exports and intent["indexUuid"] == index.uuid:
             to = intent["to"]
         elif state["applied"] is not None and state["indexUuid"] == index.uuid:
             return
