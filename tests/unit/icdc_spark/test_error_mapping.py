@@ -65,6 +65,17 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
     ),
     (f"{LOST}java.io.IOException: No space left on device\n\tat sun.nio.ch", DiskFull),
     (f"{LOST}java.io.IOException: Disk quota exceeded", DiskFull),
+    (f"{LOST}java.io.IOException: Read-only file system", NodeLost),
+    (
+        f"{LOST}java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory "
+        "or process/resource limits reached",
+        OutOfMemory,
+    ),
+    (
+        f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable\n",
+        OutOfMemory,
+    ),
     (
         f"{STAGE}org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
         "OSError: [Errno 28] No space left on device\n",
@@ -215,3 +226,10 @@ def test_what_a_task_says_of_a_row_is_not_repeated(text: str, shown: str) -> Non
 def test_what_the_driver_says_is_repeated() -> None:
     error = translate_error("shop.orders", PySparkException("no such thing"))
     assert error.message == "shop.orders: PySparkException: no such thing"
+
+
+def test_a_limit_of_threads_asks_for_no_memory() -> None:
+    text = f"{LOST}java.lang.OutOfMemoryError: unable to create native thread: possibly out of"
+    meaning = engine_errors.find_meaning({"OutOfMemoryError"}, text)
+    assert meaning is not None
+    assert "Raise the PID limit" in meaning[1]

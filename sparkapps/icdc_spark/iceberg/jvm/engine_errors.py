@@ -43,6 +43,23 @@ _SIGNS = (
         "spill: larger spec.spark.localVolumes, or fewer bytes at once (maxBytesPerBatch)",
     ),
     _Sign(
+        # Error 30 of Linux. A kernel does that to a disk that fails; other nodes have others.
+        re.compile(r"Read-only file system|\[Errno 30\]"),
+        NodeLost,
+        "a local disk of driver or executors is read-only, most likely because it failed; it is "
+        "retried. If it comes again, take the node out of use",
+    ),
+    _Sign(
+        # The JVM calls it an OutOfMemoryError, and more memory does not help.
+        re.compile(
+            r"unable to create (?:new )?native thread|can't start new thread"
+            r"|Resource temporarily unavailable|\[Errno 11\]"
+        ),
+        OutOfMemory,
+        "the container may not start more threads or processes; it is retried. Raise the PID limit "
+        "of its node (podPidsLimit of the kubelet), or lower spec.spark.executor.cores",
+    ),
+    _Sign(
         re.compile(r"SparkContext was shut ?down|SparkContext shutdown|stopped SparkContext"),
         DriverLost,
         "Spark ended the run, for example after too many lost executors; the run is retried",

@@ -22,6 +22,8 @@ ON_EXECUTORS = {
 ON_A_TINY_DISK = {
     "spill": ("DiskFull", GIVE_ROOM),
     "python disk": ("DiskFull", GIVE_ROOM),
+    # The last one, because the disk stays so.
+    "read-only": ("NodeLost", "a local disk of driver or executors is read-only"),
 }
 
 

@@ -103,6 +103,12 @@ def _spill(spark: SparkSession) -> DataFrame:
     return spark.sql("select /*+ repartition(2) */ sha2(uuid(), 512) t from range(400000)")
 
 
+def _spill_read_only(spark: SparkSession) -> DataFrame:
+    # A kernel remounts a file system so when its disk fails.
+    subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
+    return _spill(spark)
+
+
 LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "heap": _heap,
     "worker": _in_python(_kill_worker),
@@ -110,6 +116,7 @@ LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "python memory": _in_python(_fill_memory),
     "python disk": _in_python(_fill_disk),
     "spill": _spill,
+    "read-only": _spill_read_only,
 }
 
 
