@@ -51,7 +51,7 @@ def main() -> int:
         more = {"spark.driver.extraJavaOptions": options.java_options}
         spark = session(Path(name), memory=options.memory, more=more)
         try:
-            measured = _measured(spark, options)
+            measured = _measure(spark, options)
         finally:
             spark.stop()
     result = {**machine("pyspark"), "rounds": options.rounds, "ranges": measured}
@@ -59,7 +59,7 @@ def main() -> int:
     return 0
 
 
-def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]:
+def _measure(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any]:
     ways, meter = Ways(spark), Meter(spark)
     _warm(spark, ways, meter)
     by_strategy = {}
@@ -70,7 +70,7 @@ def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any
         by_strategy[name] = {
             "rows": options.rows,
             "making_seconds": made,
-            **_compared(ways, meter, where, options.rounds),
+            **_compare(ways, meter, where, options.rounds),
         }
         spark.sql(f"drop table {CATALOG}.{where.table} purge")
         if options.table:
@@ -82,10 +82,10 @@ def _measured(spark: SparkSession, options: argparse.Namespace) -> dict[str, Any
 def _warm(spark: SparkSession, ways: Ways, meter: Meter) -> None:
     """Loads and compiles what every way needs, as in an application that runs for long."""
     where = two_commits(spark, 20_000, mode=COPY_ON_WRITE, table="warm")
-    _compared(ways, meter, where, rounds=WARM_ROUNDS)
+    _compare(ways, meter, where, rounds=WARM_ROUNDS)
 
 
-def _compared(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, Any]:
+def _compare(ways: Ways, meter: Meter, where: Range, rounds: int) -> dict[str, Any]:
     plan = ways.plan(where)
     contenders = _contenders(ways, plan)
     costs: dict[str, list[Cost]] = {name: [] for name in contenders}

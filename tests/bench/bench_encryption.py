@@ -82,7 +82,7 @@ def main() -> int:
         _serve(options.serve[0], encrypted=bool(options.serve[1]))
         return 0
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
-        result = _measured(Path(folder), options)
+        result = _measure(Path(folder), options)
     sys.stdout.write((_markdown(result) if options.table else json.dumps(result, indent=1)) + "\n")
     return 0
 
@@ -113,7 +113,7 @@ def _serve(rows: int, *, encrypted: bool) -> None:
     session.stop()
 
 
-def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     plain = Shuffler(folder / "plain", options.rows, encrypted=False)
     encrypted = Shuffler(folder / "encrypted", options.rows, encrypted=True)
     both = {"plain": plain, "encrypted": encrypted}

@@ -36,14 +36,14 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
-        result = asyncio.run(_measured(Path(folder), options))
+        result = asyncio.run(_measure(Path(folder), options))
     text = _markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     idle = [look["idle"]["metadata_files_opened"] for look in result["looks"].values()]
     return 1 if any(idle) else 0
 
 
-async def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+async def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     tables = IdleTables(folder, count=options.tables, commits=options.commits)
     session = bench_session("bench-idle", folder)
     with OpenSearchNode(folder / "opensearch") as node, FileOpens([tables.folder]) as opens:

@@ -89,7 +89,7 @@ class Followed:
             )
         since = time.monotonic()
         head = str(self._lake.head(self._table))
-        until(lambda: self._applied() == head, f"{head} is applied", pause=0.01)
+        until(lambda: self._read_applied() == head, f"{head} is applied", pause=0.01)
         return time.monotonic() - since
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class Followed:
         self._application.stop.set()
         self._thread.join()
 
-    def _applied(self) -> str:
+    def _read_applied(self) -> str:
         answer = oracle.request(f"{self._url}/icdc-state/_doc/{self.name}")
         return str(answer["_source"]["applied"]["snapshotId"])
 
@@ -111,13 +111,13 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as folder:
-        result = _measured(Path(folder), options)
+        result = _measure(Path(folder), options)
     text = _markdown(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     return 0
 
 
-def _measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     spark = session(folder, memory="4g")
     lake, phases = Lake(spark), Phases()
     latencies: dict[tuple[str, str], list[float]] = {}

@@ -37,13 +37,13 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
-        measured = _measured(Path(name), options)
+        measured = _measure(Path(name), options)
     result = {**machine("pyspark"), "heap": options.memory, "peaks_mb": measured}
     sys.stdout.write(_markdown(result) if options.table else json.dumps(result, indent=1) + "\n")
     return 0
 
 
-def _measured(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, Any]]:
+def _measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[int, Any]]:
     gc_log = folder / "gc.log"
     logging = {"spark.driver.extraJavaOptions": f"-Xlog:gc:file={gc_log}"}
     spark = session(folder, memory=options.memory, more={**CLUSTER, **logging})

@@ -59,7 +59,7 @@ def main() -> int:
         flags = ["--namespace", pipelines.namespace]
         started = time.monotonic()
         operator = stack.enter_context(operator_process.running(account, folder, "operator", flags))
-        measured = _measured(operator, many, options, started)
+        measured = _measure(operator, many, options, started)
     sys.stdout.write(json.dumps({**machine("kopf", "kubernetes"), **measured}, indent=1) + "\n")
     return 0 if all(measured["idle"]["within"].values()) else 1
 
@@ -70,7 +70,7 @@ def _account(kube: KubeApi, pipelines: Pipelines) -> Path:
     return kube.kubeconfig_for(pipelines.namespace, "operator")
 
 
-def _measured(
+def _measure(
     operator: OperatorProcess, many: Many, options: argparse.Namespace, started: float
 ) -> dict[str, Any]:
     count: int = options.pipelines
@@ -83,7 +83,7 @@ def _measured(
     operator.until(lambda: operator.metric(read) >= count, "tables are read", seconds=600.0)
     _wait_for_rest(operator)
     idle = _idle(operator, options.idle_seconds)
-    churn = _churned(operator, many, options.churn_seconds)
+    churn = _churn(operator, many, options.churn_seconds)
     _wait_for_rest(operator)
     return {
         "pipelines": count,
@@ -128,7 +128,7 @@ def _idle(operator: OperatorProcess, seconds: float) -> dict[str, Any]:
     }
 
 
-def _churned(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, Any]:
+def _churn(operator: OperatorProcess, many: Many, seconds: float) -> dict[str, Any]:
     """Runs that are asked for, start, go well and are forgotten, for so long."""
     before = _buckets(operator)
     requests = _total(operator, "icdc_api_requests_total")

@@ -48,7 +48,7 @@ def main() -> int:
         session = bench_session("bench-planning", Path(folder))
         try:
             results = [
-                _measured(case, options.rounds)
+                _measure(case, options.rounds)
                 for files in options.files
                 for case in ManyFiles(session, Path(folder), files, MANIFESTS).cases(
                     growth_only=files != GOAL_FILES
@@ -60,7 +60,7 @@ def main() -> int:
     return 0 if all(result["within"] for result in results) else 1
 
 
-def _shipped(table: IcebergTable, case: Case) -> ChangePlan:
+def _plan_as_shipped(table: IcebergTable, case: Case) -> ChangePlan:
     return plan_changes(table, case.since, case.until, keys=case.keys)
 
 
@@ -71,8 +71,8 @@ def _by_listing(table: IcebergTable, case: Case) -> ChangePlan:
     )
 
 
-def _measured(case: Case, rounds: int) -> dict[str, Any]:
-    planners: Mapping[str, Plan] = {"shipped": _shipped, "listing": _by_listing}
+def _measure(case: Case, rounds: int) -> dict[str, Any]:
+    planners: Mapping[str, Plan] = {"shipped": _plan_as_shipped, "listing": _by_listing}
     wall: dict[str, list[float]] = {name: [] for name in planners}
     cpu: dict[str, list[float]] = {name: [] for name in planners}
     sizes, first = set(), 0.0

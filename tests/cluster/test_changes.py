@@ -24,7 +24,7 @@ def following(shop: Shop) -> str:
     return str(status["currentRun"]["name"])
 
 
-def ended(shop: Shop, run: str) -> Resource:
+def wait_for_end(shop: Shop, run: str) -> Resource:
     """How that run ended, as the status tells it."""
     by_name = {run_record["name"]: run_record for run_record in shop.status()["recentRuns"]}
     record: Resource = by_name[run]
@@ -50,7 +50,7 @@ def add_a_table(site: Shop, orders: Table, resource: Resource) -> Table:
     site.until_applied(orders, customers)
     site.assert_equal(orders, "id")
     site.assert_equal(customers, "id")
-    assert ended(site, first)["state"] == "Succeeded", "the application ends in order"
+    assert wait_for_end(site, first)["state"] == "Succeeded", "the application ends in order"
     assert site.physical_index(orders) == index
     after = site.documents(orders)
     assert {name: after[name] for name in before} == before, "no document is written again"

@@ -109,12 +109,12 @@ def test_spark_operator_says_why_it_cannot_submit(cluster: Cluster, namespace: s
     cluster.apply(namespace, application)
     state: dict[str, str] = {}
 
-    def failed() -> bool:
+    def has_failed() -> bool:
         shown = cluster.kubectl.object("get", "sparkapplication", "bad", "-n", namespace)
         state.update(shown.get("status", {}).get("applicationState", {}))
         return state.get("state") == "FAILED"
 
-    wait.until(failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
+    wait.until(has_failed, "it is FAILED", seconds=APPLICATION_SECONDS, pause=0.5)
     assert "missing" in state["errorMessage"], state
 
 

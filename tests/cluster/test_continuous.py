@@ -28,5 +28,5 @@ def test_a_hundred_commits_are_followed_by_one_application(
     site.until_applied(table)
     site.assert_equal(table, "id")
     assert site.status()["currentRun"]["name"] == run, "one application followed them all"
-    record_property("measured", latency.told("Continuous, commit to search", delays))
+    record_property("measured", latency.format_delays("Continuous, commit to search", delays))
     site.kubectl("delete", "icdc", site.name)

@@ -54,7 +54,7 @@ def until_gone(site: Shop, what: str) -> None:
     wait.until(lambda: not site.kubectl(*pods).strip(), f"{what}: no pod is left", **seldom)
 
 
-def written(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
+def ids_of_writes(site: Shop, proxy: FaultProxy, table: Table) -> set[str]:
     """The ids that were written to the table's index through the proxy."""
     return {write.id for write in proxy.writes() if write.index.startswith(site.index(table))}
 
@@ -67,14 +67,14 @@ def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None
     delete(site)
     until_gone(site, "an export")
     held.drop()
-    first = written(site, proxy, orders)
+    first = ids_of_writes(site, proxy, orders)
     assert 0 < len(first) < FILES * FILE
 
     proxy.clear()
     site.apply(resource(site, proxy))
     site.until_applied(orders)
     site.assert_equal(orders, "id")
-    again = written(site, proxy, orders)
+    again = ids_of_writes(site, proxy, orders)
     assert not again & first, "what was done is not done again"
     assert len(again) + len(first) == FILES * FILE
 
@@ -96,11 +96,11 @@ def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
 def until_told(site: Shop, words: str) -> None:
     """The status says why the pipeline does not go."""
 
-    def told(status: Resource) -> bool:
+    def is_said(status: Resource) -> bool:
         conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
         return status.get("phase") == "Deleting" and words in conditions["Ready"]["message"]
 
-    site.until(told, f"the status tells of {words!r}")
+    site.until(is_said, f"the status tells of {words!r}")
 
 
 def test_a_deleted_pipeline_goes_and_comes_again(site: Shop, proxy: FaultProxy) -> None:

@@ -38,11 +38,11 @@ def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop
 
     most: set[str] = set()
 
-    def grown() -> bool:
+    def has_grown() -> bool:
         most.update(pod["metadata"]["name"] for pod in site.pods("executor", run))
         return len(most) > 1
 
-    site.until(lambda _: grown(), "a second executor comes")
+    site.until(lambda _: has_grown(), "a second executor comes")
     site.until_applied(table)
     site.until(
         lambda _: not [pod for pod in site.pods("executor", run) if running(pod)],

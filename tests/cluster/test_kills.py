@@ -53,13 +53,13 @@ class Killing:
         self.runs.add(begun_run["name"])
         return begun_run
 
-    def ended(self, run: Resource) -> Resource:
+    def wait_for_end(self, run: Resource) -> Resource:
         """How that attempt ended, as the status tells it."""
 
-        def told(status: Resource) -> bool:
+        def is_recorded(status: Resource) -> bool:
             return any(record["name"] == run["name"] for record in status.get("recentRuns", []))
 
-        status = self.shop.until(told, f"{run['name']} has ended")
+        status = self.shop.until(is_recorded, f"{run['name']} has ended")
         return next(record for record in status["recentRuns"] if record["name"] == run["name"])
 
     def check(self) -> None:
@@ -86,7 +86,7 @@ def test_an_executor_that_is_killed_is_replaced_within_the_run(killing: Killing)
     executor = killing.shop.until_pod_runs("executor", run["name"])
     killing.shop.kubectl("delete", "pod", executor, *FORCED)
     killing.check()
-    assert killing.ended(run)["state"] == "Succeeded"
+    assert killing.wait_for_end(run)["state"] == "Succeeded"
 
 
 def test_a_driver_that_is_killed_is_followed_by_another_attempt(killing: Killing) -> None:
@@ -95,7 +95,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_attempt(killing: Killing
     driver = killing.shop.until_pod_runs("driver", run["name"])
     killing.shop.until_pod_runs("executor", run["name"])
     killing.shop.kubectl("delete", "pod", driver, *FORCED)
-    ended = killing.ended(run)
+    ended = killing.wait_for_end(run)
     assert ended["state"] == "Failed"
     assert ended["failure"]["class"] == "NodeLost", ended
     killing.check()
@@ -107,7 +107,7 @@ def test_an_operator_that_is_killed_finds_its_run_again(killing: Killing) -> Non
     kubectl = killing.shop.cluster.kubectl
     kubectl.ok("delete", *OPERATORS, "-n", "icdc-system", "--wait=false", *FORCED)
     killing.check()
-    assert killing.ended(run)["state"] == "Succeeded"
+    assert killing.wait_for_end(run)["state"] == "Succeeded"
     recent = killing.shop.status()["recentRuns"]
     assert [record["sequence"] for record in recent].count(run["sequence"]) == 1, (
         "no run is doubled"
@@ -121,10 +121,10 @@ def test_a_spark_operator_that_dies_between_submission_and_status_does_no_harm(
     run = killing.run()
     shop = killing.shop
 
-    def submitted() -> bool:
+    def is_submitted() -> bool:
         return bool(shop.pods("driver", run["name"]))
 
-    wait.until(submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
+    wait.until(is_submitted, "the driver's pod is made", seconds=RUN_SECONDS, pause=0.1)
     # In a process of its own: what it starts outlives the tests, as the rest of the cluster does.
     command = [sys.executable, "-m", "real_cluster.command", "restart"]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SUPPORT)}, check=True, timeout=300)
@@ -146,4 +146,4 @@ def test_a_node_that_is_drained_ends_the_run_in_order(killing: Killing) -> None:
     finally:
         kubectl.ok("uncordon", FIRST.name)
     killing.check()
-    assert killing.ended(run)["name"] == run["name"]
+    assert killing.wait_for_end(run)["name"] == run["name"]

@@ -60,11 +60,13 @@ def test_a_hundred_commits_are_followed_by_runs_one_after_the_other(
     runs = [record for record in status["recentRuns"] if record["kind"] == "Changelog"]
     assert len(runs) >= BURSTS
     assert {record["state"] for record in runs} == {"Succeeded"}
-    record_property("measured", latency.told("OnCommit, commit to search", delays))
-    rest = latency.told(
+    record_property("measured", latency.format_delays("OnCommit, commit to search", delays))
+    rest = latency.format_delays(
         "OnCommit, commit or start of the driver to search", after_start(watch, runs)
     )
     record_property("measured", rest)
-    record_property("measured", latency.told("OnCommit, plan to running driver", starts(runs)))
+    record_property(
+        "measured", latency.format_delays("OnCommit, plan to running driver", starts(runs))
+    )
     helm.ok("uninstall", RELEASE, *here)
     site.assert_equal(table, "id")

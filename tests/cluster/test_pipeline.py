@@ -20,14 +20,14 @@ KEYS: dict[str, tuple[str, ...]] = {"orders": ("id",), "customers": ("id",), "ev
 """The tables; the last one is only appended to, and has no key."""
 
 
-def noted(number: int) -> str | None:
+def note_of(number: int) -> str | None:
     """Every other row has no note."""
     return f"note {number}" if number % 2 else None
 
 
 def make(site: Shop) -> dict[str, Table]:
     """The three tables with their first rows."""
-    orders = rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=noted)
+    orders = rows(1, 3000, status=lambda n: "new", total=lambda n: n / 4, note=note_of)
     return {
         "orders": site.table("orders", orders),
         "customers": site.table("customers", rows(1, 500, name=lambda n: f"customer {n}")),

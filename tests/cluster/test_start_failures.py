@@ -70,11 +70,11 @@ CASES = {
 }
 
 
-def laid_over(base: Any, more: Any) -> Any:
+def merge_patch(base: Any, more: Any) -> Any:
     """As a JSON merge patch."""
     if not isinstance(base, dict) or not isinstance(more, dict):
         return more
-    return {**base, **{key: laid_over(base.get(key), value) for key, value in more.items()}}
+    return {**base, **{key: merge_patch(base.get(key), value) for key, value in more.items()}}
 
 
 def failures(status: Resource) -> list[Resource]:
@@ -90,19 +90,19 @@ def test_a_run_that_cannot_start_says_why_and_recovers(shop: Callable[..., Shop]
         resource = site.resource(
             [site.entry("small", "id")], retry=RETRY, timeouts={"startSeconds": START_SECONDS}
         )
-        resource["spec"] = laid_over(resource["spec"], CASES[name].wrong)
+        resource["spec"] = merge_patch(resource["spec"], CASES[name].wrong)
         site.apply(resource)
     for name, site in sites.items():
         case = CASES[name]
 
-        def told(status: Resource, case: Case = case) -> bool:
+        def is_failure_of(status: Resource, case: Case = case) -> bool:
             return any(
                 failure["class"] == case.failure_class
                 and all(word in failure["message"] for word in case.words)
                 for failure in failures(status)
             )
 
-        site.until(told, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
+        site.until(is_failure_of, f"{name}: {case.failure_class} {case.words}", TOLD_SECONDS)
         assert gitops.check_agreement(site.now()) in (Verdict.IN_PROGRESS, Verdict.FAILED)
         # Five of them now start at once, on few cores.
         site.patch(**case.mended, timeouts={"startSeconds": 400})

@@ -110,7 +110,7 @@ def files(site: Shop) -> Table:
     return table
 
 
-def shuffled(site: Shop) -> dict[Path, set[str]]:
+def find_shuffled_blocks(site: Shop) -> dict[Path, set[str]]:
     """The files of shuffled rows, by the folder of the executor that has them."""
     blocks: dict[Path, set[str]] = defaultdict(set)
     for file in site.scratch.rglob("shuffle_*.data"):
@@ -120,7 +120,7 @@ def shuffled(site: Shop) -> dict[Path, set[str]]:
 
 def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
     """Whether another executor has all that one of them had before."""
-    now = shuffled(site)
+    now = find_shuffled_blocks(site)
     return any(
         names <= set().union(*(now[other] for other in now if other != folder))
         for folder, names in before.items()
@@ -146,7 +146,7 @@ def test_what_an_executor_has_shuffled_moves_on_when_its_node_is_drained(
         held.wait(RUN_SECONDS)
         run = site.status()["currentRun"]["name"]
         assert place(site.pods("executor", run)) == {FIRST.name, SECOND.name}
-        before = shuffled(site)
+        before = find_shuffled_blocks(site)
         assert len(before) == 2, "both have shuffled, and nothing of it is in the index yet"
         chosen = f"--pod-selector=icebergcdc.dev/run={run},spark-role=executor"
         drain = ("drain", SECOND.name, chosen, "--force", "--delete-emptydir-data")
@@ -183,7 +183,7 @@ def test_a_run_goes_on_elsewhere_when_its_node_is_lost(cluster: Cluster, second:
     assert place([*site.pods("driver", run), *site.pods("executor", run)]) == {SECOND.name}
 
     # As lost as a node can be whose driver still lives: all of it stands still.
-    processes = programs.recorded(second)
+    processes = programs.read_record(second)
     node = [processes[name] for name in second.of(SECOND).programs]
     programs.pause(node)
     pods = cgroups.processes(SECOND)

@@ -106,7 +106,7 @@ def release(
     made.uninstall()
 
 
-def applied(status: Resource) -> str:
+def snapshot_in_index(status: Resource) -> str:
     """The snapshot that is in the index."""
     (table,) = status["tables"]
     return str(table["appliedSnapshotId"])
@@ -130,8 +130,10 @@ def test_an_upgrade_under_load_loses_no_batch_and_doubles_no_run(
         assert release.versions() == {BEFORE}
         release.install()
         assert BEFORE not in release.versions()
-        then = applied(site.status())
-        site.until(lambda status: applied(status) != then, "the new operator tells of progress")
+        then = snapshot_in_index(site.status())
+        site.until(
+            lambda status: snapshot_in_index(status) != then, "the new operator tells of progress"
+        )
     site.until_applied(table)
     site.assert_equal(table, "id")
     status = site.until(lambda status: not status.get("currentRun"), "all is quiet")

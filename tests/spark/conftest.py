@@ -73,7 +73,7 @@ def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _sockets_of_pyspark() -> Iterator[None]:
     """Ignores the sockets over which pyspark collects, which it leaves to the garbage collector."""
-    with _unclosed_sockets_ignored():
+    with _ignore_unclosed_sockets():
         yield
 
 
@@ -81,12 +81,12 @@ def _sockets_of_pyspark() -> Iterator[None]:
 def _no_sockets_for_others() -> Iterator[None]:
     """Once for a module, because it takes a tenth of a second: nobody else meets those sockets."""
     yield
-    with _unclosed_sockets_ignored():
+    with _ignore_unclosed_sockets():
         gc.collect()
 
 
 @contextmanager
-def _unclosed_sockets_ignored() -> Iterator[None]:
+def _ignore_unclosed_sockets() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
         yield

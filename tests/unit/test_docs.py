@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/*.md"), *ROOT.glob("docs/**/*.md")])
 
 
-def _found(pattern: str, page: Path) -> list[str]:
+def _find(pattern: str, page: Path) -> list[str]:
     return re.findall(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -28,7 +28,7 @@ def _make_targets() -> set[str]:
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
     named = {
         target
-        for inline in _found(r"`make ([a-z-]+)", page) + _found(r"^make ([a-z-]+)", page)
+        for inline in _find(r"`make ([a-z-]+)", page) + _find(r"^make ([a-z-]+)", page)
         for target in [inline]
     }
     assert named <= _make_targets()
@@ -36,7 +36,7 @@ def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_pipeline_that_a_page_shows_is_valid(page: Path, tmp_path: Path) -> None:
-    for block in _found(r"```yaml(?: cluster)?\n(.*?)```", page):
+    for block in _find(r"```yaml(?: cluster)?\n(.*?)```", page):
         path = tmp_path / "pipeline.yaml"
         path.write_text(block, encoding="utf-8")
         assert load_pipeline(path, {"WAREHOUSE": "warehouse"}).spec.tables
@@ -44,7 +44,7 @@ def test_every_pipeline_that_a_page_shows_is_valid(page: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_icdc_command_that_a_page_shows_parses(page: Path) -> None:
-    for block in _found(r"```sh\n(.*?)```", page):
+    for block in _find(r"```sh\n(.*?)```", page):
         for line in block.splitlines():
             if line.startswith("icdc "):
                 assert parser().parse_args(shlex.split(line)[1:]).command
@@ -88,8 +88,8 @@ def test_the_map_of_the_architecture_has_every_folder_and_no_other() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
-    named = set(_found(r"`(test_[a-z0-9_]+)`", page))
+    named = set(_find(r"`(test_[a-z0-9_]+)`", page))
     if named:
         tests = ROOT.glob("tests/**/test_*.py")
-        written = {name for test in tests for name in _found(r"def (test_\w+)\(", test)}
+        written = {name for test in tests for name in _find(r"def (test_\w+)\(", test)}
         assert named <= written

@@ -37,8 +37,8 @@ _IRREGULAR = re.compile(
 )
 # They end as participles do, and are verbs or nouns.
 _NO_PARTICIPLE = re.compile(
-    "bleed|children|embed|even|exceed|feed|golden|happen|listen|need|often|open|proceed|seed|shed"
-    "|speed|succeed|then|token|when"
+    "bleed|children|embed|even|exceed|feed|golden|happen|listen|maven|need|often|open|proceed|reopen|seed"
+    "|seven|shed|speed|succeed|then|token|when"
 )
 # For tools, not for people.
 _PRAGMA = re.compile(r"#\s*(noqa|type:|pragma)")

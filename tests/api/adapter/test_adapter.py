@@ -17,7 +17,7 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 from icdc_testing.waiting import wait
@@ -28,7 +28,7 @@ RUN = "shop-e1-1"
 GRACE = 120
 
 
-def planned(cluster: Cluster) -> CreateRun:
+def plan_first_run(cluster: Cluster) -> CreateRun:
     """A pipeline whose first run is recorded and not made yet."""
     cluster.pipelines.apply(minimal())
     assert not cluster.step().actions
@@ -53,7 +53,7 @@ def _is_empty(cluster: Cluster, kind: str) -> bool:
 
 
 def test_a_run_lives_from_its_record_to_its_history(cluster: Cluster) -> None:
-    planned(cluster)
+    plan_first_run(cluster)
     cluster.step()
     assert cluster.names("configmap") == cluster.names("sparkapplication") == [RUN]
     assert not cluster.step().actions
@@ -79,7 +79,7 @@ def test_a_run_lives_from_its_record_to_its_history(cluster: Cluster) -> None:
 
 
 def test_an_operator_that_asks_twice_makes_one_run(cluster: Cluster) -> None:
-    action = planned(cluster)
+    action = plan_first_run(cluster)
     create(cluster, action)
     (first,) = cluster.objects("sparkapplication")
     create(cluster, action)
@@ -95,7 +95,7 @@ def test_an_operator_that_asks_twice_makes_one_run(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "SparkApplication"])
 def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, kind: str) -> None:
-    planned(cluster)
+    plan_first_run(cluster)
     version = {"ConfigMap": "v1", "SparkApplication": "sparkoperator.k8s.io/v1beta2"}[kind]
     stranger = {"apiVersion": version, "kind": kind, "metadata": {"name": RUN}}
     cluster.pipelines.ok("create", "-f", "-", stdin=json.dumps(stranger))
@@ -104,7 +104,7 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, k
         for _ in range(2):
             seen = await adapter.observe(cluster.pipelines.namespace, "shop")
             assert seen is not None
-            decision = await carried_out(adapter, seen)
+            decision = await carry_out(adapter, seen)
         return decision.status
 
     status = cluster.adapt(two_looks)
@@ -119,7 +119,7 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, k
 
 
 def test_what_a_dropped_record_left_makes_way(cluster: Cluster) -> None:
-    action = planned(cluster)
+    action = plan_first_run(cluster)
     old = replace(action, run=action.run.model_copy(update={"epoch": 5, "run_id": f"{RUN}.5"}))
     create(cluster, old)
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_what_a_dropped_record_left_makes_way(cluster: Cluster) -> None:
 
 
 def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     seen = cluster.observe()
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_run_is_asked_to_end_by_its_driver_and_keeps_its_record(cluster: Clust
 
 
 def test_a_run_that_shall_end_now_goes_with_its_application(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
@@ -163,14 +163,14 @@ def test_a_run_that_shall_end_now_goes_with_its_application(cluster: Cluster) ->
 
 
 def test_a_run_without_a_driver_is_stopped_by_its_application(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     seen = cluster.observe()
     cluster.adapt(lambda adapter: adapter.act(seen, StopRun(RUN, graceful=True)))
     assert not cluster.objects("sparkapplication")
 
 
 def test_a_forgotten_run_leaves_nothing(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.pod_state(RUN, "Failed", {"terminated": {"exitCode": 1, "reason": "Error"}})
     seen = cluster.observe()
@@ -182,7 +182,7 @@ def test_a_forgotten_run_leaves_nothing(cluster: Cluster) -> None:
 
 
 def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.pipelines.ok("delete", "icdc", "shop")
     assert (
         cluster.adapt(lambda adapter: adapter.observe(cluster.pipelines.namespace, "shop")) is None
@@ -192,7 +192,7 @@ def test_a_deleted_pipeline_takes_its_runs_with_it(cluster: Cluster) -> None:
 
 
 def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.pipelines.ok("delete", "icdc", "shop", "--cascade=orphan")
     cluster.pipelines.apply(minimal())
@@ -203,7 +203,7 @@ def test_runs_of_a_pipeline_that_was_made_anew_are_seen(cluster: Cluster) -> Non
 
 
 def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.start_driver(RUN)
     cluster.say(RUN, "FAILED", "driver pod already exists")
     decision = cluster.step()
@@ -213,7 +213,7 @@ def test_a_driver_that_spark_operator_lost_is_not_doubled(cluster: Cluster) -> N
 
 
 def test_a_stale_operator_writes_nothing(cluster: Cluster) -> None:
-    planned(cluster)
+    plan_first_run(cluster)
     before = cluster.observe()
     cluster.pipelines.ok("annotate", "icdc", "shop", "touched=yes")
     status = before.observed.status
@@ -246,7 +246,7 @@ def test_a_property_that_takes_trust_is_refused_before_a_run(cluster: Cluster) -
 
 
 def test_a_run_that_failed_to_be_submitted_says_why(cluster: Cluster) -> None:
-    create(cluster, planned(cluster))
+    create(cluster, plan_first_run(cluster))
     cluster.say(RUN, "SUBMISSION_FAILED", "failed to submit: Caused by: no such thing")
     status = cluster.step().status
     assert status.last_run is not None
@@ -257,7 +257,7 @@ def test_a_run_that_failed_to_be_submitted_says_why(cluster: Cluster) -> None:
 
 
 def test_a_look_costs_three_requests(cluster: Cluster) -> None:
-    planned(cluster)
+    plan_first_run(cluster)
     cluster.counted.clear()
     seen = cluster.observe()
     assert [call[:2] for call in cluster.counted] == [

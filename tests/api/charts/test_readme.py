@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 REGISTRY = "registry.example/iceberg-cdc"
 
 
-def shown_lines() -> list[str]:
+def list_shown_lines() -> list[str]:
     """The commands of the README's shell blocks, each in one line."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
@@ -25,7 +25,7 @@ def shown_lines() -> list[str]:
 def test_the_readme_installs_the_images_that_it_has_pushed(
     helm: Helm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = shown_lines()
+    lines = list_shown_lines()
     (install,) = [shlex.split(line) for line in lines if line.startswith("helm install ")]
     monkeypatch.chdir(ROOT)
     objects = list(yaml.safe_load_all(helm.ok("template", *install[2:])))

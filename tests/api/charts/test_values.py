@@ -49,7 +49,7 @@ def render(helm: Helm) -> Render:
     return render
 
 
-def shortened(change: str) -> str:
+def shorten(change: str) -> str:
     for long, short in SHORT.items():
         change = change.replace(long, short)
     return change
@@ -59,7 +59,7 @@ def shortened(change: str) -> str:
 def test_a_value_changes_exactly_this(case: dict[str, Any], render: Render) -> None:
     beside = case.get("beside", {})
     changed_paths = helm.list_changes(render(beside), render({**beside, **case["values"]}))
-    assert sorted(shortened(path) for path in changed_paths) == sorted(case["changes"])
+    assert sorted(shorten(path) for path in changed_paths) == sorted(case["changes"])
 
 
 def test_every_value_is_in_the_table() -> None:

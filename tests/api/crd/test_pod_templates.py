@@ -21,7 +21,7 @@ from icdc_testing.kube.pod_templates import (
     NO_TIMES,
     UNREADABLE,
     container,
-    damaged,
+    draw_damaged,
     every_field,
     volume,
 )
@@ -83,7 +83,7 @@ def test_what_is_refused_as_a_time_cannot_be_decoded(reads: Reads, time: str) ->
 @settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(template=damaged())
+@given(template=draw_damaged())
 def test_whatever_is_accepted_can_be_decoded(reads: Reads, template: dict[str, Any]) -> None:
     accepted = not list(shapes.find_problems(template, ("t",)))
     assert reads(template) or not accepted

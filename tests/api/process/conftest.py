@@ -30,12 +30,12 @@ def start(
     """Starts an operator for the namespace; further flags are arguments."""
     with ExitStack() as stack:
 
-        def started(name: str = "operator", *flags: str) -> OperatorProcess:
+        def start_process(name: str = "operator", *flags: str) -> OperatorProcess:
             arguments = ["--namespace", pipelines.namespace, *flags]
             running = operator_process.running(account, tmp_path, name, arguments)
             return stack.enter_context(running)
 
-        yield started
+        yield start_process
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def events(cluster: Cluster) -> dict[str, str]:
     return {event["reason"]: event["note"] for event in listed["items"]}
 
 
-def started(cluster: Cluster, operator: OperatorProcess) -> None:
+def create_first_run(cluster: Cluster, operator: OperatorProcess) -> None:
     """A pipeline whose first run is created."""
     cluster.pipelines.apply(minimal(deletionPolicy="DeleteIndices"))
     operator.until(lambda: cluster.names("sparkapplication") == [RUN], "the run is created")
@@ -57,12 +57,12 @@ def delete(cluster: Cluster, how: str) -> None:
 def end_driver(cluster: Cluster, operator: OperatorProcess, run: str) -> None:
     """The kubelet ends a driver that was asked to end."""
 
-    def asked() -> bool:
+    def has_driver() -> bool:
         pods = cluster.objects("pod")
         names = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]]
         return f"{run}-driver" in names
 
-    operator.until(asked, f"the driver of {run} is asked to end")
+    operator.until(has_driver, f"the driver of {run} is asked to end")
     how = ("--grace-period=0", "--force", "--ignore-not-found")
     cluster.pipelines.ok("delete", "pod", f"{run}-driver", *how)
 
@@ -77,7 +77,7 @@ def test_the_indices_go_before_the_pipeline_however_it_is_deleted(
     how: str, cluster: Cluster, start: Start
 ) -> None:
     operator = start()
-    started(cluster, operator)
+    create_first_run(cluster, operator)
     cluster.start_driver(RUN)
     delete(cluster, how)
     end_driver(cluster, operator, RUN)
@@ -124,7 +124,7 @@ def test_a_namespace_is_not_held_up(cluster: Cluster, kube: KubeApi, tmp_path: P
     # An operator whose rights do not go with the namespace.
     flags = ["--namespace", cluster.pipelines.namespace]
     with operator_process.running(kube.kubeconfig, tmp_path, "operator", flags) as operator:
-        started(cluster, operator)
+        create_first_run(cluster, operator)
         kube.kubectl.ok("delete", "namespace", cluster.pipelines.namespace, "--wait=false")
         operator.until(lambda: is_gone(cluster), "the pipeline is gone")
         operator.says("IndicesRetained")

@@ -122,11 +122,11 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
     first.until(lambda: bool(cluster.names("sparkapplication")), "the first one works")
     assert second.metric("icdc_leader") == 0
     assert second.ask("health", "/readyz")[0] == 200
-    given_back = taken_over(cluster, first, second, signal.SIGTERM)
+    given_back = take_over(cluster, first, second, signal.SIGTERM)
     second.until(lambda: second.metric('icdc_reconciles_total{result="done"}') > 0, "it works")
     third = start("third", "--leader-elect")
     third.says("standing by")
-    expired = taken_over(cluster, second, third, signal.SIGKILL)
+    expired = take_over(cluster, second, third, signal.SIGKILL)
     lease = Timing()
     # A lease that was given back is free; one that was not is waited out, from its last renewal.
     assert given_back <= HAND_OVER_SECONDS
@@ -135,7 +135,7 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
     record_property("tried", f"hand-over with a lease of {lease.lease:.0f} s: {summary}")
 
 
-def taken_over(
+def take_over(
     cluster: Cluster, leader: OperatorProcess, other: OperatorProcess, number: signal.Signals
 ) -> float:
     """Ends the leader with that signal: seconds until the other one leads."""

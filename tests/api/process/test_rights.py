@@ -15,7 +15,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -108,7 +108,7 @@ def without(right: Right) -> list[rights.Rule]:
     return rules
 
 
-async def stalled_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineStatus:
+async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineStatus:
     """The status in which looks leave the pipeline, once a person must act."""
     async with asyncio.timeout(SECONDS):
         while True:
@@ -117,7 +117,7 @@ async def stalled_in_the_end(adapter: ClusterAdapter, namespace: str) -> Pipelin
             if seen.observed.status.holds(ConditionType.STALLED):
                 return seen.observed.status
             with contextlib.suppress(errors.Denied):
-                await carried_out(adapter, seen)
+                await carry_out(adapter, seen)
 
 
 @pytest.mark.parametrize("right", LACKING, ids=" ".join)
@@ -134,7 +134,7 @@ def test_a_right_that_lacks_is_named_in_the_status_as_a_rule(
     asks = ("auth", "can-i", right[2], ".".join(filter(None, (right[1], right[0]))))
     whom = f"--as=system:serviceaccount:{cluster.pipelines.namespace}:operator"
     wait.until(lambda: cluster.pipelines.run(*asks, whom).code != 0, "the right is taken away")
-    left = operator.adapt(lambda shop: stalled_in_the_end(shop, cluster.pipelines.namespace))
+    left = operator.adapt(lambda shop: stall_in_the_end(shop, cluster.pipelines.namespace))
     stalled, ready = (left.condition(kind) for kind in (ConditionType.STALLED, ConditionType.READY))
     assert stalled is not None
     assert ready is not None

@@ -41,7 +41,7 @@ def reads(operator: OperatorProcess, result: str = "read") -> float:
     return operator.metric(f'icdc_head_reads_total{{result="{result}"}}')
 
 
-def unseen(operator: OperatorProcess, cluster: Cluster) -> float:
+def count_unseen(operator: OperatorProcess, cluster: Cluster) -> float:
     labels = f'name="shop",namespace="{cluster.pipelines.namespace}"'
     return operator.metric(f"icdc_tables_without_head{{{labels}}}")
 
@@ -73,7 +73,7 @@ def test_an_idle_pipeline_has_no_run_until_its_table_has_a_new_snapshot(
     idle(cluster, operator, head)
     operator.until(lambda: reads(operator) >= POLLS, "the head is read again and again")
     assert cluster.names("sparkapplication") == [FIRST]
-    assert (status(cluster).current_run, unseen(operator, cluster)) == (None, 0)
+    assert (status(cluster).current_run, count_unseen(operator, cluster)) == (None, 0)
     newest, before = lake.commit(), reads(operator)
     operator.until(lambda: SECOND in cluster.names("sparkapplication"), "a run is created")
     assert reads(operator) - before <= POLLS
@@ -94,7 +94,7 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     cluster.pipelines.apply(pipeline({"type": "jdbc"}, **source))
     idle(cluster, without, head)
     without.says("was not started with --read-catalog-secrets")
-    assert unseen(without, cluster) == 1
+    assert count_unseen(without, cluster) == 1
     without.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
     cluster.pipelines.ok("delete", "icdc", "shop")
     assert without.end() == 0
@@ -105,7 +105,7 @@ def test_secrets_are_read_only_with_the_flag_and_a_run_looks_without_it(
     cluster.pipelines.apply(pipeline({"type": "jdbc"}, **source))
     idle(cluster, with_flag, head)
     with_flag.until(lambda: reads(with_flag) >= POLLS, "the head is read")
-    assert (unseen(with_flag, cluster), reads(with_flag, "unseen")) == (0, 0)
+    assert (count_unseen(with_flag, cluster), reads(with_flag, "unseen")) == (0, 0)
     assert uri not in json.dumps(with_flag.log)
     assert not kube.is_audited or asks_for_secrets(kube, cluster)
 
@@ -129,7 +129,7 @@ def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
         cluster.pipelines.apply(pipeline(properties))
         idle(cluster, operator, "7")
         operator.says(words)
-        assert unseen(operator, cluster) == 1
+        assert count_unseen(operator, cluster) == 1
         operator.until(lambda: SECOND in cluster.names("sparkapplication"), "a run looks instead")
 
 

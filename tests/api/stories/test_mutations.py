@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_testing.kills.mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, changed
+from icdc_testing.kills.mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, change
 from icdc_testing.kills.playing import Place, play_all
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kills.trial import Site
@@ -64,11 +64,11 @@ def test_every_field_that_matters_is_changed() -> None:
 
 
 def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
-    base = changed()
+    base = change()
     ways = {
         what: [base, spec, base, spec]
         for what, mutation in MUTATIONS.items()
-        for spec in [changed(mutation)]
+        for spec in [change(mutation)]
     }
     lived = live(place, {**ways, "nothing": [base, base]})
     (first, unchanged) = lived.ends("nothing")
@@ -83,9 +83,9 @@ def test_the_end_depends_only_on_the_last_spec(place: Place) -> None:
 
 
 def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
-    base = changed()
+    base = change()
     lived = live(
-        place, {what: [base, changed(mutation), base] for what, mutation in ONE_WAY.items()}
+        place, {what: [base, change(mutation), base] for what, mutation in ONE_WAY.items()}
     )
     for what, trial in lived.trials.items():
         fresh, asked, refused = trial.endings
@@ -97,8 +97,8 @@ def test_what_is_asked_for_once_is_done_once(place: Place) -> None:
 
 
 def test_a_mistake_is_refused_with_a_reason_and_mended(place: Place) -> None:
-    base = changed()
-    ways = {what: [base, changed(spec), base] for what, (spec, _) in MISTAKES.items()}
+    base = change()
+    ways = {what: [base, change(spec), base] for what, (spec, _) in MISTAKES.items()}
     lived = live(place, ways)
     for what, (_, named) in MISTAKES.items():
         trial = lived.trials[what]

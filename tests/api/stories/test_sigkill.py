@@ -85,7 +85,7 @@ class ProcessTrial(Trial):
         return True
 
 
-def _unasked(ending: Ending) -> Ending:
+def _without_asker(ending: Ending) -> Ending:
     """Without whose look CaughtUp tells of: a process asks a catalog, where nobody answers here.
 
     It may or may not have given up before the end; the operators of a trial ask none.
@@ -123,7 +123,7 @@ def test_a_process_that_is_killed_again_and_again_makes_the_same_of_it(
                 await trial.run()
             for place in trial.killed_at:
                 record_property("kill", f"{SUSPENDED}: {place}")
-            assert _unasked(await check(trial)) == wanted
+            assert _without_asker(await check(trial)) == wanted
             assert trial.killed_at
             record_property("tried", f"{trial.expired} expired watches in processes: {SUSPENDED}")
             assert trial.expired

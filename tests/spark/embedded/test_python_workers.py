@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 pytestmark = pytest.mark.spark
 
 
-def _started_with(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _note_start(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:
         looked_in = {*sys.path, *sys.path_importer_cache}
         archives = [entry for entry in looked_in if Path(entry).is_file()]
@@ -22,5 +22,5 @@ def _started_with(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def test_a_worker_looks_for_no_module_in_archives_and_has_its_own_loaded(
     spark: SparkSession,
 ) -> None:
-    frame = spark.range(0, 4, 1, 2).mapInArrow(_started_with, "found string")
+    frame = spark.range(0, 4, 1, 2).mapInArrow(_note_start, "found string")
     assert {row["found"] for row in frame.collect()} == {"[] set()"}

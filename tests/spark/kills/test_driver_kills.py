@@ -32,7 +32,7 @@ from icdc_testing.runs.kill_points import (
     plot,
 )
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, Victim
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import seed_choices
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
@@ -120,7 +120,7 @@ class Chain:
         self._check_recovered()
         late = self.chance.random() < 0.5
         if now.export is Step.FIRST_CHUNKS:
-            self.recorded = self._sent(export)
+            self.recorded = self._list_operations(export)
             intent = export.state()["intent"]
             assert intent["chunksDone"] < intent["chunksTotal"], "the export fits into one job"
         places = [(batch.kind, step) for batch, step in zip(batches, now.steps, strict=True)]
@@ -140,13 +140,13 @@ class Chain:
         for subject in plots:
             subject.check()
         assert assert_written_once(self.proxy, self.url, plots) > 0, "no batch was repeated"
-        sent = Counter(key for plot in plots for key in self._sent(plot))
+        sent = Counter(key for plot in plots for key in self._list_operations(plot))
         assert [key for key in self.recorded if sent[key] != 1] == []
         verified = self.harness.run(RunMode.VERIFY).result
         assert verified is not None
         assert [entry["equal"] for entry in verified["tables"]] == [True] * len(plots)
 
-    def _sent(self, table: Plot) -> list[Key]:
+    def _list_operations(self, table: Plot) -> list[Key]:
         """Every operation on the table's newest index so far."""
         writes = [w for w in self.proxy.writes() if w.index.startswith(f"{table.alias}-0")]
         newest = max((write.index for write in writes), default="")
@@ -225,7 +225,7 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
     kills: KillList,
     tmp_path: Path,
 ) -> None:
-    seed, chance = seeded(name)
+    seed, chance = seed_choices(name)
     followed = (Kind.COPY_ON_WRITE, "cow"), (Kind.MERGE_ON_READ, "mor")
     cow, mor = (plot(spark, clean_indices, kind, short) for kind, short in followed)
     harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])

@@ -26,7 +26,7 @@ from icdc_testing.runs.kill_points import (
 )
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import seed_choices
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
@@ -38,12 +38,12 @@ Make = Callable[[Plot], Harness]
 def make(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Make:
     """Makes a pipeline over one table, with small bulk requests."""
 
-    def made(table: Plot, name: str = "test") -> Harness:
+    def make_harness(table: Plot, name: str = "test") -> Harness:
         harness = Harness(spark, proxy.url, tmp_path, [table.entry], name=name)
         harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
         return harness
 
-    return made
+    return make_harness
 
 
 def assert_fenced(report: RunReport) -> None:
@@ -74,7 +74,7 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
     if kind is not Kind.EXPORT:
         pipeline.sync()
         table.change(1)
-    skip = seeded(f"fence {kind} {step}")[1].randint(0, 2)
+    skip = seed_choices(f"fence {kind} {step}")[1].randint(0, 2)
     held = hold(proxy, table.next_batch(kind), step, skip=skip)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(pipeline.run)
@@ -104,7 +104,7 @@ def test_a_run_that_was_replaced_before_it_records_is_fenced(
     pipeline.sync()
     table.change(1)
     held = hold(proxy, table.next_batch(Kind.COPY_ON_WRITE), step)
-    older, newer = _overtaken(pipeline, held)
+    older, newer = _run_past(pipeline, held)
     assert newer.outcome is None
     assert_fenced(older)
     table.check()
@@ -116,7 +116,7 @@ def test_two_first_runs_make_one_state_document(
     table = plot(spark, clean_indices, Kind.EXPORT, "first")
     pipeline = make(table)
     held = proxy.hold(f"^/icdc-state/_(doc|create)/{table.alias}", method="PUT")
-    older, newer = _overtaken(pipeline, held)
+    older, newer = _run_past(pipeline, held)
     assert newer.outcome is None
     assert_fenced(older)
     table.check()
@@ -124,7 +124,7 @@ def test_two_first_runs_make_one_state_document(
     assert list(aliases) == [f"{table.alias}-000001"]
 
 
-def _overtaken(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
+def _run_past(pipeline: Harness, held: Hold) -> tuple[RunReport, RunReport]:
     """The reports of a run that is held, and of one that runs to its end meanwhile."""
     with ThreadPoolExecutor(1) as pool:
         older: Future[RunReport] = pool.submit(pipeline.run)

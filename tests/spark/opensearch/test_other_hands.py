@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 LETTERS = "orders-dead-letters"
 
 
-def filled(url: str) -> dict[str, tuple[int, object]]:
+def fill(url: str) -> dict[str, tuple[int, object]]:
     sink.write(url, [sink.upsert(f"k{n}", {"v": n}) for n in range(20)])
     return documents(url, sink.INDEX)
 
@@ -24,7 +24,7 @@ def test_a_default_pipeline_that_came_later_changes_nothing(
     clean_indices: str, admin: Client
 ) -> None:
     """Not even when there is no pipeline of that name, which would refuse every row."""
-    filled(clean_indices)
+    fill(clean_indices)
     setting = {"index.default_pipeline": "gone"}
     assert call(clean_indices, "PUT", f"/{sink.INDEX}/_settings", setting).status == 200
     result = sink.write(clean_indices, [sink.upsert("k1", {"v": -1}, 2, expect="u")], 2)
@@ -34,7 +34,7 @@ def test_a_default_pipeline_that_came_later_changes_nothing(
 def test_a_pipeline_that_is_missing_stops_the_batch_and_removes_nothing(
     clean_indices: str, admin: Client
 ) -> None:
-    before = filled(clean_indices)
+    before = fill(clean_indices)
     setting = {"index.final_pipeline": "gone"}
     assert call(clean_indices, "PUT", f"/{sink.INDEX}/_settings", setting).status == 200
     lines = [sink.upsert(f"k{n}", {"v": -n}, 2, expect="u") for n in range(20)]
@@ -49,7 +49,7 @@ def test_a_pipeline_that_is_missing_stops_the_batch_and_removes_nothing(
 
 
 def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices: str) -> None:
-    before = filled(clean_indices)
+    before = fill(clean_indices)
     lines = [sink.upsert("k1", {"v": 1, "added": 1}, 2, expect="u")]
     result = sink.write(clean_indices, lines, 2)
     assert result.error is not None
@@ -61,13 +61,13 @@ def test_a_field_that_is_not_in_the_mapping_is_not_the_rows_fault(clean_indices:
 def as_item(position: int, **change: Any) -> Rewrite:
     """The answer of one item, the guard left out, with other fields."""
 
-    def changed(answer: dict[str, Any]) -> object:
+    def report_errors(answer: dict[str, Any]) -> object:
         (item,) = answer["items"][position + 1].values()
         item.clear()
         item.update(change)
         return answer | {"errors": True}
 
-    return Rewrite(changed)
+    return Rewrite(report_errors)
 
 
 def error(kind: str, reason: str = "") -> dict[str, str]:
@@ -98,7 +98,7 @@ def error(kind: str, reason: str = "") -> dict[str, str]:
 def test_an_answer_that_no_row_can_cause_stops_the_batch(
     proxy: FaultProxy, change: dict[str, Any], position: int
 ) -> None:
-    before = filled(proxy.upstream)
+    before = fill(proxy.upstream)
     proxy.add(as_item(position, **change), path="_bulk")
     lines = [sink.upsert("k1", {"v": -1}, 2, expect="u"), sink.delete("k2", 2)]
     result = sink.write(proxy.url, lines, 2)
@@ -112,7 +112,7 @@ def test_an_answer_that_no_row_can_cause_stops_the_batch(
 
 
 def test_a_shard_that_moves_is_written_a_moment_later(proxy: FaultProxy) -> None:
-    filled(proxy.upstream)
+    fill(proxy.upstream)
     moved = {"status": 404, "error": error("shard_not_found_exception")}
     proxy.add(as_item(1, **moved), path="_bulk")
     lines = [sink.upsert("k1", {"v": -1}, 2, expect="u"), sink.delete("k2", 2)]

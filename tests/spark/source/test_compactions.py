@@ -11,7 +11,7 @@ from icdc_spark.diff.change_plan import ChangePlan, plan_changes
 from icdc_spark.diff.strategies import build_change_lines
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.batches import check_plan
-from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parsed
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parse
 from icdc_testing.lake.metadata_table import MetadataTable
 
 pytestmark = pytest.mark.spark
@@ -133,7 +133,7 @@ def test_files_that_expire_while_they_are_read_are_planned_anew(lake: Lake) -> N
         pytest.raises(DataFileMissing),
         open_reader(lake.session, table, until, spec := lake.spec(name)) as reader,
     ):
-        parsed(build_change_lines(reader, plan, spec, version=VERSION))
+        parse(build_change_lines(reader, plan, spec, version=VERSION))
     with pytest.raises(SourceUnavailable, match="the batch is planned anew"):
         check_plan(table, plan, plan_changes, gone)
     assert read_of(plan_changes(table, since, until)) == Read(7, 6)

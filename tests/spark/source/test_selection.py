@@ -28,7 +28,7 @@ from icdc_testing.lake.lake import (
     Lake,
     Op,
     frame_of_ids,
-    parsed,
+    parse,
 )
 
 pytestmark = pytest.mark.spark
@@ -112,8 +112,8 @@ class TestDuplicates:
                 "2",
             ]
             ids = frame_of_ids(spark, ["1", "3", "3", "9"])
-            batch = parsed(look_up_ids(reader, ids, spec, version=VERSION))
-            again = parsed(look_up_ids(reader, ids, spec, version=VERSION))
+            batch = parse(look_up_ids(reader, ids, spec, version=VERSION))
+            again = parse(look_up_ids(reader, ids, spec, version=VERSION))
 
         assert batch.short == [("d", "9"), ("u", "1"), ("u", "3")]
         assert again.ops == batch.ops

@@ -23,7 +23,7 @@ from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.scan.planning import FileGroup, merge_groups
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import BaseReader
-from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parsed
+from icdc_testing.lake.lake import VERSION, Batch, Op, other_strategies, parse
 from icdc_testing.target import oracle
 
 KEYS = (HISTORY, KEY)
@@ -144,7 +144,7 @@ def compute_batch(one: Pair, plan: ChangePlan, strategy: Strategy | None) -> Bat
     """Let the application compute the batch of a plan; documents as canonical JSON."""
     table, session, spec = one.history.table, one.history.session, _spec(one.history, one.until)
     with open_reader(session, table, one.until, spec) as reader:
-        made = parsed(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
+        made = parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
     return made._replace(ops=[op._replace(doc=to_canonical_json(op.doc)) for op in made.ops])
 
 

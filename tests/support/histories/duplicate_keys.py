@@ -16,7 +16,7 @@ from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import list_changed_ids
 from icdc_spark.documents.document_spec import DocumentWishes, resolve_spec
 from icdc_spark.readers.choose import open_reader
-from icdc_testing.lake.lake import VERSION, parsed
+from icdc_testing.lake.lake import VERSION, parse
 from icdc_testing.target import oracle
 
 Candidates = dict[str, tuple[str, ...]]
@@ -63,7 +63,7 @@ def _batch(history: History, since: int | None, until: int) -> dict[str, str | N
     plan = choose_planner(spec)(table, since, until)
     with open_reader(history.session, table, until, spec) as reader:
         ids = list_changed_ids(reader, plan, spec)
-        made = parsed(look_up_ids(reader, ids, spec, version=VERSION))
+        made = parse(look_up_ids(reader, ids, spec, version=VERSION))
     documents = {op.id: to_canonical_json(op.doc) for op in made.ops}
     assert len(documents) == len(made.ops), f"more than one operation for an id: {made.ops}"
     return documents

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     where = Places.usual()
     # So that a cluster is taken down when CI gives up.
-    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(options, where)
     except IcdcError as exc:
@@ -144,13 +144,13 @@ def _status(where: Places) -> int:
     if not where.facts.exists():
         sys.stdout.write("no cluster is up\n")
         return 1
-    for name, pid in programs.recorded(where).items():
+    for name, pid in programs.read_record(where).items():
         sys.stdout.write(f"{name}: {pid}\n")
     sys.stdout.write(where.facts.read_text(encoding="utf-8") + "\n")
     return 0
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

@@ -212,7 +212,7 @@ class _Demo:
     def _follow(self, reached: Callable[[Resource], bool]) -> None:
         """Shows what kubectl shows, each time it is something else."""
 
-        def looked(status: Resource) -> bool:
+        def look(status: Resource) -> bool:
             # Without the age, which is another one each time.
             shown = [
                 line.rsplit(None, 1)[0]
@@ -228,7 +228,7 @@ class _Demo:
                 self._shown = shown
             return reached(status)
 
-        self._site.until(looked, "the pipeline comes so far", RUN_SECONDS)
+        self._site.until(look, "the pipeline comes so far", RUN_SECONDS)
 
     def _prove(self) -> None:
         self._say("Comparing every document with its row, as pyiceberg reads it")

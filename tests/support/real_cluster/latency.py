@@ -25,7 +25,7 @@ def table_of(shop: Shop) -> Table:
     return shop.table("ticks", rows(1, _FIRST - 1))
 
 
-def told(name: str, seconds: Sequence[float]) -> str:
+def format_delays(name: str, seconds: Sequence[float]) -> str:
     """The figures in words."""
     ordered = sorted(seconds)
     late = ordered[int(len(ordered) * 0.95)]

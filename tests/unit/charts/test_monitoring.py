@@ -19,7 +19,7 @@ _METRIC = r"\bicdc_[a-z_]+"
 _ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 
 
-def known() -> set[str]:
+def list_sample_names() -> set[str]:
     """The names of all samples that the operator may show."""
     metrics = Metrics()
     metrics.follow_queue(WorkQueue(lambda: 0.0))
@@ -37,7 +37,7 @@ def known() -> set[str]:
 def test_every_metric_that_is_asked_for_exists(path: Path) -> None:
     asked = set(re.findall(_METRIC, path.read_text(encoding="utf-8")))
     assert asked
-    assert asked <= known()
+    assert asked <= list_sample_names()
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)

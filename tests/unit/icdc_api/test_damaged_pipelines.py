@@ -25,7 +25,7 @@ def _places(value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
         yield from _places(child, (*path, key))
 
 
-def _damaged(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]:
+def _damage(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]:
     result = copy.deepcopy(document)
     place: Any = result
     for key in path[:-1]:
@@ -38,7 +38,7 @@ def _damaged(document: dict[str, Any], path: Place, junk: Any) -> dict[str, Any]
 def test_damage_at_any_place_is_refused_in_lines_that_begin_with_the_file(sample: str) -> None:
     document = load_resource(SAMPLES / f"{sample}.yaml", {})
     places = list(_places(document))[1:]
-    answers = [_answer(_damaged(document, path, junk)) for path, _ in places for junk in JUNK]
+    answers = [_answer(_damage(document, path, junk)) for path, _ in places for junk in JUNK]
     refusals = [answer for answer in answers if answer is not None]
     assert len(refusals) > 300
     for refusal in refusals:
@@ -62,7 +62,7 @@ def test_an_unknown_field_is_named_in_full_wherever_it_stands() -> None:
         if not isinstance(value, dict) or OPEN.intersection(path) or maps.intersection(path[-1:]):
             continue
         with pytest.raises(BadSpec) as caught:
-            parse_pipeline(_damaged(document, (*path, "zzz"), 1), source="p.yaml")
+            parse_pipeline(_damage(document, (*path, "zzz"), 1), source="p.yaml")
         name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
         expected = f"{name}.zzz".removeprefix(".")
         assert caught.value.message.startswith(f"p.yaml: {expected}: unknown field; "), path

@@ -13,7 +13,7 @@ TABLES = "  tables: [{name: shop.orders}]\n"
 SINK = "  sink: {opensearch: {hosts: embedded}}\n"
 
 
-def _written(directory: Path, text: str | bytes) -> Path:
+def _write(directory: Path, text: str | bytes) -> Path:
     path = directory / "p.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -58,20 +58,20 @@ def test_a_directory_cannot_be_read(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_pipeline_is_refused(
     tmp_path: Path, text: str | bytes, expected: str
 ) -> None:
-    path = _written(tmp_path, text)
+    path = _write(tmp_path, text)
     assert _refusal(path).startswith(f"{path}: {expected}")
 
 
 def test_aliases_that_blow_up_are_stopped(tmp_path: Path) -> None:
     levels = ["a0: &a0 [" + "x," * 10 + "]"]
     levels += [f"a{i}: &a{i} [" + f"*a{i - 1}," * 10 + "]" for i in range(1, 12)]
-    path = _written(tmp_path, "\n".join(levels))
+    path = _write(tmp_path, "\n".join(levels))
     assert "too large by its aliases" in _refusal(path)
 
 
 def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  modus: x\n  suspend: maybe\n" + TABLES + SINK
-    path = _written(tmp_path, text + "  catalog: {properties: {type: rest}}\n")
+    path = _write(tmp_path, text + "  catalog: {properties: {type: rest}}\n")
     assert _refusal(path).splitlines() == [
         f"{path}: spec.suspend: 'maybe' is not allowed: it must be true or false",
         f"{path}: spec.modus: unknown field; did you mean mode?",
@@ -80,7 +80,7 @@ def test_every_problem_has_its_own_line_that_begins_with_the_file(tmp_path: Path
 
 def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
     unknown = "".join(f"  zzz{number}: 1\n" for number in range(15))
-    path = _written(tmp_path, HEAD + "spec:\n" + unknown + TABLES + SINK)
+    path = _write(tmp_path, HEAD + "spec:\n" + unknown + TABLES + SINK)
     result = _refusal(path).splitlines()
     assert len(result) == 11
     assert result[-1] == f"{path}: and 5 more problems"
@@ -111,20 +111,20 @@ def test_no_more_than_ten_problems_are_listed(tmp_path: Path) -> None:
 )
 def test_a_wrong_field_is_named_by_its_full_path(tmp_path: Path, field: str, expected: str) -> None:
     kind = "apiVersion: icebergcdc.dev/v1alpha1\nkind: IcebergCDCPipeline\n"
-    assert expected in _refusal(_written(tmp_path, kind + field))
+    assert expected in _refusal(_write(tmp_path, kind + field))
 
 
 @pytest.mark.parametrize("where", ["properties: {token: 5}", "properties: {token: [s3cret]}"])
 def test_the_value_of_a_property_is_never_shown(tmp_path: Path, where: str) -> None:
     text = HEAD + "spec:\n" + TABLES + SINK + f"  catalog: {{{where}}}\n"
-    message = _refusal(_written(tmp_path, text))
+    message = _refusal(_write(tmp_path, text))
     assert "spec.catalog.properties.token: the value (" in message
     assert "s3cret" not in message
 
 
 def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  suspend:\n  catalog: {properties: {type: rest, io-impl: }}\n"
-    path = _written(tmp_path, text + TABLES + SINK)
+    path = _write(tmp_path, text + TABLES + SINK)
     spec = load_pipeline(path, {}).spec
     assert spec.suspend is False
     assert spec.catalog is not None
@@ -134,19 +134,19 @@ def test_a_null_is_a_field_that_is_not_there(tmp_path: Path) -> None:
 def test_a_null_below_an_open_field_is_kept(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: rest}}\n" + TABLES
     text += "  sink: {opensearch: {hosts: embedded, indexSettings: {a: null}}}\n"
-    settings = load_pipeline(_written(tmp_path, text), {}).spec.sink.opensearch.index_settings
+    settings = load_pipeline(_write(tmp_path, text), {}).spec.sink.opensearch.index_settings
     assert settings == {"a": None}
 
 
 def test_the_word_embedded_stands_for_a_node_of_the_local_runner(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: rest}}\n" + TABLES + SINK
-    assert load_pipeline(_written(tmp_path, text), {}).spec.sink.opensearch.embedded
+    assert load_pipeline(_write(tmp_path, text), {}).spec.sink.opensearch.embedded
 
 
 def test_variables_are_replaced_in_property_values_only(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: rest, uri: 'http://${HOST}:${PORT}/$x'}}\n"
     text += "  tables: [{name: shop.orders, rowFilter: \"a = '${HOST}'\"}]\n" + SINK
-    spec = load_pipeline(_written(tmp_path, text), {"HOST": "catalog", "PORT": "1"}).spec
+    spec = load_pipeline(_write(tmp_path, text), {"HOST": "catalog", "PORT": "1"}).spec
     assert spec.catalog is not None
     assert spec.catalog.properties["uri"] == "http://catalog:1/$x"
     assert spec.tables[0].row_filter == "a = '${HOST}'"
@@ -155,7 +155,7 @@ def test_variables_are_replaced_in_property_values_only(tmp_path: Path) -> None:
 def test_a_variable_with_a_name_that_cannot_be_is_refused(tmp_path: Path) -> None:
     text = HEAD + "spec:\n  catalog: {properties: {type: 'a${B C}'}}\n" + TABLES + SINK
     expected = "spec.catalog.properties.type: '${B C}' names no variable"
-    assert _refusal(_written(tmp_path, text)).endswith(expected)
+    assert _refusal(_write(tmp_path, text)).endswith(expected)
 
 
 def test_a_resource_as_the_cluster_returns_it_is_accepted() -> None:

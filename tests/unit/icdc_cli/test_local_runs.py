@@ -56,7 +56,7 @@ def wait_for(runs: LocalRuns, wanted: Callable[[RunSeen], bool]) -> RunSeen:
     raise AssertionError(f"not seen within {DEADLINE_SECONDS} s: {runs.observe()}")
 
 
-def ended(seen: RunSeen) -> bool:
+def has_ended(seen: RunSeen) -> bool:
     return not seen.live
 
 
@@ -85,7 +85,7 @@ def test_an_end_is_seen_with_its_class(
     text: str,
 ) -> None:
     start(runs, pipeline_file(fake))
-    seen = wait_for(runs, ended)
+    seen = wait_for(runs, has_ended)
     assert (seen.phase, seen.epoch) == (phase, 5)
     if failure is None:
         assert seen.failure is None
@@ -106,7 +106,7 @@ def test_what_the_application_cannot_know_of_its_jvm_is_told_by_the_log(
     runs: LocalRuns, pipeline_file: PipelineFile, fake: str, failure: FailureClass
 ) -> None:
     start(runs, pipeline_file(fake))
-    seen = wait_for(runs, ended)
+    seen = wait_for(runs, has_ended)
     assert seen.report is not None
     assert seen.report.outcome is not None
     assert seen.report.outcome.failure_class == failure
@@ -118,7 +118,7 @@ def test_a_polite_run_that_is_asked_to_stop_finishes_by_itself(
     start(runs, pipeline_file("polite"))
     wait_for(runs, reporting)
     runs.stop(RUN, graceful=True)
-    assert wait_for(runs, ended).phase == RunPhase.SUCCEEDED
+    assert wait_for(runs, has_ended).phase == RunPhase.SUCCEEDED
 
 
 @pytest.mark.parametrize("graceful", [True, False])
@@ -126,7 +126,7 @@ def test_a_deaf_run_is_killed(runs: LocalRuns, pipeline_file: PipelineFile, grac
     start(runs, pipeline_file("deaf"))
     wait_for(runs, reporting)
     runs.stop(RUN, graceful=graceful)
-    seen = wait_for(runs, ended)
+    seen = wait_for(runs, has_ended)
     assert seen.failure is not None
     assert seen.failure.failure_class == FailureClass.NODE_LOST
 
@@ -135,7 +135,7 @@ def test_closing_kills_and_leaves_no_process(runs: LocalRuns, pipeline_file: Pip
     start(runs, pipeline_file("deaf"))
     wait_for(runs, reporting)
     runs.close()
-    wait_for(runs, ended)
+    wait_for(runs, has_ended)
 
 
 def test_a_worker_that_outlives_its_driver_counts_as_a_writer_until_it_is_killed(
@@ -145,7 +145,7 @@ def test_a_worker_that_outlives_its_driver_counts_as_a_writer_until_it_is_killed
     seen = wait_for(runs, lambda seen: seen.phase == RunPhase.FAILED)
     assert seen.writer_alive
     runs.stop(RUN, graceful=False)
-    assert not wait_for(runs, ended).writer_alive
+    assert not wait_for(runs, has_ended).writer_alive
 
 
 def test_creating_a_run_twice_starts_one_process(
@@ -171,7 +171,7 @@ def test_an_application_that_cannot_be_started_is_seen_as_failed(
 
 def test_a_forgotten_run_leaves_nothing(runs: LocalRuns, pipeline_file: PipelineFile) -> None:
     start(runs, pipeline_file())
-    wait_for(runs, ended)
+    wait_for(runs, has_ended)
     runs.forget(RUN)
     assert runs.observe() == ()
 
@@ -180,7 +180,7 @@ def test_scratch_space_is_removed_when_the_run_has_ended_and_requests_are_privat
     runs: LocalRuns, pipeline_file: PipelineFile
 ) -> None:
     start(runs, pipeline_file())
-    wait_for(runs, ended)
+    wait_for(runs, has_ended)
     directory = runs.report_path(RUN).parent
     assert not (directory / "scratch").exists()
     assert (directory / "request.json").stat().st_mode & 0o077 == 0
@@ -226,4 +226,4 @@ def test_the_next_runner_sees_the_end_of_a_run_whose_runner_was_killed(
     if fake == "deaf":
         assert wait_for(runs, reporting).writer_alive
         runs.stop(RUN, graceful=False)
-    assert wait_for(runs, ended).phase == phase
+    assert wait_for(runs, has_ended).phase == phase

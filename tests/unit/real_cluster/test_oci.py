@@ -15,7 +15,7 @@ def test_an_archive_tells_the_name_and_the_digest_of_its_image(tmp_path: Path) -
     program.write_bytes(b"\x7fELF")
     archive = tmp_path / "image.tar"
     oci.write(archive, "shop/program:1", program)
-    (image,) = oci.described(archive)
+    (image,) = oci.list_images(archive)
     assert image.name == "shop/program:1"
     assert image.digest.startswith("sha256:")
 
@@ -29,7 +29,7 @@ def test_the_same_program_gives_the_same_image(tmp_path: Path) -> None:
     assert archives[0].read_bytes() == archives[1].read_bytes()
     program.write_bytes(b"\x7fELF, another")
     oci.write(archives[1], "shop/program:1", program)
-    assert oci.described(archives[0])[0].digest != oci.described(archives[1])[0].digest
+    assert oci.list_images(archives[0])[0].digest != oci.list_images(archives[1])[0].digest
 
 
 def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) -> None:
@@ -39,9 +39,9 @@ def test_an_image_is_put_together_again_without_what_is_there(tmp_path: Path) ->
     oci.write(first, "shop/program:1", program)
     with tarfile.open(first) as tar:
         tar.extractall(tmp_path, filter="data")
-    blobs, (image,) = tmp_path / "blobs" / "sha256", oci.described(first)
+    blobs, (image,) = tmp_path / "blobs" / "sha256", oci.list_images(first)
     oci.collect(whole, "shop/program:2", image.digest, blobs)
-    assert oci.described(whole) == [oci.Described("shop/program:2", image.digest)]
+    assert oci.list_images(whole) == [oci.Described("shop/program:2", image.digest)]
     digest = f"sha256:{max(blobs.iterdir()).name}"
     oci.collect(part, "shop/program:2", image.digest, blobs, without=[digest])
     with tarfile.open(whole) as all_of_it, tarfile.open(part) as some:

@@ -32,12 +32,12 @@ def test_a_recorded_program_is_ended_once_and_forgotten(
     where: Places, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     programs.record(where, "sleeper", sleeper.pid)
-    assert programs.recorded(where) == {"sleeper": sleeper.pid}
+    assert programs.read_record(where) == {"sleeper": sleeper.pid}
     programs.end(where, ["another"])
-    assert programs.recorded(where) == {"sleeper": sleeper.pid}
+    assert programs.read_record(where) == {"sleeper": sleeper.pid}
     programs.end(where)
     assert sleeper.wait() == -9
-    assert programs.recorded(where) == {}
+    assert programs.read_record(where) == {}
     assert list(where.pids.iterdir()) == []
 
 
@@ -45,7 +45,7 @@ def test_a_process_that_got_the_number_of_a_program_is_left_alone(
     where: Places, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
     (where.pids / "etcd").write_text(f"{sleeper.pid} 1", encoding="utf-8")
-    assert programs.recorded(where) == {}
+    assert programs.read_record(where) == {}
     programs.end(where)
     assert sleeper.poll() is None
 
@@ -54,5 +54,5 @@ def test_a_process_that_ended_before_it_was_killed_is_not_waited_for(where: Plac
     with subprocess.Popen(["true"]) as process:
         process.wait()
     programs.record(where, "short", process.pid)
-    assert programs.recorded(where) == {}
+    assert programs.read_record(where) == {}
     programs.kill([process.pid])

@@ -33,7 +33,7 @@ def _bills(packages: dict[str, str], jars: list[str]) -> dict[str, Any]:
     return {name: json.loads(text) for name, text in texts.items()}
 
 
-def _found(target: str, **changes: object) -> dict[str, Any]:
+def _image_of(target: str, **changes: object) -> dict[str, Any]:
     """An image as it should be, but for the changes."""
     lock = jar_lock.load()
     packages = {name: min(numbers) for name, numbers in image_checks.versions(target).items()}
@@ -66,7 +66,7 @@ def _found(target: str, **changes: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", ["operator", "spark"])
 def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
-    assert list(image_checks.problems(target, VERSION, _found(target))) == []
+    assert list(image_checks.problems(target, VERSION, _image_of(target))) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_nothing_is_wrong_with_an_image_as_it_should_be(target: str) -> None:
     ],
 )
 def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = list(image_checks.problems("spark", VERSION, _found("spark", **changes)))
+    problems = list(image_checks.problems("spark", VERSION, _image_of("spark", **changes)))
     assert any(said in problem for problem in problems)
     locked_kinds = sum(kind in changes for kind in ("packages", "jars"))
     assert len(problems) == 1 or locked_kinds
@@ -110,7 +110,7 @@ def test_each_thing_that_is_wrong_is_named(changes: dict[str, Any], said: str) -
     ],
 )
 def test_what_a_bill_of_materials_leaves_out_is_named(changes: dict[str, Any], said: str) -> None:
-    problems = set(image_checks.problems("spark", VERSION, _found("spark", **changes)))
+    problems = set(image_checks.problems("spark", VERSION, _image_of("spark", **changes)))
     assert {said.format(name) for name in ("sbom.spdx.json", "sbom.cdx.json")} <= problems
 
 

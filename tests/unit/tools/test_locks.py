@@ -16,7 +16,7 @@ ROOT = image_context.ROOT
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
-def _locked(name: str) -> set[tuple[str, str, frozenset[str]]]:
+def _read_lock(name: str) -> set[tuple[str, str, frozenset[str]]]:
     """Package, version and hashes. Markers differ with what else needs a package."""
     text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "")
     requirements = re.findall(r"^([a-z0-9-]+)==([^ ;]+)(.*)$", text, re.MULTILINE)
@@ -28,7 +28,7 @@ def _locked(name: str) -> set[tuple[str, str, frozenset[str]]]:
 
 @pytest.mark.parametrize("part", ["build", "operator", "spark"])
 def test_a_part_of_the_lock_says_nothing_of_its_own(part: str) -> None:
-    whole, mine = _locked("tools/locks/all.lock"), _locked(f"tools/locks/{part}.lock")
+    whole, mine = _read_lock("tools/locks/all.lock"), _read_lock(f"tools/locks/{part}.lock")
     assert mine
     assert all(hashes for _, _, hashes in mine)
     assert mine <= whole

@@ -105,15 +105,15 @@ def test_an_alias_that_is_on_somebody_elses_index_is_left_alone(
 def test_a_run_that_was_replaced_moves_nothing(
     admin: Client, clean_indices: str, second: PhysicalIndex
 ) -> None:
-    def replaced() -> None:
+    def lose_the_lock() -> None:
         raise Fenced("another run")
 
     with pytest.raises(Fenced):
-        aliases.move_alias(admin, sink.OWNER, second.name, require_owner=replaced)
+        aliases.move_alias(admin, sink.OWNER, second.name, require_owner=lose_the_lock)
     assert list(pointing(clean_indices, "orders")) == ["orders-000001"]
     change(clean_indices, remove("orders-000001"), add(second.name))
     with pytest.raises(Fenced):
-        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=replaced)
+        aliases.restore(admin, sink.OWNER, "orders-000001", require_owner=lose_the_lock)
     assert list(pointing(clean_indices, "orders")) == [second.name]
 
 

@@ -87,17 +87,17 @@ def test_a_restart_of_the_node_leaves_the_index_what_it_was(tmp_path: Path) -> N
         through.close()
 
 
-def made_anew(node: OpenSearchNode) -> None:
+def make_anew(node: OpenSearchNode) -> None:
     call(node.url, "DELETE", f"/{INDEX}")
     call(node.url, "PUT", f"/{INDEX}")
 
 
-def made_an_alias(node: OpenSearchNode) -> None:
+def make_an_alias(node: OpenSearchNode) -> None:
     call(node.url, "DELETE", f"/{INDEX}")
     call(node.url, "PUT", "/other", {"aliases": {INDEX: {}}})
 
 
-def restored_after_deletion(node: OpenSearchNode) -> None:
+def restore_after_deletion(node: OpenSearchNode) -> None:
     call(node.url, "DELETE", f"/{INDEX}")
     restore(node, INDEX, close=False)
 
@@ -105,9 +105,9 @@ def restored_after_deletion(node: OpenSearchNode) -> None:
 RESTORED = "was restored, or shards of it were allocated by force"
 LOSSES: dict[str, tuple[Act, str]] = {
     "deleted": (request("DELETE", ""), "is gone"),
-    "made anew": (made_anew, "was re-created"),
-    "an alias": (made_an_alias, "is gone"),
-    "restored after it was deleted": (restored_after_deletion, "was re-created"),
+    "made anew": (make_anew, "was re-created"),
+    "an alias": (make_an_alias, "is gone"),
+    "restored after it was deleted": (restore_after_deletion, "was re-created"),
     "closed and restored in place": (lambda node: restore(node, INDEX), RESTORED),
     "one shard emptied": (lambda node: empty_shard(node, INDEX, 1), RESTORED),
 }

@@ -91,7 +91,8 @@ def test_edits_by_somebody_else_are_found_and_mended(
     ]
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
     # The pipeline goes on from where it was.
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
@@ -113,7 +114,8 @@ def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_it
     harness.sync()
 
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
@@ -132,7 +134,7 @@ NOTHING_TO_DO: dict[str, Any] = {
 }
 
 
-def planned_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict[str, Any]:
+def plan_without_effect(harness: Harness, proxy: FaultProxy, table: str) -> dict[str, Any]:
     """The plan, after a check that nothing at all was changed by making it."""
     names = ("DELETE", "PUT", "POST")
     refs = f"select name, snapshot_id from lake.{table}.refs order by name"
@@ -152,8 +154,8 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     entry = {"name": table, "identifierColumns": ["id"], "index": "things"}
     harness = Harness(spark, proxy.url, tmp_path, [entry])
 
-    def planned() -> dict[str, Any]:
-        return planned_without_effect(harness, proxy, table)
+    def plan() -> dict[str, Any]:
+        return plan_without_effect(harness, proxy, table)
 
     def head() -> str:
         main = f"select snapshot_id from lake.{table}.refs where name = 'main'"
@@ -162,7 +164,7 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     nothing = NOTHING_TO_DO | {"name": table}
     first = head()
     files = spark.sql(f"select * from lake.{table}.files").count()
-    assert planned() == nothing | {
+    assert plan() == nothing | {
         "mode": "Export",
         "toSnapshotId": first,
         "why": "the table was never exported",
@@ -171,11 +173,11 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
     }
     assert oracle.request(f"{clean_indices}/_mapping?expand_wildcards=all") == {}
     harness.sync()
-    assert planned() == nothing
+    assert plan() == nothing
 
     spark.sql(f"alter table lake.{table} add column age int")
     spark.sql(f"insert into lake.{table} values (5, 'e', 5)")
-    assert planned() == nothing | {
+    assert plan() == nothing | {
         "mode": "Changelog",
         "fromSnapshotId": first,
         "toSnapshotId": head(),
@@ -185,7 +187,7 @@ def test_a_plan_says_what_the_next_run_would_do_and_does_nothing(
         "strategy": "Append",
     }
     harness.sync()
-    assert planned() == nothing
+    assert plan() == nothing
 
 
 def test_tables_with_equal_keys_or_without_keys_verify_too(
@@ -219,7 +221,7 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
 
     assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
 
-    event = next(iter(oracle.indexed(clean_indices, "events")))
+    event = next(iter(oracle.read_index(clean_indices, "events")))
     oracle.request(f"{clean_indices}/events-000001/_doc/{event}", "DELETE")
     oracle.request(f"{clean_indices}/events-000001/_doc/mine", "PUT", {"id": 7, "name": "extra"})
     oracle.request(f"{clean_indices}/twins-000001/_doc/1", "DELETE")

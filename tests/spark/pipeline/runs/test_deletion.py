@@ -39,7 +39,7 @@ def tags(lake: Lake, table: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def deleted(harness: Harness) -> RunReport:
+def delete(harness: Harness) -> RunReport:
     report = harness.run(RunMode.DELETE)
     assert report.outcome is None, report.outcome
     return report
@@ -78,7 +78,7 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
     indices.delete(admin, "people-000001")  # as far as a run came that died
     admin.close()
 
-    report = deleted(people)
+    report = delete(people)
     assert names(clean_indices) == FOREIGN
     assert not state(clean_indices)
     assert tags(lake, table) == []
@@ -87,7 +87,7 @@ def test_everything_of_the_pipeline_goes_whenever_the_run_before_died(
         "not made by this pipeline, and left: people-000041"
     )
 
-    again = deleted(people)
+    again = delete(people)
     assert names(clean_indices) == FOREIGN
     assert again.result is not None
     assert again.result["tables"][0]["deleted"] == []
@@ -99,7 +99,7 @@ def test_the_index_of_another_pipeline_is_left_alone(
     spark: SparkSession, people: Harness, lake: Lake, table: str, tmp_path: Path, clean_indices: str
 ) -> None:
     entry: dict[str, Any] = {"name": table, "identifierColumns": ["id"], "index": "people"}
-    report = deleted(Harness(spark, clean_indices, tmp_path, [entry], name="other"))
+    report = delete(Harness(spark, clean_indices, tmp_path, [entry], name="other"))
     assert report.tables[0].reason == "AliasTaken"
     assert "'default/test'" in (report.tables[0].message or "")
     assert (names(clean_indices), state(clean_indices)) == (["people-000001"], True)
@@ -116,7 +116,7 @@ def test_a_source_that_is_gone_keeps_no_index(
         people.resource["spec"]["catalog"]["properties"] = {"type": "rest", "uri": "http://[::1]:1"}
     # Somebody took our mark off the index; the state document still knows it.
     assert call(clean_indices, "PUT", "/people-000001/_mapping", {"_meta": {}}).status == 200
-    message = deleted(people).tables[0].message or ""
+    message = delete(people).tables[0].message or ""
     assert (names(clean_indices), state(clean_indices)) == ([], False)
     assert ("may be left until it expires" in message) == (gone == "catalog"), message
 

@@ -141,7 +141,7 @@ def test_an_export_is_complete_for_good_until_another_one_is_asked_for(
     assert oracle.request(f"{clean_indices}/one-000001/_count")["count"] == 2
 
 
-def appended(proxy: FaultProxy, index: str) -> list[Any]:
+def list_appended(proxy: FaultProxy, index: str) -> list[Any]:
     """The documents written since the last look, each under an id of its own."""
     writes = document_writes(proxy.writes(), index)
     proxy.clear()
@@ -166,7 +166,7 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
 
     assert [table.reason for table in states(harness).values()] == [None, None]
-    assert appended(proxy, "events") == [("index", 1), ("index", 2)]
+    assert list_appended(proxy, "events") == [("index", 1), ("index", 2)]
 
     # A compaction in the range, and an equal row, which is another event.
     insert(lake, events, 2)
@@ -184,8 +184,8 @@ def test_an_append_only_table_brings_each_appended_row_once(
         f"{bad}: snapshot {deletion} is of operation delete, and the table is declared appendOnly"
     )
     assert document_writes(proxy.writes(), "bad") == []
-    assert appended(proxy, "events") == [("index", 2), ("index", 3)]
-    rows = [document["id"] for document in oracle.indexed(clean_indices, "events").values()]
+    assert list_appended(proxy, "events") == [("index", 2), ("index", 3)]
+    rows = [document["id"] for document in oracle.read_index(clean_indices, "events").values()]
     assert sorted(rows) == [1, 2, 2, 3]
 
     lake.sql(
@@ -194,4 +194,4 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
     applied = states(harness)["events"].applied_snapshot_id
     assert applied == str(snapshots(lake, events)[-1][0])
-    assert appended(proxy, "events") == []
+    assert list_appended(proxy, "events") == []

@@ -37,7 +37,7 @@ DIFFER = (
 )
 
 
-def corrupted(stage: Stage) -> None:
+def corrupt_state(stage: Stage) -> None:
     """Somebody edits the state document by hand."""
     path = f"icdc-state/_doc/{stage.scenario.alias}"
     source = stage.call("GET", path)["_source"]
@@ -45,11 +45,11 @@ def corrupted(stage: Stage) -> None:
     stage.call("PUT", f"{path}?refresh=true", source)
 
 
-def truncated(stage: Stage) -> None:
+def truncate(stage: Stage) -> None:
     stage.call("PUT", f"icdc-state/_doc/{stage.scenario.alias}?refresh=true", {"alias": "x"})
 
 
-def left_as_it_is(stage: Stage) -> None:
+def leave_as_it_is(stage: Stage) -> None:
     """The corrupted document is still there for somebody to look at."""
     source = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"]
     assert source.get("applied", {"snapshotId": "1"})["snapshotId"] == "1"
@@ -172,10 +172,10 @@ STORIES = [
         steps=[
             FIRST,
             Step(
-                do=[corrupted, INSERT_FOUR],
+                do=[corrupt_state, INSERT_FOUR],
                 reason="StateCorrupt",
                 message=corrupt("edited-state-cow2", "its checksum does not match its content"),
-                check=left_as_it_is,
+                check=leave_as_it_is,
             ),
         ],
     ),
@@ -184,10 +184,10 @@ STORIES = [
         steps=[
             FIRST,
             Step(
-                do=[truncated],
+                do=[truncate],
                 reason="StateCorrupt",
                 message=corrupt("cut-state-cow2", "its checksum does not match its content"),
-                check=left_as_it_is,
+                check=leave_as_it_is,
             ),
         ],
     ),

@@ -30,21 +30,21 @@ def nothing_made(stage: Stage) -> None:
     assert stage.call("POST", "icdc-state/_count", query)["count"] == 0
 
 
-def refused(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
+def refusal_of(name: str, reason: str, message: str, *do: Any, **story: Any) -> Scenario:
     """A table that stalls at its first run."""
     step = Step(do=do, reason=reason, message=message, documents={}, check=nothing_made)
     return Scenario(name=name, steps=[step], **story)
 
 
-def made(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
+def make_scenario(name: str, kind: str, reason: str, message: str, **story: Any) -> Scenario:
     """A table with one column more, made by Iceberg itself."""
     columns = fields_json({"id": "int", name: kind})
     label = "made_" + "".join(c if c.isalnum() else "x" for c in f"{name}_{kind}".lower())
-    return refused(label, reason, message, columns=columns, **story)
+    return refusal_of(label, reason, message, columns=columns, **story)
 
 
 def bad_key(name: str, kind: str, shown: str) -> Scenario:
-    return refused(
+    return refusal_of(
         f"key_{name}",
         "UnsupportedType",
         f"{{n}}: column `k` of type {shown} cannot be part of an id; name other identifierColumns",
@@ -63,7 +63,7 @@ def somebody_elses_alias(stage: Stage) -> None:
     )
 
 
-def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
+def feed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
     def act(stage: Stage) -> None:
         entry = {
             "name": stage.name,
@@ -77,14 +77,14 @@ def fed_by_another_pipeline(folder: Path) -> Callable[[Stage], None]:
 
 MISSING_NAMES = [
     Scenario(name="fine", steps=[Step(do=[FILL], writes=FILLED)]),
-    refused(
+    refusal_of(
         "missing",
         "TableNotFound",
         "{n}: the catalog has no such table (org.apache.iceberg.exceptions."
         "NoSuchTableException: Table does not exist: {n})",
         create=False,
     ),
-    refused(
+    refusal_of(
         "no_catalog",
         "CatalogInvalid",
         "{n}: Iceberg cannot create a catalog from catalog.properties (java.lang."
@@ -92,38 +92,38 @@ MISSING_NAMES = [
         create=False,
         entry={"catalog": {"name": "nowhere", "properties": {"type": "gluee"}}},
     ),
-    refused(
+    refusal_of(
         "no_column",
         "ColumnNotFound",
         f"{{n}}: identifierColumns names `nope`, no column; {COLUMNS}",
         key=["nope"],
     ),
-    refused(
+    refusal_of(
         "no_field",
         "ColumnNotFound",
         f"{{n}}: identifierColumns names `name.first`, no column; {COLUMNS}",
         key=["name.first"],
     ),
-    refused(
+    refusal_of(
         "no_projected",
         "ColumnNotFound",
         f"{{n}}: columns names `total`, no top-level column; {COLUMNS}",
         entry={"columns": ["id", "total"]},
     ),
-    refused(
+    refusal_of(
         "no_mapped",
         "ColumnNotFound",
         f"{{n}}: mapping names `total`, no field of the documents; {COLUMNS}",
         entry={"mapping": {"total": {"type": "keyword"}}},
     ),
-    refused(
+    refusal_of(
         "no_key",
         "NoIdentifier",
         "{n} has no identifier fields of its own: name its key in identifierColumns, "
         "or declare the table appendOnly",
         entry={"identifierColumns": None},
     ),
-    refused(
+    refusal_of(
         "no_branch",
         "BranchNotFound",
         "{n} has no branch `dev`; its branches are main",
@@ -138,33 +138,33 @@ UNUSABLE_COLUMNS = [
     bad_key("struct", "struct<a:int>", "struct"),
     bad_key("list", "array<int>", "list"),
     bad_key("map", "map<string,int>", "map"),
-    made(
+    make_scenario(
         "g",
         "geometry",
         "UnsupportedType",
         f"{{n}}: column `g` has the type geometry, {NO_TYPE}",
         format=MOR3,
     ),
-    made(
+    make_scenario(
         "g",
         "geography",
         "UnsupportedType",
         f"{{n}}: column `g` has the type geography, {NO_TYPE}",
         format=MOR3,
     ),
-    made(
+    make_scenario(
         "a.b",
         "int",
         "UnsupportedType",
         f"{{n}}: column `a.b` cannot become a field: its name holds a dot; {NO_NAME}",
     ),
-    made(
+    make_scenario(
         "_id",
         "int",
         "UnsupportedType",
         f"{{n}}: column `_id` cannot become a field: OpenSearch reserves the name; {NO_NAME}",
     ),
-    made(
+    make_scenario(
         " ",
         "int",
         "UnsupportedType",
@@ -177,7 +177,7 @@ UNUSABLE_COLUMNS = [
         entry={"columns": ["id"]},
         steps=[Step(documents={})],
     ),
-    refused(
+    refusal_of(
         "bad_filter",
         "FilterInvalid",
         "{n}: rowFilter `total > 1` cannot be evaluated: [UNRESOLVED_COLUMN.WITH_SUGGESTION] "
@@ -187,7 +187,7 @@ UNUSABLE_COLUMNS = [
         FILL,
         entry={"rowFilter": "total > 1"},
     ),
-    refused(
+    refusal_of(
         "filter_by_time",
         "FilterInvalid",
         "{n}: rowFilter `age > day(current_date())` depends on more than the row (CurrentDate). "
@@ -200,10 +200,10 @@ UNUSABLE_COLUMNS = [
 ]
 
 
-def taken_names(folder: Path) -> list[Scenario]:
+def list_taken_names(folder: Path) -> list[Scenario]:
     """Names in OpenSearch that belong to somebody else."""
     return [
-        refused(
+        refusal_of(
             "plain_index",
             "AliasTaken",
             "An index named 'plain-index-cow2' exists and was not made by a pipeline: choose "
@@ -211,7 +211,7 @@ def taken_names(folder: Path) -> list[Scenario]:
             FILL,
             plain_index,
         ),
-        refused(
+        refusal_of(
             "foreign_alias",
             "AliasTaken",
             "Alias 'foreign-alias-cow2' points to index 'somebody-elses', which was not made by a "
@@ -223,7 +223,7 @@ def taken_names(folder: Path) -> list[Scenario]:
             name="other_pipeline",
             steps=[
                 Step(
-                    do=[FILL, fed_by_another_pipeline(folder)],
+                    do=[FILL, feed_by_another_pipeline(folder)],
                     documents={key: doc or {} for _, key, doc in FILLED},
                     reason="AliasTaken",
                     message="Alias 'other-pipeline-cow2' is fed by pipeline 'default/other'; "
@@ -235,7 +235,7 @@ def taken_names(folder: Path) -> list[Scenario]:
 
 
 def stories(folder: Path) -> list[Scenario]:
-    return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *taken_names(folder)]
+    return [*MISSING_NAMES, *UNUSABLE_COLUMNS, *list_taken_names(folder)]
 
 
 ALIASES = [story.alias for story in stories(Path())]

@@ -86,11 +86,11 @@ NO_AVRO = (
 )
 
 
-def written_as(kind: str) -> str:
+def file_format_of(kind: str) -> str:
     return f"alter table {{t}} set tblproperties ('write.format.default'='{kind}')"
 
 
-def damaged(
+def damage_scenario(
     name: str,
     find: Find,
     how: How,
@@ -109,7 +109,7 @@ def damaged(
     def check(stage: Stage) -> None:
         first_is_applied(stage)
         if asked is not None:
-            answer = answered(stage, asked)
+            answer = answer_of(stage, asked)
             assert (answer["reason"], answer["message"]) == (reason, stage.fill_names(message))
 
     return Scenario(
@@ -133,7 +133,7 @@ def first_is_applied(stage: Stage) -> None:
     assert intent["from"] == state["applied"]["snapshotId"]
 
 
-def answered(stage: Stage, mode: RunMode) -> dict[str, Any]:
+def answer_of(stage: Stage, mode: RunMode) -> dict[str, Any]:
     """What plan or verify answers for the table alone."""
     with TemporaryDirectory() as folder:
         harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")
@@ -167,23 +167,25 @@ PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
 STORIES = [
     HEALTHY,
     without_hint(),
-    damaged("added_missing", ADDED, lost, GONE, MISSING),
-    damaged("added_cut", ADDED, cut, BAD, SHORT),
-    damaged("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
-    damaged("avro_cut", ADDED, cut, BAD, SHORT, before=[written_as("avro")]),
-    damaged(
+    damage_scenario("added_missing", ADDED, lost, GONE, MISSING),
+    damage_scenario("added_cut", ADDED, cut, BAD, SHORT),
+    damage_scenario("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
+    damage_scenario("avro_cut", ADDED, cut, BAD, SHORT, before=[file_format_of("avro")]),
+    damage_scenario(
         "removed_garbage", REMOVED, garbage, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
     ),
-    damaged("deletes_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR2),
-    damaged("vector_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR3),
-    damaged("vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3),
-    damaged("manifest_missing", MANIFEST, lost, GONE, MISSING, asked=PLAN),
-    damaged("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
-    damaged("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
-    damaged("list_missing", LIST, lost, GONE, MISSING, asked=PLAN),
-    damaged("metadata_missing", METADATA, lost, GONE, NO_METADATA, asked=PLAN),
-    damaged("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
-    damaged("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
+    damage_scenario("deletes_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR2),
+    damage_scenario("vector_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR3),
+    damage_scenario(
+        "vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3
+    ),
+    damage_scenario("manifest_missing", MANIFEST, lost, GONE, MISSING, asked=PLAN),
+    damage_scenario("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
+    damage_scenario("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
+    damage_scenario("list_missing", LIST, lost, GONE, MISSING, asked=PLAN),
+    damage_scenario("metadata_missing", METADATA, lost, GONE, NO_METADATA, asked=PLAN),
+    damage_scenario("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
+    damage_scenario("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
     never_exported("export_missing", lost, GONE, MISSING),
     never_exported("export_garbage", garbage, BAD, ENDS % "PARQUET"),
 ]

@@ -26,7 +26,7 @@ def entry(table: str) -> dict[str, Any]:
     return {"name": table, "identifierColumns": ["id"], "index": "people"}
 
 
-def tagged(lake: Lake, table: str) -> dict[str, int]:
+def tags_of(lake: Lake, table: str) -> dict[str, int]:
     """The tags of the table."""
     rows = lake.sql(f"select name, snapshot_id from {table}.refs where type = 'TAG'")
     return {row[0]: row[1] for row in rows}
@@ -81,15 +81,15 @@ def test_an_applied_snapshot_outlives_its_expiration_and_the_status_says_so(
     assert (status.snapshot_pinned, status.pin_message) == (True, None)
     applied = lake.head(table)
     tag = tag_of(clean_indices)
-    assert tagged(lake, f"lake.{table}") == {tag: applied}
+    assert tags_of(lake, f"lake.{table}") == {tag: applied}
 
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"delete from lake.{table} where id = 1")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
     assert lake.table(table).snapshot(applied) is not None
     assert harness.sync().snapshot_pinned
-    assert tagged(lake, f"lake.{table}") == {tag: lake.head(table)}
-    assert set(oracle.indexed(clean_indices, "people")) == {"2", "3"}
+    assert tags_of(lake, f"lake.{table}") == {tag: lake.head(table)}
+    assert set(oracle.read_index(clean_indices, "people")) == {"2", "3"}
 
 
 def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
@@ -112,12 +112,12 @@ def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
     lake.sql(f"insert into lake.{table} values (5, 'five')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
 
-    kept = tagged(lake, f"lake.{table}")
+    kept = tags_of(lake, f"lake.{table}")
     assert (kept[ours], kept[beside_tag]) == (first, second)
     assert len({ours, beside_tag, elsewhere}) == len(kept) == 3
     assert lake.table(table).snapshots.keys() == {*kept.values(), lake.head(table)}
     production.run(RunMode.DELETE)
-    assert tagged(lake, f"lake.{table}").keys() == {ours, beside_tag}
+    assert tags_of(lake, f"lake.{table}").keys() == {ours, beside_tag}
 
 
 def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
@@ -138,7 +138,7 @@ def test_a_tag_that_nobody_renews_expires_and_a_look_renews_it_in_time(
     set_days(lake, table, tag, -1)
     lake.sql(f"insert into lake.{table} values (3, 'three')")
     lake.sql(f"call lake.system.expire_snapshots(table => '{table}', {SPENT})")
-    assert tagged(lake, f"lake.{table}") == {}
+    assert tags_of(lake, f"lake.{table}") == {}
     assert lake.table(table).snapshot(applied) is None
 
 
@@ -151,16 +151,16 @@ def test_tags_of_an_older_version_and_of_an_index_that_was_renamed_are_taken_awa
     harness = Harness(spark, clean_indices, tmp_path, [entry(table)])
     harness.sync()
     ours = tag_of(clean_indices)
-    assert tagged(lake, f"lake.{table}").keys() == {ours, "icdc-others", "release"}
+    assert tags_of(lake, f"lake.{table}").keys() == {ours, "icdc-others", "release"}
 
     # A pipeline that was not upgraded yet sets its tag again: it is left alone from here on.
     lake.sql(f"alter table lake.{table} create tag `icdc-people` as of version {head}")
     harness.sync()
-    assert "icdc-people" in tagged(lake, f"lake.{table}")
+    assert "icdc-people" in tags_of(lake, f"lake.{table}")
 
     harness.resource["spec"]["tables"][0]["index"] = "persons"
     harness.sync()
-    assert tagged(lake, f"lake.{table}").keys() == {
+    assert tags_of(lake, f"lake.{table}").keys() == {
         tag_of(clean_indices, alias="persons"),
         "icdc-people",
         "icdc-others",
@@ -174,7 +174,7 @@ def test_no_tag_is_made_where_none_is_wanted(
     never = {"pinSnapshots": "Never"}
     harness = Harness(spark, clean_indices, tmp_path, [entry(table)], changelog=never)
     assert harness.sync().snapshot_pinned is None
-    assert tagged(lake, f"lake.{table}") == {}
+    assert tags_of(lake, f"lake.{table}") == {}
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_table_to_which_others_commit_all_the_time_is_tried_again(
     others.execute("drop trigger busy")
     others.close()
     assert harness.sync().snapshot_pinned
-    assert tagged(lake, "books.db.people").keys() == {tag_of(clean_indices)}
+    assert tags_of(lake, "books.db.people").keys() == {tag_of(clean_indices)}
 
 
 def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_guarantee(
@@ -240,8 +240,8 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     assert "readonly" in status.pin_message
     spark.sql("insert into books.db.people values (2, 'two')")
     assert harness.sync().snapshot_pinned is False
-    assert set(oracle.indexed(clean_indices, "people")) == {"1", "2"}
-    assert tagged(lake, "books.db.people") == {}
+    assert set(oracle.read_index(clean_indices, "people")) == {"1", "2"}
+    assert tags_of(lake, "books.db.people") == {}
 
     # Where the guarantee is asked for, the batch waits for it and says so.
     spark.sql("insert into books.db.people values (3, 'three')")
@@ -249,4 +249,4 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     status = harness.run_to_stall()
     assert status.message
     assert "readonly" in status.message
-    assert set(oracle.indexed(clean_indices, "people")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "people")) == {"1", "2"}

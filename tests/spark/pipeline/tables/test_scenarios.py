@@ -115,7 +115,7 @@ USERS = Scenario(
 )
 
 
-def overwritten(values: str) -> str:
+def overwrite(values: str) -> str:
     """One commit that removes every file and adds one with these rows."""
     return "insert overwrite {t} " + rows(values)
 
@@ -140,7 +140,7 @@ CARRY_OVER = Scenario(
             writes=[ALICE],
         ),
         # the same row removed and added [0]
-        Step(do=[overwritten("(1,'Alice',30,null)")], writes=[]),
+        Step(do=[overwrite("(1,'Alice',30,null)")], writes=[]),
     ],
 )
 REWRITES = Scenario(
@@ -158,17 +158,17 @@ REWRITES = Scenario(
             ],
         ),
         # identical rows that hold nulls [0]
-        Step(do=[overwritten("(3,null,35,null), (1,'Alice',30,'a'), (2,'Bob',25,null)")]),
+        Step(do=[overwrite("(3,null,35,null), (1,'Alice',30,'a'), (2,'Bob',25,null)")]),
         # a changed row [2], alone among three rewritten ones [2]
         Step(
-            do=[overwritten("(1,'Alice',30,'a'), (2,'Bobby',25,null), (3,null,35,null)")],
+            do=[overwrite("(1,'Alice',30,'a'), (2,'Bobby',25,null), (3,null,35,null)")],
             writes=[put("2", id=2, name="Bobby", age=25)],
         ),
         # two removed, one of them added again [1]
-        Step(do=[overwritten("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[remove("2")]),
+        Step(do=[overwrite("(1,'Alice',30,'a'), (3,null,35,null)")], writes=[remove("2")]),
         # null becomes a value, as after a new column [2]
         Step(
-            do=[overwritten("(1,'Alice',30,'a'), (3,null,35,'carol@example.com')")],
+            do=[overwrite("(1,'Alice',30,'a'), (3,null,35,'carol@example.com')")],
             writes=[put("3", id=3, age=35, mail="carol@example.com")],
         ),
     ],
@@ -177,7 +177,7 @@ EVE = put("5", id=5, name="Eve", age=50)
 ONE_EVE = {"5": {"id": 5, "name": "Eve", "age": 50}}
 
 
-def counted(stage: Stage) -> None:
+def check_duplicates(stage: Stage) -> None:
     """The table says that it has a key twice."""
     duplicates = stage.call("GET", f"icdc-state/_doc/{stage.scenario.alias}")["_source"][
         "duplicates"
@@ -192,13 +192,15 @@ TWINS = Scenario(
             do=["insert into {t} " + rows("(5,'Eve',50), (5,'Eve',50)")],
             writes=[EVE, EVE, EVE],
             documents=ONE_EVE,
-            check=counted,
+            check=check_duplicates,
         ),
         # both removed and both added [0]: of a key that is known to occur twice each batch writes
         # what the snapshot says, here the same document again
-        Step(do=[overwritten("(5,'Eve',50), (5,'Eve',50)")], writes=[EVE], documents=ONE_EVE),
+        Step(do=[overwrite("(5,'Eve',50), (5,'Eve',50)")], writes=[EVE], documents=ONE_EVE),
         # two removed and one added [1]: the document stays, because a row of its key does
-        Step(do=[overwritten("(5,'Eve',50)")], writes=[EVE], documents=ONE_EVE, check=counted),
+        Step(
+            do=[overwrite("(5,'Eve',50)")], writes=[EVE], documents=ONE_EVE, check=check_duplicates
+        ),
         Step(do=["delete from {t} where id = 5"], writes=[remove("5")]),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
 ) -> None:
     request, stop = pipeline.request(continuous=True), threading.Event()
 
-    def applied(rows: int) -> bool:
+    def is_applied(rows: int) -> bool:
         last = RunReport.read(Path(request.report_path)).tables[-1]
         return last.snapshots_behind == 0 and last.rows_upserted == rows
 
@@ -103,14 +103,14 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
         running = pool.submit(application.run)
         try:
             until(Path(request.report_path).exists, "the run reports")
-            until(lambda: applied(1), "the healthy table is exported", seconds=60)
+            until(lambda: is_applied(1), "the healthy table is exported", seconds=60)
             lake.sql(f"insert into lake.{table} values (2, 'b')")
-            until(lambda: applied(2), "it is followed", seconds=60)
+            until(lambda: is_applied(2), "it is followed", seconds=60)
             assert silent.connections >= SILENT
         finally:
             stop.set()
         assert running.result(30).outcome is None
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "2"}
 
 
 @pytest.mark.parametrize(

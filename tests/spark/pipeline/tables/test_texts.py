@@ -65,7 +65,7 @@ def story(version: int) -> Scenario:
     def delete(stage: Stage) -> None:
         writing(stage).delete_positions(files["second"], [0, 2])
 
-    def searched(stage: Stage) -> None:
+    def search(stage: Stage) -> None:
         stage.call("POST", f"{stage.scenario.alias}/_refresh")
         query = {"query": {"term": {"t": "12:00:00.000001"}}}
         assert stage.call("POST", f"{stage.scenario.alias}/_count", query)["count"] == 1
@@ -83,7 +83,7 @@ def story(version: int) -> Scenario:
         columns=fields_json({"id": "int", **kinds}),
         steps=[
             Step(do=[append], writes=[put(k, **d) for k, d in first.items()], documents=first),
-            Step(do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=searched),
+            Step(do=[rewrite], writes=[put("2", **second["2"])], documents=second, check=search),
             Step(do=[delete], writes=[remove("1"), remove("3")], documents=third),
         ],
     )

@@ -157,7 +157,7 @@ ROWS: Sequence[Row] = (
 )
 
 
-def inserted(marker: str) -> str:
+def insert_all(marker: str) -> str:
     """One INSERT of all rows, in one file."""
     selects = [
         ", ".join(
@@ -174,7 +174,7 @@ def inserted(marker: str) -> str:
     return "insert into {t} select /*+ coalesce(1) */ * from (" + " union all ".join(selects) + ")"
 
 
-def written(marker: str) -> list[Op]:
+def list_writes(marker: str) -> list[Op]:
     """Return what must be written for the rows."""
     fields = [
         {name: cell.json for name, cell in row.items() if cell.json is not OMITTED} for row in ROWS
@@ -207,8 +207,8 @@ def variants_written(marker: str) -> list[Op]:
 
 ALL_COLUMNS = "id int, marker string, " + ", ".join(f"{n} {c[0]}" for n, c in COLUMNS.items())
 GROUPS = {
-    "types-cow2": build_paths("types", COW2, inserted, written, columns=ALL_COLUMNS),
-    "types-mor3": build_paths("types", MOR3, inserted, written, columns=ALL_COLUMNS),
+    "types-cow2": build_paths("types", COW2, insert_all, list_writes, columns=ALL_COLUMNS),
+    "types-mor3": build_paths("types", MOR3, insert_all, list_writes, columns=ALL_COLUMNS),
     "variants-mor3": build_paths(
         "variants",
         MOR3,

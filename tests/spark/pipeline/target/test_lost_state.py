@@ -51,9 +51,9 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
     return Harness(spark, proxy.url, tmp_path, [{**entry, "mapping": {"name": {"type": "long"}}}])
 
 
-def served(url: str) -> list[str]:
+def list_served(url: str) -> list[str]:
     """The ids that readers of the alias find."""
-    return sorted(oracle.indexed(url, ALIAS))
+    return sorted(oracle.read_index(url, ALIAS))
 
 
 def behind(url: str) -> list[str]:
@@ -80,11 +80,11 @@ def test_readers_keep_the_old_index_until_its_successor_is_complete(
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.sync)
         held.wait()
-        before = served(clean_indices), behind(clean_indices)
+        before = list_served(clean_indices), behind(clean_indices)
         held.release()
         running.result(120)
     assert before == (["1", "2", "3"], [f"{ALIAS}-000001"])
-    assert served(clean_indices) == ["1", "2", "3", "4"]
+    assert list_served(clean_indices) == ["1", "2", "3", "4"]
     # What was served is remembered, and kept as any older index is.
     assert behind(clean_indices) == [f"{ALIAS}-000002"]
     assert state(clean_indices)["previousIndices"] == [f"{ALIAS}-000001"]
@@ -164,7 +164,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     assert counts == [1] * len(aliases)
     assert len(made) == len(aliases) + MAX_TABLES_AT_ONCE
     for number, alias in enumerate(aliases):
-        assert sorted(oracle.indexed(clean_indices, alias)) == [str(number)]
+        assert sorted(oracle.read_index(clean_indices, alias)) == [str(number)]
         assert list(oracle.request(f"{clean_indices}/_alias/{alias}")) == [f"{alias}-000002"]
 
 
@@ -182,8 +182,8 @@ def test_a_table_with_refused_rows_is_exported_again(
     lake.sql(f"delete from lake.{table} where id = 6")
     for _ in range(2):
         assert pipeline.sync().dead_letters == 1
-    assert served(clean_indices) == ["1", "2", "3", "5"]
-    letters = oracle.indexed(clean_indices, LETTERS)
+    assert list_served(clean_indices) == ["1", "2", "3", "5"]
+    letters = oracle.read_index(clean_indices, LETTERS)
     assert {key: letter["document"] for key, letter in letters.items()} == {
         "4": '{"id":4,"name":"still none"}'
     }

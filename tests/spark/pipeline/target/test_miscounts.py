@@ -51,7 +51,7 @@ def behind(url: str) -> list[str]:
     return sorted(answer.json) if answer.status == 200 else []
 
 
-def disturbed(
+def run_disturbed(
     pipeline: Harness, proxy: FaultProxy, url: str, disturb: Disturb, numbers: tuple[int, ...]
 ) -> TableStatus:
     """The table after a run that somebody else disturbs before each of these indices is counted."""
@@ -76,18 +76,18 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
     table: str,
     disturb: Disturb,
 ) -> None:
-    status = disturbed(pipeline, proxy, clean_indices, disturb, (1,))
+    status = run_disturbed(pipeline, proxy, clean_indices, disturb, (1,))
     assert status.reason is None
     assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
     assert call(clean_indices, "GET", f"/{ALIAS}-000001").status == 404
 
 
 def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, spark: SparkSession, table: str
 ) -> None:
-    status = disturbed(pipeline, proxy, clean_indices, inserts, (1, 2))
+    status = run_disturbed(pipeline, proxy, clean_indices, inserts, (1, 2))
     assert status.reason == "TargetInvalid"
     assert "something else writes into or deletes from indices" in str(status.message)
     assert behind(clean_indices) == []
@@ -97,18 +97,18 @@ def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
     assert behind(clean_indices) == [f"{ALIAS}-000003"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
 
 
 def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, lake: Lake, table: str
 ) -> None:
     lake.sql(f"insert into lake.{table} values (3,'twin'), (3,'triplet'), (4,'d'), (4,'twin')")
-    status = disturbed(pipeline, proxy, clean_indices, inserts, (1,))
+    status = run_disturbed(pipeline, proxy, clean_indices, inserts, (1,))
     assert (status.reason, status.duplicates and status.duplicates.count) == (None, 2)
     assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    assert sorted(oracle.indexed(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
+    assert sorted(oracle.read_index(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("exported", [False, True], ids=["an export", "a batch"])
@@ -137,5 +137,5 @@ def test_a_higher_nonce_wins_over_what_cannot_be_finished(
     for _ in range(2):
         pipeline.sync()
         assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)

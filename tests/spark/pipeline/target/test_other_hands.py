@@ -46,15 +46,15 @@ class Pipeline:
     def change_alias(self, *actions: dict[str, Any]) -> None:
         self.call("_aliases", "POST", {"actions": list(actions)})
 
-    def served(self) -> list[str]:
+    def list_served(self) -> list[str]:
         """The indices that readers see."""
         aliases = self.call("*/_alias")
         return sorted(name for name, body in aliases.items() if ALIAS in body["aliases"])
 
     def check(self) -> None:
         """The index equals the table, for readers and by the pipeline's own comparison."""
-        wanted = oracle.expected(self.harness.spark, f"lake.{self.table}", ["id"])
-        oracle.assert_equal(oracle.indexed(self.url, ALIAS), wanted)
+        wanted = oracle.read_expected(self.harness.spark, f"lake.{self.table}", ["id"])
+        oracle.assert_equal(oracle.read_index(self.url, ALIAS), wanted)
         compared = self.harness.inspect(RunMode.VERIFY)
         assert compared.get("equal") is True, compared
 
@@ -70,17 +70,17 @@ REMOVED = {"remove": {"index": FIRST, "alias": ALIAS}}
 def test_an_alias_that_somebody_removed_is_back_after_one_poll(pipeline: Pipeline) -> None:
     request, stop = pipeline.harness.request(continuous=True), threading.Event()
 
-    def restored() -> object:
+    def read_restored() -> object:
         return RunReport.read(Path(request.report_path)).tables[0].alias_restored_at
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(PipelineRun(request, pipeline.harness.spark, stop).run)
         try:
             until(lambda: Path(request.report_path).exists(), "the run has begun", seconds=60)
-            assert restored() is None
+            assert read_restored() is None
             pipeline.change_alias(REMOVED)
-            until(lambda: pipeline.served() == [FIRST], "the alias is back", seconds=60)
-            until(lambda: restored() is not None, "it is reported")
+            until(lambda: pipeline.list_served() == [FIRST], "the alias is back", seconds=60)
+            until(lambda: read_restored() is not None, "it is reported")
         finally:
             stop.set()
         assert running.result(60).outcome is None
@@ -94,9 +94,9 @@ def test_a_comparison_says_that_readers_do_not_see_the_index(pipeline: Pipeline)
         f"Alias '{ALIAS}' was missing, so readers do not see index {FIRST}. The next run of the "
         "pipeline puts it back, unless it is somebody else's now.",
     )
-    assert pipeline.served() == []
+    assert pipeline.list_served() == []
     assert pipeline.harness.inspect(RunMode.REPAIR)["equal"] is True
-    assert pipeline.served() == [FIRST]
+    assert pipeline.list_served() == [FIRST]
 
 
 def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_written(
@@ -109,8 +109,8 @@ def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_writte
     status = pipeline.harness.run_to_stall()
     assert status.reason == "AliasTaken"
     assert "'things-000002', which was not made by a pipeline" in (status.message or "")
-    assert pipeline.served() == ["things-000002"]
-    assert oracle.indexed(pipeline.url, FIRST)["1"] == {"id": 1, "name": "a"}
+    assert pipeline.list_served() == ["things-000002"]
+    assert oracle.read_index(pipeline.url, FIRST)["1"] == {"id": 1, "name": "a"}
     pipeline.call("things-000002", "DELETE")
     pipeline.harness.sync()
     pipeline.check()
@@ -121,12 +121,12 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
 ) -> None:
     setting = f"{FIRST}/_settings"
     pipeline.call(setting, "PUT", {"index.final_pipeline": "gone"})
-    before = oracle.indexed(pipeline.url, ALIAS)
+    before = oracle.read_index(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = 'b'")
     status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert "pipeline with id [gone] does not exist" in (status.message or "")
-    assert oracle.indexed(pipeline.url, ALIAS) == before
+    assert oracle.read_index(pipeline.url, ALIAS) == before
     compared = pipeline.harness.inspect(RunMode.VERIFY)
     assert compared["reason"] == "TargetInvalid"
     assert "index.final_pipeline is gone" in compared["message"]
@@ -138,14 +138,14 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
 def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanishes(
     pipeline: Pipeline,
 ) -> None:
-    before = oracle.indexed(pipeline.url, ALIAS)
+    before = oracle.read_index(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = repeat('x', 33000)")
     mapping = {"properties": {"name": {"type": "keyword", "ignore_above": 40000}}}
     pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
     status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert f"refused {ROWS} of {ROWS} rows of a batch for one reason" in (status.message or "")
-    assert oracle.indexed(pipeline.url, ALIAS) == before
+    assert oracle.read_index(pipeline.url, ALIAS) == before
     mapping["properties"]["name"]["ignore_above"] = 8191
     pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
     assert pipeline.harness.sync().dead_letters == 0

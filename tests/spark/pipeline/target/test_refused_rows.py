@@ -23,7 +23,7 @@ LONG = "secret" * 6_000
 UNLIMITED = {"type": "keyword", "ignore_above": 100_000}
 
 
-def asked(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
+def ask(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
     """The entry of the only table."""
     report = harness.run(mode, **details)
     assert report.outcome is None, report.outcome
@@ -33,7 +33,7 @@ def asked(harness: Harness, mode: RunMode, **details: Any) -> dict[str, Any]:
     return answer
 
 
-def mended(url: str) -> None:
+def mend(url: str) -> None:
     """As an administrator of the index does it."""
     mapping = {"properties": {"name": UNLIMITED | {"ignore_above": 100}}}
     oracle.request(f"{url}/things-000001/_mapping", "PUT", mapping)
@@ -56,14 +56,14 @@ def harness(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path) 
 def test_refused_rows_are_listed_without_values_unless_asked_for(
     harness: Harness, table: str, lake: Lake
 ) -> None:
-    assert asked(harness, RunMode.DEAD_LETTERS) == {
+    assert ask(harness, RunMode.DEAD_LETTERS) == {
         "name": table,
         "index": "things",
         "count": 0,
         "letters": [],
     }
     harness.sync()
-    answer = asked(harness, RunMode.DEAD_LETTERS)
+    answer = ask(harness, RunMode.DEAD_LETTERS)
     assert answer["count"] == 2
     assert "secret" not in str(answer)
     first, second = answer["letters"]
@@ -78,33 +78,33 @@ def test_refused_rows_are_listed_without_values_unless_asked_for(
         "at": "",
         "documentBytes": 0,
     }
-    (shown,) = asked(harness, RunMode.DEAD_LETTERS, ids=["3"], documents=True)["letters"]
+    (shown,) = ask(harness, RunMode.DEAD_LETTERS, ids=["3"], documents=True)["letters"]
     assert LONG in shown["document"]
-    other = asked(harness, RunMode.DEAD_LETTERS, ids=["4"])
+    other = ask(harness, RunMode.DEAD_LETTERS, ids=["4"])
     assert (other["letters"], other["count"]) == ([], 2)
 
 
 def test_rows_are_sent_again_once_the_cause_was_mended(
     harness: Harness, table: str, lake: Lake, proxy: FaultProxy, clean_indices: str
 ) -> None:
-    assert asked(harness, RunMode.REPLAY)["reason"] == "Gap"
+    assert ask(harness, RunMode.REPLAY)["reason"] == "Gap"
     harness.sync()
-    assert asked(harness, RunMode.REPLAY) == {
+    assert ask(harness, RunMode.REPLAY) == {
         "name": table,
         "index": "things",
         "resent": 2,
         "left": 2,
         "samples": ["2", "3"],
     }
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "4"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "4"}
 
-    mended(clean_indices)
+    mend(clean_indices)
     proxy.clear()
-    answer = asked(harness, RunMode.REPLAY, ids=["2", "77"])
+    answer = ask(harness, RunMode.REPLAY, ids=["2", "77"])
     assert (answer["resent"], answer["left"]) == (1, 0)
     ((_, written, _),) = list_operations(document_writes(proxy.writes(), "things"))
     assert written == "2"
-    assert asked(harness, RunMode.DEAD_LETTERS)["count"] == 1
+    assert ask(harness, RunMode.DEAD_LETTERS)["count"] == 1
     report = harness.run(RunMode.REPLAY)
     assert report.result is not None
     (answer,) = report.result["tables"]
@@ -112,23 +112,23 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     # What the status says of dead letters comes from here.
     (reported,) = report.tables
     assert (reported.dead_letters, reported.applied_snapshot_id) == (0, str(lake.head(table)))
-    assert asked(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
+    assert ask(harness, RunMode.REPLAY)["message"] == "there is no such dead letter"
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
 
     # The pipeline goes on, and counts none any more.
     lake.sql(f"update lake.{table} set name = 'x' where id = 2")
     assert harness.sync().dead_letters == 0
-    assert oracle.indexed(clean_indices, "things")["2"] == {"id": 2, "name": "x"}
+    assert oracle.read_index(clean_indices, "things")["2"] == {"id": 2, "name": "x"}
 
 
 def test_rows_are_not_sent_again_while_something_else_comes_first(
     harness: Harness, clean_indices: str
 ) -> None:
     harness.sync()
-    mended(clean_indices)
+    mend(clean_indices)
     entry = harness.resource["spec"]["tables"][0]
     harness.resource["spec"]["tables"][0] = entry | {"rowFilter": "id < 9"}
-    answer = asked(harness, RunMode.REPLAY)
+    answer = ask(harness, RunMode.REPLAY)
     assert answer["reason"] == "IncompatibleSchema"
     assert "the next run exports the table anew (documents differ: " in answer["message"]
 
@@ -148,10 +148,10 @@ def test_rows_are_not_sent_again_while_something_else_comes_first(
     )
     store.replace(stored, stored.document.with_intent(intent, now="2026-11-24T10:00:00Z"))
     store.close()
-    answer = asked(harness, RunMode.REPLAY)
+    answer = ask(harness, RunMode.REPLAY)
     assert (answer["reason"], answer["left"]) == ("BatchUnderWay", 2)
     harness.sync()
-    assert asked(harness, RunMode.REPLAY)["left"] == 0
+    assert ask(harness, RunMode.REPLAY)["left"] == 0
 
 
 def test_a_refused_event_that_a_compaction_moved_stays_known(
@@ -162,7 +162,7 @@ def test_a_refused_event_that_a_compaction_moved_stays_known(
     harness.sync()
     lake.compact(table)
     harness.sync()
-    mended(clean_indices)
-    assert asked(harness, RunMode.REPLAY)["left"] == 2
+    mend(clean_indices)
+    assert ask(harness, RunMode.REPLAY)["left"] == 2
     assert harness.inspect(RunMode.REPAIR)["missing"]["count"] == 2
     assert harness.inspect(RunMode.VERIFY)["equal"] is True

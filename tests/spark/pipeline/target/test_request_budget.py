@@ -42,19 +42,19 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
     pipeline = Harness(spark, proxy.url, tmp_path, [table])
     pipeline.sync()
 
-    def asked() -> Counter[str]:
+    def count_requests() -> Counter[str]:
         before = len(proxy.requests())
         pipeline.sync()
         shown = (f"{request.method} {request.target}" for request in proxy.requests()[before:])
         # How often it waits for requests of an earlier run depends on time.
         return Counter(re.sub(r"\?.*", "", line) for line in shown if "_tasks" not in line)
 
-    idle = asked()
+    idle = count_requests()
     lake.sql(f"insert into lake.{name} select id, 'b' from range(100, 110)")
-    batch = asked() - idle
+    batch = count_requests() - idle
     assert (idle - START).total() <= IDLE_LOOK, idle
     assert batch.total() <= BATCH, batch
 
     forget_shards(clean_indices, ALIAS)
-    assert asked() - idle == RECORDING, "the first run after an upgrade records the shards"
-    assert asked() - idle == Counter(), "and no later one does"
+    assert count_requests() - idle == RECORDING, "the first run after an upgrade records the shards"
+    assert count_requests() - idle == Counter(), "and no later one does"

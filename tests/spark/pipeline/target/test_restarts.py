@@ -34,7 +34,7 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
         seen.append(RunReport.read(Path(request.report_path)).tables[-1])
         return seen[-1]
 
-    def answered(code: int) -> bool:
+    def has_answer(code: int) -> bool:
         status()
         return any(request.status == code for request in proxy.requests())
 
@@ -45,12 +45,14 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
             until(lambda: status().snapshots_behind == 0, "it is followed", seconds=60)
             proxy.clear()
             proxy.upstream = starting_node
-            until(lambda: answered(503), "the restart is noticed", seconds=60)
+            until(lambda: has_answer(503), "the restart is noticed", seconds=60)
             asked = len(proxy.requests())
             until(lambda: len(proxy.requests()) > asked + 2, "it is asked again", seconds=60)
             proxy.upstream = recovered
             lake.sql(f"insert into lake.{name} values (2, 'b')")
-            until(lambda: len(oracle.indexed(recovered, "things")) == 2, "it goes on", seconds=90)
+            until(
+                lambda: len(oracle.read_index(recovered, "things")) == 2, "it goes on", seconds=90
+            )
             until(lambda: status().snapshots_behind == 0, "it is reported", seconds=60)
         finally:
             stop.set()

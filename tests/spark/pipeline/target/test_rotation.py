@@ -87,11 +87,11 @@ def following(
         assert running.result(60).outcome is None
 
 
-def indexed(url: str, count: int) -> Callable[[], bool]:
+def has_count(url: str, count: int) -> Callable[[], bool]:
     def look() -> bool:
         listed = oracle.request(f"{url}/_alias", "GET", None)
         visible = any("things" in index["aliases"] for index in listed.values())
-        return visible and len(oracle.indexed(url, "things")) == count
+        return visible and len(oracle.read_index(url, "things")) == count
 
     return look
 
@@ -109,7 +109,7 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
         following(spark, proxy, tmp_path, entry) as status,
     ):
-        until(indexed(clean_indices, 1), "the table is exported", seconds=60)
+        until(has_count(clean_indices, 1), "the table is exported", seconds=60)
         until(lambda: status().state == "Streaming", "it is followed")
         held = proxy.hold("/things-0.*/_bulk")
         lake.sql(f"insert into lake.{table} values (2, 'b')")
@@ -118,7 +118,7 @@ def test_a_password_that_is_changed_in_the_middle_of_a_batch_needs_nobody(
         secrets.put("search", password="second")
         held.release()
         until(lambda: 401 in {request.status for request in proxy.requests()}, "it is refused")
-        until(indexed(clean_indices, 2), "the batch is written", seconds=SOON)
+        until(has_count(clean_indices, 2), "the batch is written", seconds=SOON)
         until(lambda: status().snapshots_behind == 0, "it is applied", seconds=SOON)
         assert status().reason is None
 
@@ -167,7 +167,7 @@ def test_a_certificate_of_another_authority_is_trusted_once_the_secret_has_it(
         proxy.stop()
         proxy.start()
         lake.sql(f"insert into lake.{table} values (2, 'b')")
-        until(indexed(clean_indices, 2), "the next batch is written", seconds=SOON)
+        until(has_count(clean_indices, 2), "the next batch is written", seconds=SOON)
         assert status().reason is None
 
 
@@ -177,7 +177,7 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
     secrets.put("lake", token="first")
     with catalog_service.running() as service:
 
-        def asked_with(token: str) -> bool:
+        def is_asked_with(token: str) -> bool:
             asked = {request.headers.get("authorization") for request in service.all}
             return f"Bearer {token}" in asked
 
@@ -191,6 +191,6 @@ def test_the_catalog_is_asked_with_the_token_that_its_secret_has_now(
             FaultProxy(clean_indices, credentials=(USER, "first")) as proxy,
             following(spark, proxy, tmp_path, entry),
         ):
-            until(lambda: asked_with("first"), "the catalog is asked", seconds=60)
+            until(lambda: is_asked_with("first"), "the catalog is asked", seconds=60)
             secrets.put("lake", token="second")
-            until(lambda: asked_with("second"), "it is asked with the new one", seconds=SOON)
+            until(lambda: is_asked_with("second"), "it is asked with the new one", seconds=SOON)

@@ -117,7 +117,8 @@ def test_a_table_waits_while_its_catalog_cannot_be_reached_and_the_others_go_on(
     assert (report.outcome.failure_class, report.outcome.retryable) == ("SourceUnavailable", True)
     assert (healthy.state, healthy.reason) == ("Streaming", None)
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
@@ -152,7 +153,7 @@ def test_wrong_credentials_stall_the_table_and_name_the_secret(
             assert only(harness.run(secrets_dir=str(tmp_path / "secrets"))).rows_upserted == 2
 
 
-def blocked(url: str, kind: str) -> str:
+def message_of_block(url: str, kind: str) -> str:
     return f"OpenSearch at {url} refuses writes ({kind}): remove the block, or free disk space."
 
 
@@ -169,7 +170,7 @@ def test_a_read_only_cluster_stalls_the_table_before_anything_is_made(
 
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        blocked(proxy.url, "cluster_block_exception"),
+        message_of_block(proxy.url, "cluster_block_exception"),
     )
     assert oracle.request(f"{clean_indices}/_mapping?expand_wildcards=all") == {}
     assert harness.sync().rows_upserted == 2
@@ -187,10 +188,10 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
     status = harness.run_to_stall()
     assert (status.reason, status.message) == (
         "TargetReadOnly",
-        blocked(proxy.url, "cluster_block_exception"),
+        message_of_block(proxy.url, "cluster_block_exception"),
     )
     wanted = {"1": {"id": 1, "name": "a"}, "2": {"id": 2, "name": "b"}}
-    assert oracle.indexed(clean_indices, "things") == wanted
+    assert oracle.read_index(clean_indices, "things") == wanted
 
     # The next run repeats the batch as recorded, then does what has come since; until then
     # nothing is repaired.
@@ -211,7 +212,8 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
         put("2", id=2, name="y"),
     ]
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"), oracle.expected(spark, f"lake.{table}", ["id"])
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 

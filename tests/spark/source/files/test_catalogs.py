@@ -9,7 +9,7 @@ import pytest
 
 from icdc_testing.catalogs import catalog_service
 from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
-from icdc_testing.catalogs.catalog_probe import probed
+from icdc_testing.catalogs.catalog_probe import probe
 from icdc_testing.catalogs.catalog_service import MANIFESTS, TOKEN, VENDED, CatalogService
 from icdc_testing.kube.server_process import HeldPort
 
@@ -123,7 +123,7 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
         }
         catalogs = {**here, **others, **wrong}
         question = {"catalogs": catalogs, "table": TABLE_NAME, "constants": CONSTANTS}
-        yield Probed(probed(question, folder), services)
+        yield Probed(probe(question, folder), services)
 
 
 def test_every_example_stands_in_a_table() -> None:

@@ -122,6 +122,6 @@ def waiting(reason: str, message: str = "") -> Resource:
     return {"waiting": {"reason": reason, "message": message}}
 
 
-def terminated(code: int, reason: str = "Error", message: str = "") -> Resource:
+def termination(code: int, reason: str = "Error", message: str = "") -> Resource:
     ended = {"exitCode": code, "reason": reason, "message": message}
     return {"terminated": {**ended, "startedAt": ago(8), "finishedAt": ago(1)}}

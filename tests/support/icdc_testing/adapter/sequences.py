@@ -116,13 +116,13 @@ def play(steps: Sequence[Step], *, node_dead: bool = False) -> Played:
             _write(world, left.pop(0))
         server.end_pods()
         decision = world.step()
-        if _noted(played, decision, world) or (decision.requeue_after is None and not left):
+        if _note(played, decision, world) or (decision.requeue_after is None and not left):
             return played
         world.now = _next(world.now, decision, server, left)
     return played
 
 
-def _noted(played: Played, decision: Decision, world: World) -> bool:
+def _note(played: Played, decision: Decision, world: World) -> bool:
     """Takes note of one look; whether another run was created by it."""
     status, seconds = decision.status, (world.now - NOW).total_seconds()
     played.looks += 1

@@ -17,7 +17,7 @@ from icdc_testing.adapter.cluster_objects import (
     condition,
     driver_pod,
     running,
-    terminated,
+    termination,
     waiting,
 )
 from icdc_testing.adapter.sequences import Step
@@ -40,21 +40,21 @@ def begun(*more: Step) -> tuple[Step, ...]:
     )
 
 
-def submitted(*more: Step) -> tuple[Step, ...]:
+def submit(*more: Step) -> tuple[Step, ...]:
     return (Step(1, ""), Step(5, "SUBMITTED"), *more)
 
 
 WORKS = driver_pod("Running", state=running(), report=report())
-WELL = driver_pod("Succeeded", state=terminated(0, "Completed"), report=report(finished=True))
-KILLED_DONE = driver_pod("Failed", state=terminated(143), report=report(finished=True))
-CRASHED = driver_pod("Failed", state=terminated(1, message="ValueError: boom"))
-OOM = driver_pod("Failed", state=terminated(137, "OOMKilled"), report=report())
+WELL = driver_pod("Succeeded", state=termination(0, "Completed"), report=report(finished=True))
+KILLED_DONE = driver_pod("Failed", state=termination(143), report=report(finished=True))
+CRASHED = driver_pod("Failed", state=termination(1, message="ValueError: boom"))
+OOM = driver_pod("Failed", state=termination(137, "OOMKilled"), report=report())
 LOW = {"reason": "Evicted", "message": "The node was low on resource: memory."}
 EVICTED = driver_pod("Failed", status=LOW)
 UNKNOWN = driver_pod("Unknown", state=running(), report=report())
 DRAINED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
 OUTCOME = Failure.of(Unauthorized("the Secret x"))
-REFUSED = driver_pod("Failed", state=terminated(1), report=report(finished=True, outcome=OUTCOME))
+REFUSED = driver_pod("Failed", state=termination(1), report=report(finished=True, outcome=OUTCOME))
 FULL = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 NOT_FOUND = "driver pod not found"
 EXITED = "driver container failed with ExitCode: {}, Reason: {}"
@@ -62,11 +62,11 @@ SUBMIT = "failed to submit spark application: failed to run spark-submit: {}"
 THERE = SUBMIT.format("driver pod already exist")
 
 
-def failed(at: float, message: str, **more: Any) -> tuple[Step, ...]:
+def fails(at: float, message: str, **more: Any) -> tuple[Step, ...]:
     return (Step(at, "FAILING", message, **more), Step(at + 1, "FAILED", message))
 
 
-def unsubmitted(message: str) -> tuple[Step, ...]:
+def fail_submission(message: str) -> tuple[Step, ...]:
     text = SUBMIT.format(f"failed to run spark-submit: {message}")
     return (Step(1, ""), Step(6, "SUBMISSION_FAILED", text), Step(7, "FAILED", text))
 
@@ -74,7 +74,7 @@ def unsubmitted(message: str) -> tuple[Step, ...]:
 def pulling() -> tuple[Step, ...]:
     """The kubelet's two words for it take turns."""
     words = ("ErrImagePull", "ImagePullBackOff")
-    return submitted(
+    return submit(
         *(
             Step(at, pod=driver_pod("Pending", state=waiting(words[at // 20 % 2], "not found")))
             for at in range(6, 400, 20)

@@ -38,20 +38,20 @@ class Cluster:
     def ask(self, question: Callable[[ClusterApi], Awaitable[Answer]]) -> Answer:
         """Send one request and return the answer of the API server."""
 
-        async def asked() -> Answer:
+        async def ask_process() -> Answer:
             env = {connect.KUBECONFIG: str(self.kubeconfig)}
             async with connect.open_api(env, observer=self._count) as api:
                 return await question(api)
 
-        return asyncio.run(asked())
+        return asyncio.run(ask_process())
 
     def adapt(self, question: Callable[[ClusterAdapter], Awaitable[Answer]]) -> Answer:
         """Call a new adapter, which remembers nothing, and return its result."""
 
-        async def asked(api: ClusterApi) -> Answer:
+        async def ask_process(api: ClusterApi) -> Answer:
             return await question(ClusterAdapter(api, SETTINGS))
 
-        return self.ask(asked)
+        return self.ask(ask_process)
 
     def observe(self, name: str = "shop") -> Observation:
         """A look at a pipeline that is there."""
@@ -65,7 +65,7 @@ class Cluster:
         async def steps(adapter: ClusterAdapter) -> Decision:
             seen = await adapter.observe(self.pipelines.namespace, name)
             assert seen is not None
-            return await carried_out(adapter, seen)
+            return await carry_out(adapter, seen)
 
         return self.adapt(steps)
 
@@ -118,7 +118,7 @@ class Cluster:
         self.counted.append((verb, kind, code))
 
 
-async def carried_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
+async def carry_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
     """Decides on a look, makes the status durable, and acts."""
     decision = decide.decide(seen.observed, datetime.now(UTC))
     if decision.status != seen.observed.status:

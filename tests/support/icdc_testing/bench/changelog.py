@@ -86,17 +86,17 @@ class Ways:
     def plan(self, where: Range) -> ChangePlan:
         """What differs, by files."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        return _planned(table, where)[1]
+        return _plan(table, where)[1]
 
     def changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
         """As the application does it, from loading the table on."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        spec, plan = _planned(table, where)
+        spec, plan = _plan(table, where)
         if plan.is_empty:
             return 0, 0  # as `changelog.write` does
         with open_reader(self._spark, table, where.until, spec) as reader:
             lines = build_change_lines(reader, plan, spec, version=1 << 20, strategy=strategy)
-            return _swallowed(lines.frame.select("line"))
+            return _swallow(lines.frame.select("line"))
 
     def view(self, where: Range, *, updates: bool) -> tuple[int, int]:
         """Iceberg's own changelog, its rows as JSON: what a user without the operator would do."""
@@ -107,7 +107,7 @@ class Ways:
             f"'end-snapshot-id', '{where.until}'){by_key})"
         )
         rows = self._spark.table(_VIEW)
-        return _swallowed(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
+        return _swallow(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
 
     def ids(self, where: Range) -> tuple[int, int]:
         """One read of the keys of all rows at the beginning: what looking for some cannot beat."""
@@ -120,7 +120,7 @@ class Ways:
         """What a strategy reads of a range without delete files, without comparing anything; of the
         rows that are to be written, TWO_READS takes a hundredth, LINEAGE those that say so."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
-        spec, plan = _planned(table, where)
+        spec, plan = _plan(table, where)
         columns = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
         with open_reader(self._spark, table, where.until, spec) as reader:
             row_sets = read_row_sets(reader, plan, metadata=columns)
@@ -129,15 +129,15 @@ class Ways:
                 last = F.col(LAST_UPDATED) if columns else row_fingerprint(rows, spec, salt=1)
                 return select_keys(rows, spec, last.alias("compared"))
 
-            def written(rows: DataFrame) -> DataFrame:
+            def select_written(rows: DataFrame) -> DataFrame:
                 some = F.xxhash64("id") % 100 == 0
                 since = F.col(LAST_UPDATED) > F.lit(plan.lineage_since) if columns else some
                 return select_cells(rows.where(since), spec)
 
-            _decoded(
+            _decode(
                 row_sets.combine((row_sets.added_rows, narrow), (row_sets.removed_rows, narrow))
             )
-            _decoded(row_sets.combine((row_sets.added_rows, written)))
+            _decode(row_sets.combine((row_sets.added_rows, select_written)))
         return 0, 0
 
     def floor(self, where: Range) -> tuple[int, int]:
@@ -149,7 +149,7 @@ class Ways:
         return len(sizes), sum(sizes)
 
 
-def _planned(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
+def _plan(table: IcebergTable, where: Range) -> tuple[DocumentSpec, ChangePlan]:
     wishes = DocumentWishes(identifier_columns=("id",))
     spec = resolve_spec(where.table, table.schema(where.until), wishes)
     return spec, choose_planner(spec)(table, where.since, where.until)
@@ -191,13 +191,13 @@ class Meter:
         return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in stages_so_far)
 
 
-def _swallowed(lines: DataFrame) -> tuple[int, int]:
+def _swallow(lines: DataFrame) -> tuple[int, int]:
     """Hands lines to Python workers, which do nothing with them; their number and bytes."""
     counted = lines.mapInArrow(_count, "lines long, bytes long").collect()
     return sum(row["lines"] for row in counted), sum(row["bytes"] for row in counted)
 
 
-def _decoded(rows: DataFrame) -> None:
+def _decode(rows: DataFrame) -> None:
     """Looks at every cell in the tasks that read it."""
     rows.agg(F.max(F.xxhash64(*rows.columns))).collect()
 

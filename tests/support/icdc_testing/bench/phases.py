@@ -41,18 +41,18 @@ class Phases:
         with ExitStack() as stack:
             for owner, name, phase in _PHASES:
                 plain = getattr(owner, name)
-                stack.enter_context(patch.object(owner, name, self._counted(plain, phase)))
+                stack.enter_context(patch.object(owner, name, self._count(plain, phase)))
             yield
 
-    def _counted(self, plain: Callable[..., Any], phase: str) -> Callable[..., Any]:
-        def counted(*args: Any, **kwargs: Any) -> Any:
+    def _count(self, plain: Callable[..., Any], phase: str) -> Callable[..., Any]:
+        def count(*args: Any, **kwargs: Any) -> Any:
             since = time.monotonic()
             try:
                 return plain(*args, **kwargs)
             finally:
                 self._spent[phase] += time.monotonic() - since
 
-        return counted
+        return count
 
 
 def medians(rounds: list[dict[str, float]]) -> dict[str, float]:

@@ -44,7 +44,7 @@ _QUICK = {
 }
 
 
-def probed(question: dict[str, Any], folder: Path) -> dict[str, Any]:
+def probe(question: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The answer, from a process that has ended by then."""
     # Fetched once, in minutes, which must not eat the time of what needs them.
     _libraries()

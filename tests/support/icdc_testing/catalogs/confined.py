@@ -17,7 +17,7 @@ from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, A
 from icdc_operator.cluster.heads.settings import ReaderSettings
 
 
-def tried(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
+def try_in_confinement(folder: Path, *names: str, allow: tuple[str, ...] = ()) -> dict[str, str]:
     """Run the attempts in a confined process; return `done` or the class of the error for each."""
     command = [sys.executable, __file__, str(folder), json.dumps(allow), *names]
     named = {"REQUESTS_CA_BUNDLE": str(folder / "ca" / "ca.pem"), "KUBECONFIG": str(folder)}
@@ -35,11 +35,11 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
         if execute(arguments[0], (ctypes.c_char_p * 2)(arguments[0], None)) < 0:
             raise OSError(ctypes.get_errno(), "refused")
 
-    def signalled() -> None:
+    def signal_parent() -> None:
         if kill(os.getppid(), 0) < 0:
             raise OSError(ctypes.get_errno(), "refused")
 
-    def sent(target: tuple[str, int]) -> None:
+    def send(target: tuple[str, int]) -> None:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", target)
 
     return {
@@ -54,7 +54,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
         "start a process by C": lambda: by_c(b"/bin/true"),
         "load a library": lambda: ctypes.CDLL("libm.so.6"),
         "find a function of C": lambda: libc.system,
-        "signal its parent by C": signalled,
+        "signal its parent by C": signal_parent,
         "signal its parent": lambda: os.kill(os.getppid(), 0),
         "call a shell": lambda: os.system("true"),
         "connect to loopback": lambda: socket.create_connection(("127.0.0.1", 9), 1),
@@ -65,7 +65,7 @@ def _attempts(folder: Path) -> dict[str, Callable[[], object]]:
         "connect to any": lambda: socket.create_connection(("0.0.0.0", 9), 1),
         "connect to a socket file": lambda: socket.socket(socket.AF_UNIX).connect("/x"),
         "connect past the resolver": lambda: socket.socket().connect(("localhost", 9)),
-        "send a datagram": lambda: sent(("127.0.0.1", 9)),
+        "send a datagram": lambda: send(("127.0.0.1", 9)),
         "listen": lambda: socket.socket().bind(("127.0.0.1", 0)),
         "take memory": lambda: bytearray(confinement.MEMORY_BYTES + 2**25),
         "take some memory": lambda: bytearray(confinement.MEMORY_BYTES // 2),

@@ -13,7 +13,7 @@ ON_LOOPBACK = ReaderSettings(allow_hosts=("127.0.0.1", "localhost"), local_files
 """What tests widen: their catalogs and files are those of this host."""
 
 
-def opened(
+def open_catalog(
     properties: Mapping[str, str], name: str = "lake", *, settings: ReaderSettings = ON_LOOPBACK
 ) -> OpenCatalog:
     """The catalog of these properties of Iceberg's Java library."""

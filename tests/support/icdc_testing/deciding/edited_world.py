@@ -183,15 +183,15 @@ def _at_rest(spec: Spec) -> EditedWorld:
     return world
 
 
-def _ended(error: errors.IcdcError | None, *, seen: bool) -> Phase:
-    def made(spec: Spec) -> EditedWorld:
+def _end(error: errors.IcdcError | None, *, seen: bool) -> Phase:
+    def make(spec: Spec) -> EditedWorld:
         world = _after(spec, "look", "look", "work")
         world.end(world.live[0].name, finished=True, error=error)
         if seen:
             world.step()
         return world
 
-    return made
+    return make
 
 
 def _commits(spec: Spec) -> EditedWorld:
@@ -213,7 +213,7 @@ def _stopping(spec: Spec) -> EditedWorld:
     return world
 
 
-def _asked(spec: Spec) -> EditedWorld:
+def _ask(spec: Spec) -> EditedWorld:
     world = _at_rest(spec)
     world.ask = Ask(id="q1", mode=RunKind.VERIFY)
     world.step()
@@ -235,7 +235,7 @@ def _compares(spec: Spec) -> EditedWorld:
     raise AssertionError("no comparison began")
 
 
-def _queued(spec: Spec) -> EditedWorld:
+def _queue(spec: Spec) -> EditedWorld:
     world = EditedWorld(spec)
     world.step(queued=QUEUED)
     return world
@@ -243,18 +243,18 @@ def _queued(spec: Spec) -> EditedWorld:
 
 PHASES: Mapping[str, Phase] = {
     "not looked at yet": EditedWorld,
-    "in the queue": _queued,
+    "in the queue": _queue,
     "planned": lambda spec: _after(spec, "look"),
     "created": lambda spec: _after(spec, "look", "look"),
     "exporting": lambda spec: _after(spec, "look", "look", "work", "look"),
     "asked to stop": _stopping,
-    "ended well, unseen": _ended(None, seen=False),
-    "failed, unseen": _ended(errors.TargetUnavailable("down"), seen=False),
-    "waiting for the next attempt": _ended(errors.TargetUnavailable("down"), seen=True),
-    "given up": _ended(errors.Bug("boom"), seen=True),
+    "ended well, unseen": _end(None, seen=False),
+    "failed, unseen": _end(errors.TargetUnavailable("down"), seen=False),
+    "waiting for the next attempt": _end(errors.TargetUnavailable("down"), seen=True),
+    "given up": _end(errors.Bug("boom"), seen=True),
     "at rest": _at_rest,
     "following a commit": _commits,
-    "asked a question": _asked,
+    "asked a question": _ask,
     "comparing": _compares,
     "following all the time": lambda spec: _at_rest(
         {**spec, "changelog": {"trigger": "Continuous"}}

@@ -126,7 +126,7 @@ class Line:
         if fault is Fault.KILLED_BEFORE:
             self.end()
             raise CutError
-        played = _refused(fault) or await self._seen_before(fault, method, url)
+        played = _refusal_of(fault) or await self._answer_from_the_past(fault, method, url)
         if played is not None:
             return played
         if fault is Fault.SLOW:
@@ -146,7 +146,9 @@ class Line:
             raise aiohttp.ServerDisconnectedError
         return answer
 
-    async def _seen_before(self, fault: Fault | None, method: str, url: str) -> FakeAnswer | None:
+    async def _answer_from_the_past(
+        self, fault: Fault | None, method: str, url: str
+    ) -> FakeAnswer | None:
         """The answer of a server that lags behind, while one does."""
         if self._journal is None:
             return None
@@ -160,7 +162,7 @@ class Line:
         self._dead = True
 
 
-def _refused(fault: Fault | None) -> FakeAnswer | None:
+def _refusal_of(fault: Fault | None) -> FakeAnswer | None:
     match fault:
         case Fault.CONFLICT:
             return refusal(409, "played by the test")

@@ -90,7 +90,7 @@ MISTAKES: Mapping[str, tuple[Spec, str]] = {
 """Specs that are no good, and what the refusal names."""
 
 
-def changed(*changes: Spec) -> Spec:
+def change(*changes: Spec) -> Spec:
     """The whole base spec with these fields in place of its own."""
     merged: dict[str, Any] = dict(minimal()["spec"])
     for spec in (BASE, *changes):
@@ -98,10 +98,10 @@ def changed(*changes: Spec) -> Spec:
     return merged
 
 
-def settled(generation: int) -> Callable[[PipelineStatus], bool]:
+def is_settled(generation: int) -> Callable[[PipelineStatus], bool]:
     """All is done for that generation that is to be done now."""
 
-    def reached(status: PipelineStatus) -> bool:
+    def is_reached(status: PipelineStatus) -> bool:
         if status.observed_generation != generation or status.current_run is not None:
             return False
         valid = status.holds(ConditionType.SPEC_VALID)
@@ -113,7 +113,7 @@ def settled(generation: int) -> Callable[[PipelineStatus], bool]:
             RunState.SUCCEEDED,
         )
 
-    return reached
+    return is_reached
 
 
 class MutationTrial(Trial):
@@ -133,7 +133,7 @@ class MutationTrial(Trial):
         for number, spec in enumerate(self._specs):
             if number:
                 generation = await self._declare(spec, generation)
-            await self._until(settled(generation))
+            await self._until(is_settled(generation))
             await self._quiet()
             self.endings.append(await self._ending())
         await super()._user()

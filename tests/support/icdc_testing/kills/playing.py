@@ -74,7 +74,7 @@ async def run_to_end(trial: Trial, what: object) -> Ending:
 def play_undisturbed(place: Place) -> Undisturbed:
     """Play the whole story, and again from its seed: both must end the same."""
 
-    async def played(clock: Clock) -> Undisturbed:
+    async def play_planted(clock: Clock) -> Undisturbed:
         async with client(place.admin) as admin, client(place.operator) as operator:
             site = Site(clock, place.namespace, admin, operator)
             whole = Trial(site, place.story, Cut(), "killnone")
@@ -84,7 +84,7 @@ def play_undisturbed(place: Place) -> Undisturbed:
         calls = planted.calls[: planted.positions]
         return Undisturbed(whole.seed, calls, planted.told, wanted)
 
-    return leaping_clock.run(played)
+    return leaping_clock.run(play_planted)
 
 
 Play = Callable[[Site, str, Each], Coroutine[Any, Any, None]]

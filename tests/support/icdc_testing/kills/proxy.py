@@ -84,7 +84,7 @@ class KillProxy:
             request.method, f"{self._server}{request.raw_path}", headers=headers, data=body or None
         ) as answer:
             if watch:
-                return await _streamed(request, answer)
+                return await _stream(request, answer)
             data = await answer.read()
         if answer.status < 300:
             self._applied(request.method, request.path, json.loads(body or b"null"), data)
@@ -106,7 +106,7 @@ class KillProxy:
         aim.kill()
 
 
-async def _streamed(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _stream(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     passed = web.StreamResponse(status=answer.status)
     await passed.prepare(request)
     # Whoever was watching may be dead.

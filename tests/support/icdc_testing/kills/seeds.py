@@ -32,13 +32,13 @@ class Seed:
 
 async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) -> list[Resource]:
     """Creates it all under that name: the objects as they are then, the pipeline first."""
-    pipeline = await _created(_renamed(seed.pipeline, seed.name, name), {}, api)
-    status = _renamed(seed.pipeline, seed.name, name).get("status") or {}
+    pipeline = await _create(_rename(seed.pipeline, seed.name, name), {}, api)
+    status = _rename(seed.pipeline, seed.name, name).get("status") or {}
     pipeline = await api.replace_status(pipeline, status)
     made, uids = [pipeline], {name: pipeline["metadata"]["uid"]}
     for item in seed.objects:
-        wanted = _renamed(item, seed.name, name)
-        fresh = await _created(wanted, uids, api)
+        wanted = _rename(item, seed.name, name)
+        fresh = await _create(wanted, uids, api)
         kind = kinds.of(fresh)
         if kind is kinds.APPLICATION:
             uids[fresh["metadata"]["name"]] = fresh["metadata"]["uid"]
@@ -52,7 +52,7 @@ async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) ->
     return made
 
 
-async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> Resource:
+async def _create(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> Resource:
     fields = ("name", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
     metadata = {key: wanted["metadata"][key] for key in fields if key in wanted["metadata"]}
     for owner in metadata.get("ownerReferences", ()):
@@ -61,6 +61,6 @@ async def _created(wanted: Resource, uids: dict[str, str], api: ClusterApi) -> R
     return await api.create({**body, "metadata": metadata})
 
 
-def _renamed(resource: Resource, before: str, after: str) -> Resource:
+def _rename(resource: Resource, before: str, after: str) -> Resource:
     renamed: dict[str, Any] = json.loads(json.dumps(resource).replace(before, after))
     return renamed

@@ -104,22 +104,22 @@ def while_submitted(run: str) -> When:
     return is_reached
 
 
-def answered(status: PipelineStatus) -> bool:
+def has_answer(status: PipelineStatus) -> bool:
     """Return whether the question has its answer."""
     return status.observed_ask is not None and status.observed_ask.finished
 
 
-def suspended(status: PipelineStatus) -> bool:
+def is_suspended(status: PipelineStatus) -> bool:
     """Return whether a requested suspend is reached."""
     return status.holds(ConditionType.SUSPENDED)
 
 
-def stalled(status: PipelineStatus) -> bool:
+def is_stalled(status: PipelineStatus) -> bool:
     """Return whether a person must act."""
     return status.holds(ConditionType.STALLED)
 
 
-def _polled(seconds: int) -> dict[str, Any]:
+def _poll_every(seconds: int) -> dict[str, Any]:
     return {"changelog": {"pollIntervalSeconds": seconds}}
 
 
@@ -133,7 +133,7 @@ STORIES = (
         verdicts=(_WORKS, _DONE),
         runs=("e1-1",),
         kept=("e1-1",),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         done=after("e1-1"),
     ),
     Story(
@@ -142,7 +142,7 @@ STORIES = (
         runs=("e1-1", "c2-1"),
         kept=("c2-1",),
         begins=after("e1-1"),
-        spec={**_polled(60), "history": {"successful": 1, "failed": 1}},
+        spec={**_poll_every(60), "history": {"successful": 1, "failed": 1}},
         done=after("c2-1"),
     ),
     Story(
@@ -151,7 +151,7 @@ STORIES = (
         runs=("e1-1", "e1-2"),
         kept=("e1-1", "e1-2"),
         begins=while_running("e1-1"),
-        spec={**_polled(LONG), "retry": {"initialSeconds": 15}},
+        spec={**_poll_every(LONG), "retry": {"initialSeconds": 15}},
         courses={"e1-1": Course.FAILS},
         done=after("e1-2"),
     ),
@@ -162,7 +162,7 @@ STORIES = (
         kept=("e1-1", "e1-2"),
         begins=while_running("e1-1"),
         spec={
-            **_polled(LONG),
+            **_poll_every(LONG),
             "retry": {"maxAttempts": 1, "initialSeconds": 15, "maxSeconds": 15},
         },
         courses={"e1-1": Course.FAILS},
@@ -174,9 +174,9 @@ STORIES = (
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
         begins=while_running("e1-1"),
-        spec={**_polled(LONG), "retry": {"maxAttempts": 1}},
+        spec={**_poll_every(LONG), "retry": {"maxAttempts": 1}},
         courses={"e1-1": Course.FAILS},
-        turns=(Turn(stalled, {"restartNonce": 1}),),
+        turns=(Turn(is_stalled, {"restartNonce": 1}),),
         done=after("e2-1"),
     ),
     Story(
@@ -184,12 +184,12 @@ STORIES = (
         verdicts=(_WORKS, _DONE, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
         begins=while_running("e1-1"),
         turns=(
             Turn(while_running("e1-1"), {"suspend": True}),
-            Turn(suspended, {"suspend": False}),
+            Turn(is_suspended, {"suspend": False}),
         ),
         done=after("e2-1"),
     ),
@@ -198,7 +198,7 @@ STORIES = (
         verdicts=(_WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
         begins=while_running("e1-1"),
         turns=(Turn(while_running("e1-1"), {"tables": _MORE_TABLES}),),
@@ -209,7 +209,7 @@ STORIES = (
         verdicts=(_DONE, _WORKS, _DONE),
         runs=("e1-1", "e2-1"),
         kept=("e1-1", "e2-1"),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         begins=after("e1-1"),
         turns=(Turn(after("e1-1"), {"resync": {"nonce": 1}}),),
         done=after("e2-1"),
@@ -219,10 +219,10 @@ STORIES = (
         verdicts=(_DONE,),
         runs=("e1-1", "p2-1"),
         kept=("e1-1", "p2-1"),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         begins=after("e1-1"),
         turns=(Turn(after("e1-1"), None, Ask(id="q", mode=RunKind.PLAN)),),
-        done=answered,
+        done=has_answer,
     ),
     Story(
         "a run that does not start in time, and another that does",
@@ -230,7 +230,7 @@ STORIES = (
         runs=("e1-1", "e1-2"),
         kept=("e1-2",),
         begins=while_submitted("e1-1"),
-        spec={**_polled(LONG), "timeouts": {"startSeconds": 30}},
+        spec={**_poll_every(LONG), "timeouts": {"startSeconds": 30}},
         courses={"e1-1": Course.STUCK},
         done=after("e1-2"),
     ),
@@ -239,7 +239,7 @@ STORIES = (
         verdicts=(_WORKS,),
         runs=("e1-1",),
         kept=(),
-        spec=_polled(LONG),
+        spec=_poll_every(LONG),
         courses={"e1-1": Course.HOLDS},
         turns=(Turn(while_running("e1-1"), None),),
         done=lambda status: False,
@@ -250,7 +250,7 @@ STORIES = (
         runs=("e1-1", "d2-1"),
         kept=(),
         begins=while_running("e1-1"),
-        spec={**_polled(LONG), "deletionPolicy": "DeleteIndices"},
+        spec={**_poll_every(LONG), "deletionPolicy": "DeleteIndices"},
         courses={"e1-1": Course.HOLDS},
         turns=(Turn(while_running("e1-1"), None),),
         done=lambda status: False,

@@ -95,13 +95,13 @@ class KubeApi:
     def asked_by(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
         """Return the requests of the ServiceAccount, with the statuses of the answers."""
         assert self._audit is not None, "the log of a given cluster is its administrator's"
-        return audit_log.asked(self._audit, namespace, service_account)
+        return audit_log.requests_of(self._audit, namespace, service_account)
 
     def _start(self, undo: ExitStack) -> None:
         # A first build takes minutes, which must not eat the time of the programs.
         paths = binaries.programs()
         certificates = make_certificates(self._folder / "certificates")
-        client, peer, secure = (self._held(undo) for _ in range(3))
+        client, peer, secure = (self._keep_port(undo) for _ in range(3))
         token = secrets.token_hex(16)
         cluster = {
             "server": f"https://{secure.address}",
@@ -130,7 +130,7 @@ class KubeApi:
             seconds=_READY_SECONDS,
         )
 
-    def _held(self, undo: ExitStack) -> HeldPort:
+    def _keep_port(self, undo: ExitStack) -> HeldPort:
         port = HeldPort()
         undo.callback(port.release)
         return port

@@ -59,7 +59,7 @@ class ApiStub:
         """Status and document, or status and lines of text."""
         self.asked.append(f"{method} {target}")
         if self.failure is not None:
-            return _failed(*self.failure)
+            return _failure(*self.failure)
         url = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         match url.path.strip("/").split("/"):
@@ -71,21 +71,21 @@ class ApiStub:
                 return 200, {"items": [p for p in pods if _has(p, wanted)], "metadata": {}}
             case ["api", "v1", "namespaces", _, "pods", name, "log"]:
                 if self.log_failure is not None:
-                    return _failed(*self.log_failure)
+                    return _failure(*self.log_failure)
                 lines, tail = self.logs[name], int(query["tailLines"])
                 return 200, lines[len(lines) - tail :] if tail else []
-        return _failed(404, f"no such path: {target}")
+        return _failure(404, f"no such path: {target}")
 
     def _pipeline(
         self, pipeline: Object | None, method: str, patch: Object | None
     ) -> tuple[int, Any]:
         if pipeline is None:
-            return _failed(404, "not found")
+            return _failure(404, "not found")
         if method == "PATCH":
             self.before_patch(pipeline)
             version = (patch or {}).get("metadata", {}).get("resourceVersion")
             if version not in (None, pipeline["metadata"]["resourceVersion"]):
-                return _failed(409, "the object has been modified")
+                return _failure(409, "the object has been modified")
             _merge(pipeline, patch or {})
             touch(pipeline)
             answer = copy.deepcopy(pipeline)
@@ -163,7 +163,7 @@ def _has(pod: Object, labels: Mapping[str, str]) -> bool:
     return all(pod["metadata"]["labels"].get(key) == value for key, value in labels.items())
 
 
-def _failed(status: int, message: str) -> tuple[int, Object]:
+def _failure(status: int, message: str) -> tuple[int, Object]:
     return status, {"kind": "Status", "code": status, "message": message}
 
 

@@ -25,7 +25,7 @@ def flags(log: Path) -> list[str]:
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 
 
-def asked(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
+def requests_of(log: Path, namespace: str, account: str) -> dict[Right, set[int]]:
     """Return the requests of the ServiceAccount, with the statuses of the answers."""
     requests: dict[Right, set[int]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():

@@ -99,7 +99,7 @@ def source_folder(name: str) -> Path:
     Submission as for `program`.
     """
     source = _SOURCES[name]
-    shown = _go(source, "list", "-m", "-f", "{{.Dir}}", _wrapped(source)[0])
+    shown = _go(source, "list", "-m", "-f", "{{.Dir}}", _module_and_version(source)[0])
     return Path(shown.stdout.decode().strip())
 
 
@@ -122,10 +122,10 @@ def _stamps(source: _Source) -> dict[str, str]:
 
 
 def _version(source: _Source) -> str:
-    return _wrapped(source)[1]
+    return _module_and_version(source)[1]
 
 
-def _wrapped(source: _Source) -> tuple[str, str]:
+def _module_and_version(source: _Source) -> tuple[str, str]:
     """The module that holds the package and its version in go.mod; ("", "") for our own."""
     text = (source.module / "go.mod").read_text(encoding="utf-8")
     required: list[tuple[str, str]] = re.findall(

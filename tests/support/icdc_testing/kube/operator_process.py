@@ -29,7 +29,7 @@ class OperatorProcess:
     def log(self) -> list[dict[str, Any]]:
         """The lines that it has logged; those that are no JSON have only a message."""
         lines = self._log.read_text(encoding="utf-8").splitlines()
-        return [_parsed(line) for line in lines]
+        return [_parse(line) for line in lines]
 
     @property
     def messages(self) -> list[str]:
@@ -122,7 +122,7 @@ def running(
         operator.close()
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def _parse(line: str) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except ValueError:

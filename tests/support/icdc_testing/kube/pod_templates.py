@@ -213,7 +213,7 @@ def values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> Template:
+def draw_damaged(draw: st.DrawFn) -> Template:
     """A template with every field, and anything in place of one value somewhere in it."""
     template: Template = every_field()
     node: Any = template

@@ -113,7 +113,7 @@ class Lake:
         spec = self.spec(name, at, **wishes)
         chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
         with open_reader(self.session, table, at, spec) as reader:
-            return [parsed(build_export_lines(reader, c, spec, version=VERSION)) for c in chunks]
+            return [parse(build_export_lines(reader, c, spec, version=VERSION)) for c in chunks]
 
     def changes(
         self,
@@ -125,23 +125,21 @@ class Lake:
         **wishes: Any,
     ) -> Batch:
         """The batch from one snapshot to another, to the current one unless said otherwise."""
-        with self._planned(name, since, until, wishes) as (reader, plan, spec):
-            return parsed(
-                build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy)
-            )
+        with self._open_plan(name, since, until, wishes) as (reader, plan, spec):
+            return parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
 
     def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
         """The batch to the current snapshot by every strategy that fits, the chosen one first."""
-        with self._planned(name, since, None, wishes) as (reader, plan, spec):
+        with self._open_plan(name, since, None, wishes) as (reader, plan, spec):
             return {
-                strategy: parsed(
+                strategy: parse(
                     build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy)
                 )
                 for strategy in (choose_strategy(plan), *other_strategies(plan))
             }
 
     @contextmanager
-    def _planned(
+    def _open_plan(
         self, name: str, since: int | None, until: int | None, wishes: dict[str, Any]
     ) -> Iterator[tuple[SnapshotReader, ChangePlan, DocumentSpec]]:
         at, table = until or self.head(name), self.table(name)
@@ -173,7 +171,7 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
     return sorted(usable - {choose_strategy(plan)})
 
 
-def parsed(lines: OperationLines) -> Batch:
+def parse(lines: OperationLines) -> Batch:
     """Runs the lines and takes them apart; asserts what every operation has in common."""
     with source_errors("the table"):
         rows = lines.frame.collect()
@@ -200,10 +198,10 @@ def applied(index: dict[str, str], batch: Batch) -> dict[str, str]:
     """The documents of an index after a batch; asserts one operation per id."""
     ids = [op.id for op in batch.ops]
     assert len(ids) == len(set(ids)), f"more than one operation for an id: {sorted(ids)}"
-    return dict(_applied(index, batch))
+    return dict(_list_applied(index, batch))
 
 
-def _applied(index: dict[str, str], batch: Batch) -> Iterator[tuple[str, str]]:
+def _list_applied(index: dict[str, str], batch: Batch) -> Iterator[tuple[str, str]]:
     written = {op.id: op.doc for op in batch.ops}
     for key, doc in {**index, **written}.items():
         if doc is not None:

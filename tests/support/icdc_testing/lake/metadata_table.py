@@ -64,7 +64,7 @@ class MetadataTable:
             # As large as this it is a `long` for py4j too.
             identity = (1 << 32) + self._count
             builder = builder.withMetrics(self._bounds(1, "LongType", identity))
-        described = self._described(builder, f"data/{self._count:06}.parquet", "PARQUET")
+        described = self._describe(builder, f"data/{self._count:06}.parquet", "PARQUET")
         return described.withRecordCount(rows).build()
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
@@ -82,12 +82,12 @@ class MetadataTable:
             builder = builder.withMetrics(self._bounds(path_id, "StringType", like.location()))
         elif target:
             builder = builder.withReferencedDataFile(like.location())
-        return self._described(builder, f"data/{self._count:06}-pos.parquet", "PARQUET").build()
+        return self._describe(builder, f"data/{self._count:06}-pos.parquet", "PARQUET").build()
 
     def vector(self, target: Any) -> Any:
         """A deletion vector of a data file; several of them share one Puffin file."""
         builder = self._deletes_like(target).ofPositionDeletes()
-        builder = self._described(builder, f"data/{self._count // 4:06}.puffin", "PUFFIN")
+        builder = self._describe(builder, f"data/{self._count // 4:06}.puffin", "PUFFIN")
         builder = builder.withReferencedDataFile(target.location())
         return builder.withContentOffset(self._count * 64).withContentSizeInBytes(64).build()
 
@@ -95,7 +95,7 @@ class MetadataTable:
         """An equality delete file on fields in a data file's partition, for all if it has none."""
         ids = int_array(self.bridge, by)
         builder = self._deletes_like(like).ofEqualityDeletes(ids)
-        return self._described(builder, f"data/{self._count:06}-eq.parquet", "PARQUET").build()
+        return self._describe(builder, f"data/{self._count:06}-eq.parquet", "PARQUET").build()
 
     def _deletes_like(self, file: Any) -> Any:
         self._count += 1
@@ -103,7 +103,7 @@ class MetadataTable:
         builder = self.bridge.statics(_ICEBERG + "FileMetadata").deleteFileBuilder(spec)
         return builder.withPartition(file.partition()) if spec.isPartitioned() else builder
 
-    def _described(self, builder: Any, path: str, file_format: str) -> Any:
+    def _describe(self, builder: Any, path: str, file_format: str) -> Any:
         kind = self.bridge.statics(_ICEBERG + "FileFormat").valueOf(file_format)
         builder = builder.withPath(f"{self.java.location()}/{path}").withFormat(kind)
         return builder.withFileSizeInBytes(1000 + self._count).withRecordCount(ROWS)

@@ -77,7 +77,7 @@ class Exchange:
             case Hang(after=False):
                 await asyncio.Event().wait()
             case Hold(after=False):
-                await self._held(action)
+                await self._wait_for(action)
 
     async def _after(self, action: Action | None) -> None:
         match action:
@@ -90,9 +90,9 @@ class Exchange:
             case Hang(after=True):
                 await asyncio.Event().wait()
             case Hold(after=True):
-                await self._held(action)
+                await self._wait_for(action)
 
-    async def _held(self, hold: Hold) -> None:
+    async def _wait_for(self, hold: Hold) -> None:
         if not await hold.decision():
             raise ConnectionEndError(reset=True)
 

@@ -53,7 +53,7 @@ def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Int
     )
 
 
-def applied(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
+def applied_at(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
     """A snapshot that is applied."""
     return Applied(snapshot_id=snapshot, sequence_number=3, committed_at=NOW, ordinal=ordinal)
 
@@ -69,6 +69,6 @@ def swapping() -> StateDocument:
     return written.begin_swap(shards=SHARDS, now=NOW)
 
 
-def exported() -> StateDocument:
+def state_after_export() -> StateDocument:
     """An export is done."""
-    return swapping().advance(applied(), now=NOW, batch=Totals(upserted=15))
+    return swapping().advance(applied_at(), now=NOW, batch=Totals(upserted=15))

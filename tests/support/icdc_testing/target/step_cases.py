@@ -57,7 +57,7 @@ def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocu
     return document if intent is None else document.with_intent(intent, now=NOW)
 
 
-def miscounted(times: int) -> StateDocument:
+def state_after_miscount(times: int) -> StateDocument:
     """An export whose index did not hold what was written, so often in a row."""
     document = fresh().with_intent(exporting(), now=NOW)
     for _ in range(times):

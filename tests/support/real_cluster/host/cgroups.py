@@ -39,7 +39,7 @@ def processes(node: Node) -> set[int]:
 
 def remove(node: Node) -> None:
     """Removes it and all below; its processes must have ended."""
-    wait.until(lambda: _removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
+    wait.until(lambda: _is_removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
 
 
 def exists(node: Node) -> bool:
@@ -47,7 +47,7 @@ def exists(node: Node) -> bool:
     return any(_folders(node))
 
 
-def _removed(node: Node) -> bool:
+def _is_removed(node: Node) -> bool:
     # From below: the deepest have the longest paths.
     for folder in sorted(_folders(node), key=lambda path: len(path.parts), reverse=True):
         with contextlib.suppress(OSError):

@@ -49,15 +49,15 @@ class Starter:
 def record(places: Places, name: str, pid: int) -> None:
     """Remembers a process of the cluster, with its start: process ids are used again."""
     # One that has ended already gets a start that none has.
-    (places.pids / name).write_text(f"{pid} {_started(pid) or 'none'}", encoding="utf-8")
+    (places.pids / name).write_text(f"{pid} {_read_start(pid) or 'none'}", encoding="utf-8")
 
 
-def recorded(places: Places) -> dict[str, int]:
+def read_record(places: Places) -> dict[str, int]:
     """The programs that still run, by name."""
     by_name = {}
     for path in sorted(places.pids.glob("*")):
         pid, started = path.read_text(encoding="utf-8").split()
-        if _started(int(pid)) == started:
+        if _read_start(int(pid)) == started:
             by_name[path.name] = int(pid)
     return by_name
 
@@ -67,7 +67,7 @@ def end(places: Places, names: Iterable[str] | None = None) -> None:
 
     At once: what they hold is thrown away anyway.
     """
-    running = recorded(places)
+    running = read_record(places)
     chosen = running if names is None else set(names)
     kill(pid for name, pid in running.items() if name in chosen)
     for name in chosen:
@@ -76,11 +76,11 @@ def end(places: Places, names: Iterable[str] | None = None) -> None:
 
 def kill(pids: Iterable[int]) -> None:
     """Kills these processes, some of which may have ended since, and returns when they are gone."""
-    doomed = {pid: started for pid in pids if (started := _started(pid)) is not None}
+    doomed = {pid: started for pid in pids if (started := _read_start(pid)) is not None}
     _signal(doomed, signal.SIGKILL)
     for pid, started in doomed.items():
         wait.until(
-            lambda pid=pid, started=started: _started(pid) != started,  # type: ignore[misc]
+            lambda pid=pid, started=started: _read_start(pid) != started,  # type: ignore[misc]
             f"process {pid} is gone",
             seconds=_GONE_SECONDS,
         )
@@ -102,7 +102,7 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _started(pid: int) -> str | None:
+def _read_start(pid: int) -> str | None:
     """When the process started, in ticks of the kernel; None where there is none.
 
     One that has ended counts as gone, even while nobody has asked for its exit code.

@@ -72,7 +72,7 @@ def leftovers(where: Places) -> list[str]:
         names.append(f"the iptables chains {', '.join(chains)}")
     if mounts := _mounts(where.run):
         names.append(f"the mounts {', '.join(map(str, mounts))}")
-    if files := [*_fixed(), *(path for path in [where.run] if path.exists())]:
+    if files := [*_list_fixed(), *(path for path in [where.run] if path.exists())]:
         names.append(f"the files {', '.join(map(str, files))}")
     return names
 
@@ -80,7 +80,7 @@ def leftovers(where: Places) -> list[str]:
 def _end_node(at: NodePlaces) -> None:
     """Ends all programs of the node, and all that it runs."""
     kubelet, containerd = at.programs
-    running = programs.recorded(at.cluster)
+    running = programs.read_record(at.cluster)
     # The kubelet first: it would start again what ends here.
     programs.end(at.cluster, [kubelet])
     programs.kill(cgroups.processes(at.node))
@@ -169,7 +169,7 @@ def _unmount(folder: Path) -> None:
         _run("umount", "--lazy", str(path))
 
 
-def _fixed() -> list[Path]:
+def _list_fixed() -> list[Path]:
     """What kubelets and the network plugins write outside of our folder, and nobody uses."""
     links = (path for path in _POD_LOGS.glob("*.log") if path.is_symlink() and not path.exists())
     return [*links, *(path for node in places.NODES for path in _network_results(node))]
@@ -185,5 +185,5 @@ def _network_results(node: Node) -> list[Path]:
 
 
 def _remove_fixed() -> None:
-    for path in _fixed():
+    for path in _list_fixed():
         path.unlink()

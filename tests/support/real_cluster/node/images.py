@@ -38,7 +38,7 @@ def load(at: NodePlaces, archive: Path) -> list[str]:
     Costs nothing where the store has them. BadSpec for an archive that gives no name.
     """
     present = _present(at)
-    wanted = {full_name(image.name): image.digest for image in oci.described(archive)}
+    wanted = {full_name(image.name): image.digest for image in oci.list_images(archive)}
     if "" in wanted:
         raise BadSpec(f"{archive} does not say what its image is called.")
     if any(present.get(name) != digest for name, digest in wanted.items()):

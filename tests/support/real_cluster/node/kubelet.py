@@ -40,7 +40,7 @@ def start(starter: Starter, credentials: Credentials, kubectl: Kubectl) -> None:
     paths = binaries.programs(("kube-proxy", "coredns"))
     own = credentials.kubeconfig("kubelet"), credentials.kubelet
     kubelet = start_kubelet(starter, where.of(places.FIRST), *own)
-    proxy = _written(where.run / "proxy.json", _proxy(credentials.kubeconfig("proxy")))
+    proxy = _write(where.run / "proxy.json", _proxy(credentials.kubeconfig("proxy")))
     starter.start(paths["kube-proxy"], [f"--config={proxy}"])
     _allow_dns(kubectl)
     corefile = where.run / "Corefile"
@@ -63,7 +63,7 @@ def start_kubelet(
     return starter.start(
         binaries.program("kubelet"),
         [
-            f"--config={_written(at.folder / 'kubelet.json', config)}",
+            f"--config={_write(at.folder / 'kubelet.json', config)}",
             f"--kubeconfig={kubeconfig}",
             f"--root-dir={at.kubelet}",
             f"--hostname-override={at.node.name}",
@@ -84,7 +84,7 @@ def is_ready(kubectl: Kubectl, node: Node) -> bool:
     return kubectl.run("get", "node", node.name, "-o", ready).out == "True"
 
 
-def _written(path: Path, config: dict[str, Any]) -> Path:
+def _write(path: Path, config: dict[str, Any]) -> Path:
     path.write_text(json.dumps(config, indent=2), encoding="utf-8")
     return path
 

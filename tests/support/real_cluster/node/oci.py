@@ -26,7 +26,7 @@ class Described:
     digest: str
 
 
-def described(archive: Path) -> list[Described]:
+def list_images(archive: Path) -> list[Described]:
     """The images that an OCI archive holds."""
     with tarfile.open(archive) as tar:
         member = tar.extractfile("index.json")
@@ -78,10 +78,10 @@ def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_MEDIA}.manifest.v1+json",
-        "config": _stored(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
-        "layers": [_stored(blobs, f"{_MEDIA}.layer.v1.tar+gzip", gzip.compress(layer, 1, mtime=0))],
+        "config": _store(blobs, f"{_MEDIA}.config.v1+json", json.dumps(config).encode()),
+        "layers": [_store(blobs, f"{_MEDIA}.layer.v1.tar+gzip", gzip.compress(layer, 1, mtime=0))],
     }
-    entry = _stored(blobs, manifest["mediaType"], json.dumps(manifest).encode())
+    entry = _store(blobs, manifest["mediaType"], json.dumps(manifest).encode())
     entry["annotations"] = dict.fromkeys(NAME_ANNOTATIONS, name)
     files = {
         **_frame([entry]),
@@ -107,7 +107,7 @@ def _layer(program: Path) -> bytes:
     return _tar({program.name: program.read_bytes()}, mode=0o755)
 
 
-def _stored(blobs: dict[str, bytes], media_type: Any, data: bytes) -> dict[str, Any]:
+def _store(blobs: dict[str, bytes], media_type: Any, data: bytes) -> dict[str, Any]:
     digest = _digest(data)
     blobs[digest.removeprefix("sha256:")] = data
     return {"mediaType": media_type, "digest": digest, "size": len(data)}

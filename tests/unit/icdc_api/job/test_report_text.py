@@ -79,11 +79,11 @@ JSON = st.recursive(
 )
 
 
-def packed(document: object) -> str:
+def pack(document: object) -> str:
     return base64.b64encode(zlib.compress(json.dumps(document).encode())).decode()
 
 
-def stalled_report(tables: int) -> RunReport:
+def report_of_stall(tables: int) -> RunReport:
     """A report with tables that wait for somebody."""
     entries = (
         TableStatus(name=f"shop.t{number}", index="t", reason=TableReason.GAP)
@@ -125,18 +125,18 @@ def test_fields_of_the_future_are_passed_over(report: RunReport, name: str, valu
         table["futureField"] = value
         table.get("export", {})["futureField"] = value
     document.get("outcome", {})["futureField"] = value
-    assert report_text.from_annotation(packed(document)) == (report, None)
+    assert report_text.from_annotation(pack(document)) == (report, None)
     ending = {"runId": "r", "finished": True, "futureField": value}
     read = report_text.from_termination_message(json.dumps(ending))
     assert read == (TerminationMessage(run_id="r", finished=True), None)
 
 
 def test_a_table_that_cannot_be_understood_is_left_out_and_said_so() -> None:
-    document = stalled_report(3).to_resource()
+    document = report_of_stall(3).to_resource()
     document["tables"][1]["reason"] = "ReasonOfTheFuture"
     document["tables"][1]["futureField"] = 1
     document["tables"].append("a word")
-    read, problem = report_text.from_annotation(packed(document))
+    read, problem = report_text.from_annotation(pack(document))
     assert read is not None
     assert [table.name for table in read.tables] == ["shop.t0", "shop.t2"]
     assert problem == "2 tables of another version"
@@ -144,8 +144,8 @@ def test_a_table_that_cannot_be_understood_is_left_out_and_said_so() -> None:
 
 def test_an_outcome_of_the_future_is_never_taken_for_success() -> None:
     failure = {"class": "NewClass", "reason": "New", "retryable": True, "whoActs": "me"}
-    document = {**stalled_report(0).to_resource(), "finished": True, "outcome": failure}
-    read, problem = report_text.from_annotation(packed(document))
+    document = {**report_of_stall(0).to_resource(), "finished": True, "outcome": failure}
+    read, problem = report_text.from_annotation(pack(document))
     assert read is None
     assert problem is not None
     assert problem.startswith("not a RunReport of this version: outcome.class: ")
@@ -157,7 +157,7 @@ def test_an_outcome_of_the_future_is_never_taken_for_success() -> None:
     assert "outcome.class" in problem
 
 
-EMPTY = stalled_report(0).to_resource()
+EMPTY = report_of_stall(0).to_resource()
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,15 @@ EMPTY = stalled_report(0).to_resource()
         ("é", "ASCII"),
         ("%%%", "base64"),
         ("abcd", "Error -3"),
-        (packed({})[:8], "its end is missing"),
-        (packed([1]), "it is not a JSON object"),
-        (packed({}), "not a RunReport of this version: runId: Field required"),
-        (packed({"runId": 5}), "runId: Input should be a valid string"),
+        (pack({})[:8], "its end is missing"),
+        (pack([1]), "it is not a JSON object"),
+        (pack({}), "not a RunReport of this version: runId: Field required"),
+        (pack({"runId": 5}), "runId: Input should be a valid string"),
         (base64.b64encode(zlib.compress(b"\xff\x00\xff")).decode(), "decode"),
         (base64.b64encode(zlib.compress(b"[" * 100_000)).decode(), "recursion"),
         (base64.b64encode(zlib.compress(b"9" * 10_000)).decode(), "integer"),
         (base64.b64encode(zlib.compress(b" " * (5 << 20))).decode(), "more than 4194304 bytes"),
-        (packed({**EMPTY, "tables": {"a": 1}}), "tables: "),
+        (pack({**EMPTY, "tables": {"a": 1}}), "tables: "),
     ],
 )
 def test_what_is_not_a_report_has_a_reason(text: str, reason: str) -> None:
@@ -197,7 +197,7 @@ def test_garbage_is_never_an_exception(text: str) -> None:
 @given(JSON | st.dictionaries(st.sampled_from(["runId", "tables", "outcome", "finished"]), JSON))
 def test_json_of_any_form_is_never_an_exception(document: Any) -> None:
     for result in (
-        report_text.from_annotation(packed(document)),
+        report_text.from_annotation(pack(document)),
         report_text.from_termination_message(json.dumps(document)),
     ):
         assert result.value is not None or result.problem

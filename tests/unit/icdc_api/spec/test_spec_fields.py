@@ -14,14 +14,14 @@ from icdc_testing.kube.stored_pipelines import minimal
 pytestmark = pytest.mark.unit
 
 
-def parsed(spec: dict[str, Any]) -> Any:
+def parse(spec: dict[str, Any]) -> Any:
     return parse_pipeline({**minimal(), "spec": spec}, source="pipeline").spec
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
 def test_every_field_has_a_good_value_that_makes_another_spec(field: Field) -> None:
     spec = base(field)
-    assert parsed(with_another(spec, field)) != parsed(spec)
+    assert parse(with_another(spec, field)) != parse(spec)
 
 
 @pytest.mark.parametrize("field", fields(), ids=str)
@@ -34,15 +34,15 @@ def test_a_wrong_value_is_refused_with_its_field_its_value_and_what_is_allowed(
         spec = base(field)
         put(spec, field.path, value)
         with pytest.raises(BadSpec) as caught:
-            parsed(spec)
+            parse(spec)
         line = caught.value.message.splitlines()[0]
         where, _, why = line.removeprefix("pipeline: ").partition(": ")
         assert re.fullmatch(field.error_pattern, where), line
-        assert why.startswith(shown(value)), line
+        assert why.startswith(show_value(value)), line
         assert re.search(r"is not allowed: (it must .|allowed: .)|it is .", why), line
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Return how an error begins to tell the value; a list by its length, or its first item."""
     text = format_value(value).removesuffix("\u2026")
     return "" if isinstance(value, list) else text
@@ -54,7 +54,7 @@ def test_an_unknown_field_beside_a_known_one_is_refused(field: Field) -> None:
     spec = base(field)
     put(spec, unknown, "other")
     with pytest.raises(BadSpec, match=r"Else: unknown field"):
-        parsed(spec)
+        parse(spec)
 
 
 def test_a_field_of_which_the_schema_tells_no_value_must_be_told_one() -> None:

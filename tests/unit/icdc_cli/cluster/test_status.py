@@ -31,7 +31,7 @@ NOW = datetime.now(UTC)
 SPEC = make_spec("shop.orders", "shop.customers")
 
 
-def told(world: Observed | None = None, **fields: Any) -> Object:
+def summarize_world(world: Observed | None = None, **fields: Any) -> Object:
     """The status that the operator would write."""
     world = world or make_observed(SPEC)
     value = PipelineStatus(observed_generation=1, **fields)
@@ -41,44 +41,44 @@ def told(world: Observed | None = None, **fields: Any) -> Object:
 
 def good() -> Object:
     last = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
-    return told(tables=(caught_up(), caught_up("shop.customers")), last_run=last)
+    return summarize_world(tables=(caught_up(), caught_up("shop.customers")), last_run=last)
 
 
 def stalled_table() -> Object:
-    return told(tables=(make_stalled(TableReason.GAP), caught_up("shop.customers")))
+    return summarize_world(tables=(make_stalled(TableReason.GAP), caught_up("shop.customers")))
 
 
-def outlasted() -> Object:
+def status_after_many_failures() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(minutes=9, seconds=30)
-    return told(
+    return summarize_world(
         tables=(caught_up(),), last_run=last, consecutive_failures=8, next_attempt_time=soon
     )
 
 
 def wrong_spec() -> Object:
     world = Observed("default", "shop", 1, None, PipelineStatus(), problem="spec.tables: empty")
-    return told(world)
+    return summarize_world(world)
 
 
-def retried() -> Object:
+def status_before_retry() -> Object:
     failure = Failure.of(errors.TargetUnavailable("search refuses connections"))
     last = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     soon = datetime.now(UTC) + timedelta(hours=3, minutes=30)
-    return told(
+    return summarize_world(
         tables=(caught_up(),), last_run=last, consecutive_failures=1, next_attempt_time=soon
     )
 
 
-def queued() -> Object:
+def status_in_queue() -> Object:
     place = Queued(60.0, "--max-active-runs", allowed=1, position=2, waiting=3)
-    return told(replace(make_observed(SPEC), queued=place), next_attempt_time=NOW)
+    return summarize_world(replace(make_observed(SPEC), queued=place), next_attempt_time=NOW)
 
 
-def paused() -> Object:
+def status_in_pause() -> Object:
     world = make_observed(make_spec("shop.orders", suspend=True))
-    return told(world, tables=(make_stalled(TableReason.GAP),))
+    return summarize_world(world, tables=(make_stalled(TableReason.GAP),))
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,15 @@ def paused() -> Object:
     [
         (good, 0, ""),
         (dict, 0, ""),
-        (retried, 0, ""),
-        (paused, 0, ""),
+        (status_before_retry, 0, ""),
+        (status_in_pause, 0, ""),
         (stalled_table, 1, "icdc: shop.orders: Gap"),
         (wrong_spec, 2, "icdc: spec.tables: empty\n"),
-        (outlasted, 3, "icdc: failed 8 times in a row: TargetUnavailable: search refuses"),
+        (
+            status_after_many_failures,
+            3,
+            "icdc: failed 8 times in a row: TargetUnavailable: search refuses",
+        ),
     ],
 )
 @pytest.mark.parametrize("output", ["text", "json", "yaml"])
@@ -135,13 +139,13 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
     [
         (dict, "No operator has seen the pipeline yet."),
         (lambda: {**good(), "observedGeneration": 0}, "has not seen generation 1 yet."),
-        (retried, "The next attempt starts in 3h."),
+        (status_before_retry, "The next attempt starts in 3h."),
         (
-            lambda: {**retried(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
+            lambda: {**status_before_retry(), "nextAttemptTime": "2026-01-01T00:00:00Z"},
             "The next attempt is due.",
         ),
         (
-            queued,
+            status_in_queue,
             "waits for its turn: queue position 2 of 3: "
             "the limit --max-active-runs (1) is reached.",
         ),

@@ -24,7 +24,7 @@ class Vitals:
     ready: str | None = None
 
 
-def asked(app_of: object, path: str) -> tuple[int, str]:
+def ask(app_of: object, path: str) -> tuple[int, str]:
     """Status and body of one answer."""
     app = health.health_app(app_of) if isinstance(app_of, Vitals) else health.metrics_app(Metrics())
 
@@ -53,18 +53,18 @@ def asked(app_of: object, path: str) -> tuple[int, str]:
     ],
 )
 def test_only_what_a_restart_mends_is_sick(vitals: Vitals, status: int, text: str) -> None:
-    got, body = asked(vitals, "/healthz")
+    got, body = ask(vitals, "/healthz")
     assert got == status
     assert text in body
 
 
 @pytest.mark.parametrize(("problem", "status"), [(None, 200), ("not listed yet", 503)])
 def test_ready_says_why_not(problem: str | None, status: int) -> None:
-    got, body = asked(Vitals(ready=problem), "/readyz")
+    got, body = ask(Vitals(ready=problem), "/readyz")
     assert (got, body.strip()) == (status, problem or "ok")
 
 
 def test_metrics_are_served_as_text() -> None:
-    status, body = asked(None, "/metrics")
+    status, body = ask(None, "/metrics")
     assert status == 200
     assert "# TYPE icdc_reconciles_total counter" in body

@@ -33,7 +33,7 @@ class LeaseStore:
         self._fail()
         if self.lease is not None:
             raise Conflict("it exists")
-        return self._stored(resource)
+        return self._store(resource)
 
     async def replace(self, resource: Resource) -> Resource:
         self._fail()
@@ -41,7 +41,7 @@ class LeaseStore:
             raise NotFound("it is gone")
         if resource["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Conflict("it was written since")
-        return self._stored(resource)
+        return self._store(resource)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class LeaseStore:
         if self.fault is not None:
             raise self.fault
 
-    def _stored(self, resource: Resource) -> Resource:
+    def _store(self, resource: Resource) -> Resource:
         self.version += 1
         self.lease = copy.deepcopy(resource)
         self.lease["metadata"]["resourceVersion"] = str(self.version)
@@ -159,7 +159,7 @@ def test_a_leader_gets_over_a_short_outage(world: World) -> None:
     def outage(fault: Exception | None) -> Callable[[], None]:
         return lambda: setattr(world.store, "fault", fault)
 
-    def usurped() -> None:
+    def usurp() -> None:
         world.store.spec["holderIdentity"] = "b"
 
     async def story() -> None:
@@ -167,7 +167,7 @@ def test_a_leader_gets_over_a_short_outage(world: World) -> None:
         await leader.acquire()
         world.at(4.0, outage(Unavailable("no answer")))
         world.at(10.0, outage(None))
-        world.at(40.0, usurped)
+        world.at(40.0, usurp)
         await leader.hold()
 
     with pytest.raises(LeadershipLostError, match="another operator"):
@@ -176,14 +176,14 @@ def test_a_leader_gets_over_a_short_outage(world: World) -> None:
 
 
 def test_a_renewal_whose_answer_was_lost_is_still_a_renewal(world: World) -> None:
-    def usurped() -> None:
+    def usurp() -> None:
         world.store.spec["holderIdentity"] = "b"
 
     async def story() -> None:
         leader = world.candidate("a")
         await leader.acquire()
         world.store.lost_answers = 3
-        world.at(30.0, usurped)
+        world.at(30.0, usurp)
         await leader.hold()
 
     with pytest.raises(LeadershipLostError, match="another operator"):

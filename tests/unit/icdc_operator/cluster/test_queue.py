@@ -32,7 +32,7 @@ def queue(clock: Clock) -> WorkQueue:
     return WorkQueue(clock, RetryBackoff(first_seconds=1.0, cap_seconds=60.0, event_seconds=5.0))
 
 
-def taken(queue: WorkQueue) -> list[PipelineKey]:
+def take_due(queue: WorkQueue) -> list[PipelineKey]:
     """All keys that are due, given back at once."""
     keys: list[PipelineKey] = []
     while (key := queue.take()) is not None:
@@ -46,14 +46,14 @@ def test_keys_come_in_the_order_in_which_they_became_due(queue: WorkQueue, clock
     queue.add(SHOP, after=1.0)
     queue.add(LAKE)
     clock.now += 3
-    assert taken(queue) == [LAKE, SHOP, TAXI]
+    assert take_due(queue) == [LAKE, SHOP, TAXI]
 
 
 def test_a_key_that_is_added_again_while_it_waits_is_one_key(queue: WorkQueue) -> None:
     for _ in range(3):
         queue.add(SHOP)
     assert queue.depth == 1
-    assert taken(queue) == [SHOP]
+    assert take_due(queue) == [SHOP]
 
 
 @pytest.mark.parametrize("delays", [(5.0, 1.0), (1.0, 5.0)])
@@ -63,11 +63,11 @@ def test_the_earliest_of_several_times_counts(
     for delay in delays:
         queue.add(SHOP, after=delay)
     clock.now += 0.9
-    assert taken(queue) == []
+    assert take_due(queue) == []
     clock.now += 0.1
-    assert taken(queue) == [SHOP]
+    assert take_due(queue) == [SHOP]
     clock.now += 60
-    assert taken(queue) == []
+    assert take_due(queue) == []
 
 
 def test_a_key_is_worked_on_by_one_worker_at_a_time(queue: WorkQueue) -> None:
@@ -95,9 +95,9 @@ def test_an_addition_during_work_goes_before_the_next_planned_look(
     queue.take()
     queue.add(SHOP)
     queue.finish(SHOP, again_after=30.0)
-    assert taken(queue) == [SHOP]
+    assert take_due(queue) == [SHOP]
     clock.now += 60
-    assert taken(queue) == []
+    assert take_due(queue) == []
 
 
 def test_the_wait_after_failures_doubles_up_to_the_cap(queue: WorkQueue, clock: Clock) -> None:
@@ -184,7 +184,7 @@ def test_a_key_that_is_put_off_again_and_again_does_not_grow_the_queue(
     for _ in range(10_000):
         queue.add(SHOP, after=3600.0)
         queue.add(SHOP)
-        assert taken(queue) == [SHOP]
+        assert take_due(queue) == [SHOP]
         clock.now += 0.001
     assert len(queue._heap) < 200
 

@@ -36,12 +36,12 @@ def test_the_end_of_one_ends_all_and_is_waited_for() -> None:
 def test_the_error_of_one_is_raised_after_all_have_ended() -> None:
     work = Work()
 
-    async def broken() -> None:
+    async def fail() -> None:
         await asyncio.sleep(0)
         raise ZeroDivisionError
 
     async def story() -> None:
-        await first_of(work.run(), broken())
+        await first_of(work.run(), fail())
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(story())

@@ -33,7 +33,7 @@ RESULT: dict[str, Any] = {"tables": [{"name": "shop.orders", "mode": "Idle"}]}
 GOOD = run_record(state=RunState.SUCCEEDED, finished_at=NOW)
 
 
-def ended(error: errors.IcdcError) -> RunStatus:
+def run_that_ended(error: errors.IcdcError) -> RunStatus:
     failure = Failure.of(error)
     return run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
 
@@ -49,12 +49,12 @@ def after(world: Observed, decision: Decision, **more: Any) -> Observed:
     return replace(world, status=decision.status, **more)
 
 
-def seen_run(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
+def run_as_seen(run: RunStatus, phase: RunPhase, **report: Any) -> RunSeen:
     run_report = RunReport(run_id=run.run_id or "", started_at=NOW, updated_at=NOW, **report)
     return RunSeen(run.name, run.epoch, phase, not phase.ended, report=run_report)
 
 
-def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
+def answer_of(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     """The pipeline after the run that answers, and its status while that was at work."""
     planned = decide(world, NOW)
     created = decide(after(world, planned), NOW)
@@ -63,18 +63,18 @@ def answered(world: Observed, **report: Any) -> tuple[Observed, PipelineStatus]:
     assert create.ask == world.ask
     assert not create.continuous
     assert create.tables is None
-    live = (seen_run(create.run, RunPhase.RUNNING),)
+    live = (run_as_seen(create.run, RunPhase.RUNNING),)
     begun = decide(after(world, created, runs=live), NOW)
     working = decide(after(world, begun, runs=live), NOW + timedelta(minutes=5))
     assert not working.actions
     report = {"finished": True, "result": RESULT} | report
-    over = (seen_run(create.run, RunPhase.SUCCEEDED, **report),)
+    over = (run_as_seen(create.run, RunPhase.SUCCEEDED, **report),)
     last = decide(after(world, working, runs=over), NOW + timedelta(minutes=6))
     return after(world, last, runs=over), working.status
 
 
-BUG = ended(errors.Bug("boom"))
-DOWN = ended(errors.TargetUnavailable("down"))
+BUG = run_that_ended(errors.Bug("boom"))
+DOWN = run_that_ended(errors.TargetUnavailable("down"))
 OUTLASTED = {"consecutive_failures": 8, "next_attempt_time": NOW + timedelta(hours=1)}
 WAITING = {"consecutive_failures": 1, "next_attempt_time": NOW + timedelta(hours=1)}
 
@@ -96,7 +96,7 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
     world = world_of(last, ask=None, **spec)
     world = replace(world, status=world.status.model_copy(update=status))
     before = decide(world, NOW).status
-    world, working = answered(replace(world, status=before, ask=PLAN))
+    world, working = answer_of(replace(world, status=before, ask=PLAN))
     asked = world.status.observed_ask
     assert asked is not None
     assert (asked.id, asked.run, asked.finished, asked.failure) == ("q1", "shop-p2-1", True, None)
@@ -114,7 +114,7 @@ def test_a_question_is_answered_and_all_else_stays_as_it_was(
 
 
 def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
-    world, _ = answered(world_of(GOOD, history={"successful": 0, "failed": 0}))
+    world, _ = answer_of(world_of(GOOD, history={"successful": 0, "failed": 0}))
     following = run_record(name="shop-c3-1", sequence=3, state=RunState.SUCCEEDED, epoch=9**9)
     recent = (following, *world.status.recent_runs)
     status = world.status.model_copy(update={"recent_runs": recent, "last_run": following})
@@ -123,7 +123,9 @@ def test_an_answer_stays_to_be_read_whatever_the_history_keeps() -> None:
 
 
 def test_a_question_is_no_attempt_of_a_comparison_that_failed() -> None:
-    compared = ended(errors.OutOfMemory("heap")).model_copy(update={"kind": RunKind.VERIFY})
+    compared = run_that_ended(errors.OutOfMemory("heap")).model_copy(
+        update={"kind": RunKind.VERIFY}
+    )
     world = world_of(compared, ask=Ask(id="q1", mode=RunKind.VERIFY))
     run = decide(world, NOW).status.current_run
     assert run is not None
@@ -132,7 +134,7 @@ def test_a_question_is_no_attempt_of_a_comparison_that_failed() -> None:
 
 def test_a_run_that_gives_no_answer_says_why() -> None:
     failure = Failure.of(errors.SourceUnavailable("the catalog does not answer"))
-    world, _ = answered(world_of(GOOD), result=None, outcome=failure)
+    world, _ = answer_of(world_of(GOOD), result=None, outcome=failure)
     asked = world.status.observed_ask
     assert asked is not None
     assert (asked.finished, asked.failure) == (True, failure)
@@ -141,10 +143,10 @@ def test_a_run_that_gives_no_answer_says_why() -> None:
 
 
 def test_a_question_between_two_runs_does_not_hide_that_both_were_fenced() -> None:
-    fenced = ended(errors.Fenced("owned.", epoch=5, run_id="x"))
+    fenced = run_that_ended(errors.Fenced("owned.", epoch=5, run_id="x"))
     question = run_record(name="shop-p3-1", kind=RunKind.PLAN, state=RunState.SUCCEEDED, ask="q1")
     assert retry.takeovers_in_a_row([fenced, question, fenced]) == 2
-    lost = ended(errors.NodeLost("lost"))
+    lost = run_that_ended(errors.NodeLost("lost"))
     assert retry.losses_in_a_row([lost, question, lost]) == 2
 
 
@@ -153,7 +155,7 @@ def live(world: Observed, **record: Any) -> Observed:
     run = run_record(name="shop-c2-1", kind=RunKind.CHANGELOG, sequence=2, epoch=2000, **record)
     status = world.status.model_copy(update={"current_run": run})
     tables = {"tables": (caught_up(),)}
-    return replace(world, status=status, runs=(seen_run(run, RunPhase.RUNNING, **tables),))
+    return replace(world, status=status, runs=(run_as_seen(run, RunPhase.RUNNING, **tables),))
 
 
 def test_a_run_that_ends_by_itself_is_waited_for() -> None:
@@ -168,7 +170,7 @@ def test_a_continuous_run_makes_room_and_comes_back() -> None:
     assert stopping.actions == (StopRun("shop-c2-1", graceful=True),)
     (run,) = world.runs
     over = replace(run, phase=RunPhase.SUCCEEDED, writer_alive=False)
-    world, _ = answered(after(world, stopping, runs=(over,)))
+    world, _ = answer_of(after(world, stopping, runs=(over,)))
     again = world.status.current_run
     assert again is not None
     assert (again.kind, again.ask) == (RunKind.CHANGELOG, None)
@@ -179,7 +181,7 @@ def test_a_question_that_is_withdrawn_ends_its_run() -> None:
     planned = decide(world, NOW)
     run = planned.status.current_run
     assert run is not None
-    world = after(world, planned, runs=(seen_run(run, RunPhase.RUNNING),))
+    world = after(world, planned, runs=(run_as_seen(run, RunPhase.RUNNING),))
     assert decide(replace(world, ask=None), NOW).actions == (StopRun(run.name, graceful=True),)
 
 
@@ -188,7 +190,7 @@ def test_a_question_is_taken_up_again_after_the_spec_was_changed() -> None:
     planned = decide(world, NOW)
     run = planned.status.current_run
     assert run is not None
-    live_run = seen_run(run, RunPhase.RUNNING)
+    live_run = run_as_seen(run, RunPhase.RUNNING)
     world = after(world, planned, runs=(live_run,), generation=2)
     stopping = decide(world, NOW)
     assert stopping.actions == (StopRun(run.name, graceful=True),)

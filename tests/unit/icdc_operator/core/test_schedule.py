@@ -163,7 +163,7 @@ def test_an_idle_pipeline_waits_for_heads() -> None:
     assert schedule.waits_for_heads(idle())
 
 
-def failed(world: Observed) -> PipelineStatus:
+def fail_run(world: Observed) -> PipelineStatus:
     failure = Failure.of(OutOfMemory("x"))
     run = run_record(state=RunState.FAILED, finished_at=NOW, failure=failure)
     return world.status.model_copy(update={"last_run": run, "consecutive_failures": 1})
@@ -195,7 +195,7 @@ def test_what_runs_failed_or_is_asked_for_does_not_wait_for_heads() -> None:
         replace(world, asked_at=NOW),
         replace(world, runs=(live,)),
         replace(world, status=running),
-        replace(world, status=failed(world)),
+        replace(world, status=fail_run(world)),
         replace(world, status=PipelineStatus()),
     ):
         assert not schedule.waits_for_heads(other)

@@ -46,7 +46,7 @@ def kstatus(resource_generation: int, value: PipelineStatus) -> str:
     return "Current" if ready is None or ready.status == "True" else "InProgress"
 
 
-def told(world: Observed, **more: Any) -> PipelineStatus:
+def summarize_world(world: Observed, **more: Any) -> PipelineStatus:
     value = world.status.model_copy(update={"observed_generation": world.generation, **more})
     value = value.model_copy(update={"conditions": summary.build_conditions(value, world, now=NOW)})
     return summary.summarize(value)
@@ -126,7 +126,7 @@ LATER = NOW + timedelta(seconds=10)
 def test_kstatus_phase_and_ready_agree(
     spec: dict[str, Any], fields: dict[str, Any], verdict: str, phase: str, ready: str
 ) -> None:
-    value = told(make_observed(make_spec(**spec)), **fields)
+    value = summarize_world(make_observed(make_spec(**spec)), **fields)
     condition = value.condition(ConditionType.READY)
     assert condition is not None
     assert (kstatus(1, value), value.phase, condition.reason) == (verdict, Phase(phase), ready)
@@ -134,7 +134,7 @@ def test_kstatus_phase_and_ready_agree(
 
 def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
     world = replace(make_observed(None), problem="spec.tables: missing")
-    value = told(world)
+    value = summarize_world(world)
     for kind in (ConditionType.READY, ConditionType.STALLED, ConditionType.SPEC_VALID):
         condition = value.condition(kind)
         assert condition is not None
@@ -143,22 +143,22 @@ def test_a_wrong_spec_is_stalled_with_the_message_of_the_check() -> None:
 
 
 def test_a_new_generation_is_reconciling_until_a_run_of_it_has_taken_hold() -> None:
-    old = told(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    old = summarize_world(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
     assert kstatus(1, old) == "Current"
     world = replace(make_observed(make_spec(), old), generation=2)
     assert kstatus(2, old) == "InProgress"
-    planned = told(world, current_run=run_record(generation=2, state=RunState.PLANNED))
+    planned = summarize_world(world, current_run=run_record(generation=2, state=RunState.PLANNED))
     assert kstatus(2, planned) == "InProgress"
     live = make_seen(RunPhase.RUNNING, report=report(caught_up()))
     at_work = replace(world, runs=(live,))
-    in_effect = told(at_work, current_run=run_record(generation=2))
+    in_effect = summarize_world(at_work, current_run=run_record(generation=2))
     assert kstatus(2, in_effect) == "Current"
     lost_report = replace(world, status=in_effect)
-    assert kstatus(2, told(lost_report)) == "Current"
+    assert kstatus(2, summarize_world(lost_report)) == "Current"
 
 
 def test_transition_times_change_only_when_a_status_flips() -> None:
-    first = told(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
+    first = summarize_world(make_observed(make_spec()), tables=(caught_up(),), last_run=GOOD_RUN)
     behind = (caught_up(snapshots_behind=3),)
     world = make_observed(make_spec(), first)
     value = first.model_copy(update={"tables": behind})
@@ -174,7 +174,7 @@ def test_messages_name_tables_and_stay_bounded() -> None:
         make_stalled(TableReason.GAP).model_copy(update={"name": name, "message": "x" * 900})
         for name in names
     )
-    value = told(make_observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
+    value = summarize_world(make_observed(make_spec(*names)), tables=tables, last_run=GOOD_RUN)
     condition = value.condition(ConditionType.STALLED)
     assert condition is not None
     assert condition.message.startswith("shop.table0: Gap: ")
@@ -207,7 +207,9 @@ def test_messages_name_tables_and_stay_bounded() -> None:
 def test_a_condition_says_what_a_person_needs(
     kind: ConditionType, fields: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    value = told(make_observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN)
+    value = summarize_world(
+        make_observed(make_spec()), tables=(caught_up(**fields),), last_run=GOOD_RUN
+    )
     condition = value.condition(kind)
     assert condition is not None
     assert (condition.status.value, condition.message) == expected
@@ -217,7 +219,7 @@ def test_a_condition_says_what_a_person_needs(
     ("policy", "expected"), [("Never", "False"), ("Auto", "Unknown"), ("Always", "Unknown")]
 )
 def test_nothing_is_claimed_about_pins_that_no_run_reported(policy: str, expected: str) -> None:
-    value = told(make_observed(make_spec(changelog={"pinSnapshots": policy})))
+    value = summarize_world(make_observed(make_spec(changelog={"pinSnapshots": policy})))
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert condition.status.value == expected
@@ -249,7 +251,9 @@ def test_whether_tags_keep_the_snapshots_is_said_for_all_tables(
 ) -> None:
     names = [f"shop.t{number}" for number in range(len(tables))]
     entries = [caught_up(name, **fields) for name, fields in zip(names, tables, strict=True)]
-    value = told(make_observed(make_spec(*names)), tables=tuple(entries), last_run=GOOD_RUN)
+    value = summarize_world(
+        make_observed(make_spec(*names)), tables=tuple(entries), last_run=GOOD_RUN
+    )
     condition = value.condition(ConditionType.SNAPSHOTS_PINNED)
     assert condition is not None
     assert (condition.status.value, condition.reason, condition.message) == expected
@@ -260,18 +264,22 @@ def test_a_catalog_that_only_runs_can_look_at_is_told_of_until_it_can_be_looked_
 
     def message(status: PipelineStatus, heads: dict[str, str | None] | None, **spec: Any) -> str:
         world = replace(make_observed(make_spec("shop.a", "shop.b", **spec), status), heads=heads)
-        condition = told(world, tables=tables, last_run=GOOD_RUN).condition(ConditionType.CAUGHT_UP)
+        condition = summarize_world(world, tables=tables, last_run=GOOD_RUN).condition(
+            ConditionType.CAUGHT_UP
+        )
         assert condition is not None
         assert condition.status.value == "True"
         return condition.message
 
-    before = told(make_observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN)
+    before = summarize_world(
+        make_observed(make_spec("shop.a", "shop.b")), tables=tables, last_run=GOOD_RUN
+    )
     assert message(before, None) == ""
     partly = message(before, {"shop.a": "7"})
     assert partly.startswith("as of the last run: the operator cannot read the catalog")
     assert partly.endswith(": shop.b")
     blind = replace(make_observed(make_spec("shop.a", "shop.b"), before), heads={})
-    blinded = told(blind, tables=tables, last_run=GOOD_RUN)
+    blinded = summarize_world(blind, tables=tables, last_run=GOOD_RUN)
     # While a run is at work nobody looks, and nothing is taken back.
     assert message(blinded, None).endswith(": shop.a; shop.b")
     assert message(blinded, {"shop.a": "7", "shop.b": "7"}) == ""

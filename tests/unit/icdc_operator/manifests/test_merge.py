@@ -120,13 +120,13 @@ def _of_role(template: dict[str, Any], role: str) -> dict[str, Any]:
 
 
 @st.composite
-def said(draw: st.DrawFn, *, reserved: bool) -> tuple[str, dict[str, Any]]:
+def draw_role(draw: st.DrawFn, *, reserved: bool) -> tuple[str, dict[str, Any]]:
     """A role and what a user says of it."""
     role = draw(st.sampled_from(["driver", "executor"]))
     return role, draw(templates(role, reserved=reserved))
 
 
-@given(said(reserved=True))
+@given(draw_role(reserved=True))
 def test_merging_twice_is_merging_once_and_changes_neither_side(
     case: tuple[str, dict[str, Any]],
 ) -> None:
@@ -137,13 +137,13 @@ def test_merging_twice_is_merging_once_and_changes_neither_side(
     assert (OURS[role], theirs) == before
 
 
-@given(said(reserved=True))
+@given(draw_role(reserved=True))
 def test_whatever_the_user_says_holds(case: tuple[str, dict[str, Any]]) -> None:
     role, theirs = case
     assert list(_not_held(merge_values(OURS[role], theirs), theirs)) == []
 
 
-@given(said(reserved=False))
+@given(draw_role(reserved=False))
 def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     case: tuple[str, dict[str, Any]],
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_template_that_is_accepted_takes_nothing_from_the_run(
     result = driver_template(made) if role == "driver" else executor_template(made)
     ours = OURS[role]
     assert ours["metadata"]["labels"].items() <= result["metadata"]["labels"].items()
-    main, actual = _named(ours, role), _named(result, role)
+    main, actual = _name_parts(ours, role), _name_parts(result, role)
     for field in ("env", "volumeMounts"):
         assert [item for item in main.get(field, []) if item not in actual[field]] == []
     assert [
@@ -198,7 +198,7 @@ def test_lists_and_nulls_are_merged_so(ours: Any, theirs: Any, expected: Any) ->
     assert merge_values(ours, theirs) == expected
 
 
-def _named(template: dict[str, Any], role: str) -> dict[str, Any]:
+def _name_parts(template: dict[str, Any], role: str) -> dict[str, Any]:
     result: dict[str, Any] = next(
         container
         for container in template["spec"]["containers"]

@@ -22,7 +22,7 @@ def ours(key: str) -> dict[str, Any]:
     return {"key": key, "operator": "Exists", "effect": "NoExecute", **seconds}
 
 
-def said(key: str, **more: Any) -> dict[str, Any]:
+def conf_of_user(key: str, **more: Any) -> dict[str, Any]:
     """A user's."""
     return {"key": key, "operator": "Exists", **more}
 
@@ -33,11 +33,14 @@ CASES: list[tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]] = [
     ([], BOTH),
     ([SPOT], [SPOT, *BOTH]),
     (
-        [said(UNREACHABLE, effect="NoExecute", tolerationSeconds=5)],
-        [said(UNREACHABLE, effect="NoExecute", tolerationSeconds=5), ours(NOT_READY)],
+        [conf_of_user(UNREACHABLE, effect="NoExecute", tolerationSeconds=5)],
+        [conf_of_user(UNREACHABLE, effect="NoExecute", tolerationSeconds=5), ours(NOT_READY)],
     ),
-    ([said(NOT_READY)], [said(NOT_READY), ours(UNREACHABLE)]),
-    ([said(NOT_READY, effect="NoSchedule")], [said(NOT_READY, effect="NoSchedule"), *BOTH]),
+    ([conf_of_user(NOT_READY)], [conf_of_user(NOT_READY), ours(UNREACHABLE)]),
+    (
+        [conf_of_user(NOT_READY, effect="NoSchedule")],
+        [conf_of_user(NOT_READY, effect="NoSchedule"), *BOTH],
+    ),
     ([{"operator": "Exists"}], [{"operator": "Exists"}]),
     (
         [{"operator": "Exists", "effect": "NoSchedule"}],

@@ -94,7 +94,7 @@ POD_CASES = [
 @pytest.mark.parametrize("role", ["driver", "executor"])
 @pytest.mark.parametrize(("template", "message"), POD_CASES)
 def test_a_pod_of_either_role_is_refused(role: str, template: dict[str, Any], message: str) -> None:
-    assert found(role, template) == [f"spec.spark.{role}.template.{message}"]
+    assert find(role, template) == [f"spec.spark.{role}.template.{message}"]
 
 
 MAIN = "spec.containers[0]"
@@ -165,11 +165,11 @@ DRIVER_CASES = [
 @pytest.mark.parametrize("case", DRIVER_CASES)
 def test_a_driver_is_refused(case: tuple[Any, ...]) -> None:
     template, *messages = case
-    assert found("driver", template) == [f"spec.spark.driver.template.{m}" for m in messages]
+    assert find("driver", template) == [f"spec.spark.driver.template.{m}" for m in messages]
 
 
 def test_an_executor_is_refused_where_spark_would_not_obey() -> None:
-    assert found("executor", pod(terminationGracePeriodSeconds=90)) == [
+    assert find("executor", pod(terminationGracePeriodSeconds=90)) == [
         "spec.spark.executor.template.spec.terminationGracePeriodSeconds: 90 is not allowed: use "
         "the property spark.kubernetes.executor.terminationGracePeriodSeconds in spec.spark.conf"
     ]
@@ -194,13 +194,13 @@ def test_an_executor_is_refused_where_spark_would_not_obey() -> None:
     ],
 )
 def test_the_rest_is_the_users_business(template: dict[str, Any]) -> None:
-    assert found("driver", template) == []
+    assert find("driver", template) == []
 
 
 def test_an_executor_may_say_what_only_a_driver_needs() -> None:
     template = executor(terminationMessagePolicy="File", env=[{"name": "POD_NAME", "value": "x"}])
     template["spec"]["automountServiceAccountToken"] = False
-    assert found("executor", template) == []
+    assert find("executor", template) == []
 
 
 def test_no_application_is_made_and_every_problem_is_named() -> None:
@@ -216,7 +216,7 @@ def test_no_application_is_made_and_every_problem_is_named() -> None:
 RISKY = {"spark.jars.packages": "a:b:1", "spark.driver.extraJavaOptions": "-javaagent:/x.jar"}
 
 
-def launched(conf: dict[str, str], *trusted: str) -> Launch:
+def launch_of(conf: dict[str, str], *trusted: str) -> Launch:
     settings = InstallSettings("spark:1", trusted_namespaces=trusted)
     return Launch(
         PipelineRef("retail", "b", "c"), run_record(), make_spec(spark={"conf": conf}), settings
@@ -228,7 +228,7 @@ def test_what_acts_with_the_rights_of_spark_operator_is_refused_where_nobody_is_
     trusted: tuple[str, ...],
 ) -> None:
     with pytest.raises(BadSpec) as refused:
-        build_spark_application(launched(RISKY, *trusted))
+        build_spark_application(launch_of(RISKY, *trusted))
     jars, options = refused.value.message.splitlines()
     assert jars == (
         "spec.spark.conf['spark.jars.packages']: allowed only in trusted namespaces, because "
@@ -241,7 +241,7 @@ def test_what_acts_with_the_rights_of_spark_operator_is_refused_where_nobody_is_
 
 @pytest.mark.parametrize("trusted", [("web", "retail"), ("*",)])
 def test_a_trusted_namespace_may_set_it(trusted: tuple[str, ...]) -> None:
-    conf = build_spark_application(launched(RISKY, *trusted))["spec"]["sparkConf"]
+    conf = build_spark_application(launch_of(RISKY, *trusted))["spec"]["sparkConf"]
     assert RISKY.items() <= conf.items()
 
 
@@ -253,5 +253,5 @@ def test_problems_beyond_ten_are_counted() -> None:
     assert (len(lines), lines[-1]) == (11, "and 3 more problems")
 
 
-def found(role: str, template: dict[str, Any]) -> list[str]:
+def find(role: str, template: dict[str, Any]) -> list[str]:
     return list(refusals.find_problems(spark(role, template)))

@@ -41,7 +41,7 @@ def _process(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def _seen(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
+def _proc_of_container(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
     """A /proc of these processes alone, as in a container of their own."""
     (tmp_path / "cpuinfo").touch()
     for process in processes:
@@ -51,7 +51,7 @@ def _seen(tmp_path: Path, *processes: "subprocess.Popen[str]") -> Path:
 
 def test_it_ends_when_the_executor_has_ended_and_not_before(tmp_path: Path) -> None:
     with _process(commands.EXECUTOR) as executor, _process("other") as other:
-        proc = _seen(tmp_path, executor, other)
+        proc = _proc_of_container(tmp_path, executor, other)
         with subprocess.Popen([sys.executable, "-c", HOOK, str(proc)]) as hook:
             assert executor.stdout is not None
             assert executor.stdout.readline() == "asked\n"
@@ -64,7 +64,7 @@ def test_it_ends_when_the_executor_has_ended_and_not_before(tmp_path: Path) -> N
 
 def test_without_an_executor_there_is_nothing_to_wait_for(tmp_path: Path) -> None:
     with _process("other") as other:
-        assert decommission.main(_seen(tmp_path, other)) == 0
+        assert decommission.main(_proc_of_container(tmp_path, other)) == 0
         assert other.poll() is None
 
 

@@ -37,7 +37,7 @@ def answer(*items: dict[str, object], guard: dict[str, object] | None = None) ->
     return json.dumps({"errors": True, "items": all_items}, separators=(",", ":"))
 
 
-def failed(status: int, kind: str, reason: str = "") -> dict[str, object]:
+def failure_of(status: int, kind: str, reason: str = "") -> dict[str, object]:
     return {"status": status, "error": {"type": kind, "reason": reason}}
 
 
@@ -47,7 +47,9 @@ def test_a_clean_answer_is_its_statuses() -> None:
 
 
 def test_failed_items_keep_their_type_and_reason() -> None:
-    got = read(answer({"status": 201}, failed(400, "mapper_parsing_exception", '"status":201')), 2)
+    got = read(
+        answer({"status": 201}, failure_of(400, "mapper_parsing_exception", '"status":201')), 2
+    )
     assert got.statuses.tolist() == [201, 400]
     assert got.failed == {1: ItemAnswer(400, "mapper_parsing_exception", '"status":201')}
 
@@ -70,12 +72,12 @@ def test_what_does_not_answer_the_request_is_unreadable(text: str) -> None:
     "guard",
     [
         {"status": 200},
-        failed(404, "document_missing_exception", "[icdc-guard]: document missing"),
-        failed(403, "security_exception", "no permissions for [indices:data/write/update]"),
+        failure_of(404, "document_missing_exception", "[icdc-guard]: document missing"),
+        failure_of(403, "security_exception", "no permissions for [indices:data/write/update]"),
     ],
 )
 def test_a_guard_that_reached_an_alias_is_a_gap(guard: dict[str, object]) -> None:
-    for items in ([{"status": 201}], [failed(400, "mapper_parsing_exception")]):
+    for items in ([{"status": 201}], [failure_of(400, "mapper_parsing_exception")]):
         with pytest.raises(Gap, match="is an alias now"):
             read(answer(*items, guard=guard), 1)
 
@@ -214,13 +216,13 @@ def test_only_passing_errors_are_repeated() -> None:
             raise TargetUnavailable("not yet")
         return len(calls)
 
-    def fenced() -> int:
+    def fail() -> int:
         calls.append(0.0)
         raise Fenced("for good")
 
     assert retry_passing(fails_twice, seconds=10.0) == 3
     with pytest.raises(Fenced):
-        retry_passing(fenced)
+        retry_passing(fail)
     assert len(calls) == 4
     with pytest.raises(TargetUnavailable):
         retry_passing(lambda: retry_passing(_unavailable, seconds=0.05), seconds=0.05)

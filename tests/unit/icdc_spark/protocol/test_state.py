@@ -18,12 +18,12 @@ from icdc_testing.target.state_documents import (
     LATER,
     NOW,
     SHARDS,
-    applied,
+    applied_at,
     changelog,
     empty,
     export,
-    exported,
     exporting,
+    state_after_export,
     swapping,
 )
 
@@ -31,9 +31,9 @@ pytestmark = pytest.mark.unit
 
 
 def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None:
-    document = exported()
+    document = state_after_export()
     assert (document.index, document.index_uuid) == ("orders-000001", "uuid of orders-000001")
-    assert (document.applied, document.intent, document.last_ordinal) == (applied(), None, 1)
+    assert (document.applied, document.intent, document.last_ordinal) == (applied_at(), None, 1)
     assert document.totals == Totals(upserted=15)
     intent = swapping().intent
     assert intent is not None
@@ -41,23 +41,23 @@ def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None
 
 
 def test_a_changelog_advances_the_applied_snapshot_and_the_totals() -> None:
-    document = exported().with_intent(changelog(), now=NOW)
+    document = state_after_export().with_intent(changelog(), now=NOW)
     batch = Totals(upserted=3, deleted=2, dead_letters=1)
-    after = document.advance(applied(2, "78"), now=LATER, batch=batch)
-    assert after.applied == applied(2, "78")
+    after = document.advance(applied_at(2, "78"), now=LATER, batch=batch)
+    assert after.applied == applied_at(2, "78")
     assert after.totals == Totals(upserted=18, deleted=2, dead_letters=1)
     assert (after.index, after.previous_indices) == ("orders-000001", [])
     assert after.updated_at == LATER
 
 
 def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
-    document = exported()
+    document = state_after_export()
     assert document.shards == SHARDS
     document = document.with_intent(changelog(), now=NOW)
     assert document.shards == SHARDS
     later = Shards(histories="abc", max_seq_nos=[20, 3])
-    assert document.advance(applied(2, "78"), now=NOW).shards == SHARDS
-    document = document.advance(applied(2, "78"), shards=later, now=NOW)
+    assert document.advance(applied_at(2, "78"), now=NOW).shards == SHARDS
+    document = document.advance(applied_at(2, "78"), shards=later, now=NOW)
     assert document.shards == later
     # An export ends with another index; a document of old and new numbers would be twice as long.
     document = document.with_intent(export(3, "orders-000002"), now=NOW)
@@ -65,10 +65,10 @@ def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
 
 
 def test_an_upgraded_document_gets_its_shards_once_and_never_while_a_batch_is_open() -> None:
-    upgraded = exported().model_copy(update={"shards": None, "store_history": None})
+    upgraded = state_after_export().model_copy(update={"shards": None, "store_history": None})
     document = upgraded.record_shards(SHARDS, "icdc-state of now", now=LATER)
     assert (document.shards, document.store_history) == (SHARDS, "icdc-state of now")
-    assert (document.applied, document.updated_at) == (applied(), LATER)
+    assert (document.applied, document.updated_at) == (applied_at(), LATER)
     assert upgraded.record_shards(SHARDS, "", now=LATER).store_history is None
     for later in (document, upgraded.with_intent(changelog(), now=NOW)):
         with pytest.raises(Bug, match="shards are recorded already"):
@@ -76,13 +76,13 @@ def test_an_upgraded_document_gets_its_shards_once_and_never_while_a_batch_is_op
 
 
 def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
-    document = exported().with_intent(export(2, "orders-000002", "80"), now=NOW)
+    document = state_after_export().with_intent(export(2, "orders-000002", "80"), now=NOW)
     assert document.index == "orders-000001"
     for chunk in (0, 1):
         document = document.complete_chunk(chunk, rows=1, now=NOW)
     new_source = SourceTable(table="shop.orders", uuid="t-2", branch="main")
     document = document.begin_swap(now=NOW).advance(
-        applied(2, "80"), now=NOW, source=new_source, document_spec="def"
+        applied_at(2, "80"), now=NOW, source=new_source, document_spec="def"
     )
     assert (document.index, document.previous_indices) == ("orders-000002", ["orders-000001"])
     assert (document.source, document.document_spec) == (new_source, "def")
@@ -90,23 +90,23 @@ def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
 
 
 def test_the_history_of_indices_is_bounded() -> None:
-    document = exported()
+    document = state_after_export()
     for number in range(2, 20):
         intent = export(number, f"orders-{number:06d}").model_copy(update={"chunks_total": 0})
         document = document.with_intent(intent, now=NOW).begin_swap(now=NOW)
-        document = document.advance(applied(number), now=NOW)
+        document = document.advance(applied_at(number), now=NOW)
     assert document.previous_indices == [f"orders-{number:06d}" for number in range(9, 19)]
 
 
 def test_what_readers_used_is_remembered_whatever_was_forgotten() -> None:
     serving = ["orders-000002", "orders-000003"]
-    document = exported().with_previous(["orders-000001", *serving], now=NOW)
+    document = state_after_export().with_previous(["orders-000001", *serving], now=NOW)
     assert document.previous_indices == serving
     document = document.with_intent(export(2, "orders-000005"), now=NOW)
     assert document.last_number == 5
     for chunk in (0, 1):
         document = document.complete_chunk(chunk, rows=1, now=NOW)
-    document = document.begin_swap(now=NOW).advance(applied(2), now=NOW)
+    document = document.begin_swap(now=NOW).advance(applied_at(2), now=NOW)
     # The newest of them is the last, whichever this document knew.
     assert document.previous_indices == ["orders-000001", *serving]
 
@@ -116,8 +116,8 @@ def test_what_readers_used_is_remembered_whatever_was_forgotten() -> None:
     [
         (empty(), 0),
         (exporting(index="orders-000007"), 7),
-        (exported(), 1),
-        (exported().with_previous(["orders-000012", "orders-old"], now=NOW), 12),
+        (state_after_export(), 1),
+        (state_after_export().with_previous(["orders-000012", "orders-old"], now=NOW), 12),
     ],
 )
 def test_the_greatest_number_of_an_index_is_known(document: StateDocument, number: int) -> None:
@@ -147,7 +147,7 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
             id="an intent over an open one",
         ),
         pytest.param(
-            lambda: exported().with_intent(changelog(1), now=NOW),
+            lambda: state_after_export().with_intent(changelog(1), now=NOW),
             "ordinal 1 was used",
             id="an ordinal again",
         ),
@@ -162,12 +162,12 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
             id="a changelog before the export",
         ),
         pytest.param(
-            lambda: exported().with_intent(changelog(from_="76"), now=NOW),
+            lambda: state_after_export().with_intent(changelog(from_="76"), now=NOW),
             "does not start at the applied state",
             id="a changelog from elsewhere",
         ),
         pytest.param(
-            lambda: exported().with_intent(
+            lambda: state_after_export().with_intent(
                 changelog().model_copy(update={"index_uuid": "other"}), now=NOW
             ),
             "names another index",
@@ -201,22 +201,22 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
             lambda: exporting().begin_swap(now=NOW), "chunks are missing", id="swapping too early"
         ),
         pytest.param(
-            lambda: exported().with_intent(changelog(), now=NOW).begin_swap(now=NOW),
+            lambda: state_after_export().with_intent(changelog(), now=NOW).begin_swap(now=NOW),
             "only an export",
             id="swapping for a changelog",
         ),
         pytest.param(
-            lambda: exporting().advance(applied(), now=NOW),
+            lambda: exporting().advance(applied_at(), now=NOW),
             "the alias was not moved",
             id="advancing before the swap",
         ),
         pytest.param(
-            lambda: swapping().advance(applied(snapshot="78"), now=NOW),
+            lambda: swapping().advance(applied_at(snapshot="78"), now=NOW),
             "not the intent's",
             id="advancing to another snapshot",
         ),
         pytest.param(
-            lambda: exported().advance(applied(), now=NOW),
+            lambda: state_after_export().advance(applied_at(), now=NOW),
             "no intent is open",
             id="advancing without an intent",
         ),

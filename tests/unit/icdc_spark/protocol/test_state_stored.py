@@ -13,18 +13,18 @@ from icdc_spark.protocol.state_document import Shards, StateDocument, base_versi
 from icdc_testing.target.state_documents import (
     NOW,
     SHARDS,
-    applied,
+    applied_at,
     changelog,
     empty,
-    exported,
     exporting,
+    state_after_export,
     swapping,
 )
 
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("make", [empty, exporting, swapping, exported])
+@pytest.mark.parametrize("make", [empty, exporting, swapping, state_after_export])
 def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) -> None:
     document = make()
     stored = json.loads(json.dumps(document.to_source()))
@@ -32,7 +32,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 
 
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
-    source = exported().with_intent(changelog(), now=NOW).to_source()
+    source = state_after_export().with_intent(changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
         "contractVersion": 2,
         "alias": "orders",
@@ -76,7 +76,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
 
 @given(st.data())
 def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) -> None:
-    source = exported().to_source()
+    source = state_after_export().to_source()
     key = data.draw(st.sampled_from(sorted(source)))
     change: object = data.draw(
         st.one_of(st.none(), st.integers(), st.text(max_size=5), st.just({}))
@@ -89,8 +89,8 @@ def test_any_single_change_of_a_stored_document_is_noticed(data: st.DataObject) 
 
 
 def test_a_missing_field_is_noticed() -> None:
-    for key in exported().to_source():
-        source = exported().to_source()
+    for key in state_after_export().to_source():
+        source = state_after_export().to_source()
         del source[key]
         with pytest.raises(StateCorrupt):
             StateDocument.parse("orders", source)
@@ -98,11 +98,11 @@ def test_a_missing_field_is_noticed() -> None:
 
 def test_a_document_under_another_id_is_refused() -> None:
     with pytest.raises(StateCorrupt, match="belongs to alias 'orders'"):
-        StateDocument.parse("customers", exported().to_source())
+        StateDocument.parse("customers", state_after_export().to_source())
 
 
 def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -> None:
-    content = exported().with_intent(changelog(), now=NOW).to_source()
+    content = state_after_export().with_intent(changelog(), now=NOW).to_source()
     del content["revision"], content["storeHistory"]
     del content["shards"], content["intent"]["shards"], content["intent"]["miscounts"]
     del content["checksum"]
@@ -110,7 +110,7 @@ def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -
     source = content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
     document = StateDocument.parse("orders", source)
     assert document.shards is None
-    advanced = document.advance(applied(2, "78"), shards=SHARDS, now=NOW)
+    advanced = document.advance(applied_at(2, "78"), shards=SHARDS, now=NOW)
     assert StateDocument.parse("orders", advanced.to_source()).shards == SHARDS
 
 
@@ -119,8 +119,8 @@ def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -
 )
 def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[10**9 + n for n in range(shards)])
-    document = exported().with_intent(changelog(), now=NOW)
-    document = document.advance(applied(2, "78"), shards=numbers, now=NOW)
+    document = state_after_export().with_intent(changelog(), now=NOW)
+    document = document.advance(applied_at(2, "78"), shards=numbers, now=NOW)
     assert len(json.dumps(document.to_source())) < kilobytes * 1024
 
 
@@ -130,7 +130,7 @@ def test_the_document_stays_small_whatever_is_put_into_it(sample: str) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[10**10] * 1024)
     previous = [f"{alias}-{number:06d}" for number in range(20)]
     document = swapping().model_copy(update={"alias": alias}).with_previous(previous, now=NOW)
-    document = document.advance(applied(), shards=numbers, now=NOW)
+    document = document.advance(applied_at(), shards=numbers, now=NOW)
     document = document.with_duplicates(10**9, [sample] * 100, now=NOW)
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)

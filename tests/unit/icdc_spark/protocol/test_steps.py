@@ -24,9 +24,9 @@ from icdc_testing.target.step_cases import (
     export,
     exporting,
     fresh,
-    miscounted,
     replay,
     state,
+    state_after_miscount,
     view,
 )
 
@@ -83,12 +83,12 @@ CASES = {
         export("the table has no snapshot any more", None),
     ),
     "an export that miscounted once goes on": (
-        view(miscounted(1)),
+        view(state_after_miscount(1)),
         REBUILDING,
         replay(exporting().model_copy(update={"miscounts": 1}), "an export was under way"),
     ),
     "an export that miscounted under another spec begins anew": (
-        view(miscounted(2), **CHANGED),
+        view(state_after_miscount(2), **CHANGED),
         STOPPING,
         export("documents differ: column `a` is no longer there"),
     ),
@@ -230,7 +230,7 @@ def test_the_advice_to_raise_the_nonce_heals_another_shape_too(document: StateDo
 @pytest.mark.parametrize("changes", [{}, EXPIRED, INDEX_GONE])
 def test_an_export_that_miscounts_again_and_again_stops_the_table(changes: dict[str, Any]) -> None:
     with pytest.raises(TargetInvalid) as raised:
-        next_step(view(miscounted(2), **changes), REBUILDING)
+        next_step(view(state_after_miscount(2), **changes), REBUILDING)
 
     assert raised.value.message == (
         "Table shop.orders: index orders-000001, like the one before it, does not hold what was "

@@ -15,9 +15,9 @@ from icdc_testing.target.step_cases import (
     export,
     exporting,
     fresh,
-    miscounted,
     replay,
     state,
+    state_after_miscount,
     view,
 )
 
@@ -56,7 +56,7 @@ CASES = {
         export("a re-export was asked for"),
     ),
     "a higher nonce wins over an export that miscounted": (
-        view(miscounted(2)),
+        view(state_after_miscount(2)),
         RESYNC,
         export("a re-export was asked for"),
     ),

@@ -70,25 +70,25 @@ def message(tmp_path: Path) -> Path:
     return tmp_path / "termination-log"
 
 
-def arrived(api: Api, *numbers: int) -> Callable[[], bool]:
+def has_arrived(api: Api, *numbers: int) -> Callable[[], bool]:
     return lambda: api.received == [report(number) for number in numbers]
 
 
 def test_the_first_report_is_sent_at_once(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
-    until(arrived(api, 1), "the first report arrives")
+    until(has_arrived(api, 1), "the first report arrives")
     assert not message.exists()
 
 
 def test_within_the_interval_only_the_last_report_is_sent(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=SLOW)
     sink.offer(report(1), urgent=False)
-    until(arrived(api, 1), "the first report arrives")
+    until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3, 4):
         sink.offer(report(number), urgent=False)
     sink.deliver(report(5))
-    assert arrived(api, 1, 5)()
+    assert has_arrived(api, 1, 5)()
 
 
 def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
@@ -96,7 +96,7 @@ def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=0.3, urgent_interval=NEVER))
     sink.offer(report(1), urgent=False)
-    until(arrived(api, 1), "the first report arrives")
+    until(has_arrived(api, 1), "the first report arrives")
     for number in (2, 3):
         sink.offer(report(number), urgent=False)
     until(lambda: api.received[-1] == report(3), "the newest report arrives")
@@ -105,9 +105,9 @@ def test_after_the_interval_the_newest_report_is_sent_without_another_offer(
 def test_an_urgent_report_does_not_wait_for_the_interval(api: Api, message: Path) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.0))
     sink.offer(report(1), urgent=False)
-    until(arrived(api, 1), "the first report arrives")
+    until(has_arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
-    until(arrived(api, 1, 2), "the urgent report arrives")
+    until(has_arrived(api, 1, 2), "the urgent report arrives")
 
 
 def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
@@ -115,7 +115,7 @@ def test_what_follows_an_urgent_report_within_its_pause_is_urgent_too(
 ) -> None:
     sink = PodSink(api.annotate, message, intervals=Intervals(interval=NEVER, urgent_interval=0.3))
     sink.offer(report(1), urgent=False)
-    until(arrived(api, 1), "the first report arrives")
+    until(has_arrived(api, 1), "the first report arrives")
     sink.offer(report(2), urgent=True)
     sink.offer(report(3), urgent=False)
     until(lambda: api.received[-1] == report(3), "it arrives as soon as the urgent one may")
@@ -144,7 +144,7 @@ def test_a_report_that_was_not_sent_is_sent_with_the_next(
     sink.offer(report(1), urgent=False)
     until(lambda: api.tries >= 3, "it is tried again without another offer")
     api.problem = None
-    until(arrived(api, 1), "the report arrives")
+    until(has_arrived(api, 1), "the report arrives")
     # However often it was tried, it is said once.
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == [
         "the report is not in the pod's annotation yet: 403 Forbidden"

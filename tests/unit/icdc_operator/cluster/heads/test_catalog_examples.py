@@ -14,7 +14,7 @@ from icdc_testing.catalogs import catalog_service
 from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, PAGE, TABLE, Example, examples
 from icdc_testing.catalogs.catalog_service import CatalogService
 from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK, opened
+from icdc_testing.catalogs.readers import ON_LOOPBACK, open_catalog
 from icdc_testing.kube.server_process import HeldPort
 
 pytestmark = pytest.mark.unit
@@ -47,7 +47,7 @@ def heads(example: Example, service: str, closed: str, folder: Path) -> Heads:
     """Return the head of the table, or why it could not be read."""
     properties = example.here(service, closed, folder)
     properties.pop("dynamodb.endpoint", None)
-    catalog = opened(properties, example.name, settings=ON_AWS)
+    catalog = open_catalog(properties, example.name, settings=ON_AWS)
     try:
         return catalog.heads((NAMESPACE, TABLE))
     finally:
@@ -122,7 +122,7 @@ def test_a_pointer_leads_to_a_snapshot_and_its_file_is_read_once(
     first = lake.commit()
     properties = EXAMPLES[label].here(service.url, "", tmp_path)
     properties.pop("dynamodb.endpoint", None)
-    catalog = opened(properties, EXAMPLES[label].name, settings=ON_AWS)
+    catalog = open_catalog(properties, EXAMPLES[label].name, settings=ON_AWS)
     point(service, place(lake))
     assert catalog.heads((NAMESPACE, TABLE)) == {"main": int(first)}
     lake.metadata_file().unlink()

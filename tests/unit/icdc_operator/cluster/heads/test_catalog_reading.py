@@ -18,7 +18,7 @@ from icdc_operator.cluster.heads.reader.foreign_errors import map_errors
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import HeadLake
-from icdc_testing.catalogs.readers import ON_LOOPBACK, opened
+from icdc_testing.catalogs.readers import ON_LOOPBACK, open_catalog
 from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -35,7 +35,7 @@ def lake(tmp_path: Path) -> Iterator[HeadLake]:
 
 @pytest.fixture
 def catalog(lake: HeadLake) -> Iterator[OpenCatalog]:
-    reading = opened(lake.properties)
+    reading = open_catalog(lake.properties)
     yield reading
     reading.close()
 
@@ -101,7 +101,7 @@ def test_properties_of_a_table_choose_no_code(
     file.write_text(json.dumps(metadata), encoding="utf-8")
     assert catalog.heads(ORDERS) == {}
     rest.put("shop.orders", metadata)
-    assert opened(rest.properties).heads(ORDERS) == {}
+    assert open_catalog(rest.properties).heads(ORDERS) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_table_that_pyiceberg_does_not_understand_has_its_heads(
         TableMetadataUtil.parse_obj(metadata)
     assert catalog.heads(ORDERS) == {"main": int(head)}
     rest.put("shop.orders", metadata)
-    assert opened(rest.properties).heads(ORDERS) == {"main": int(head)}
+    assert open_catalog(rest.properties).heads(ORDERS) == {"main": int(head)}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_compressed_metadata_is_read(tmp_path: Path) -> None:
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
-    catalog = opened({"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"})
+    catalog = open_catalog({"type": "jdbc", "uri": f"jdbc:sqlite:{missing}"})
     with pytest.raises(SourceUnavailable, match="OperationalError"):
         catalog.heads(ORDERS)
     assert not missing.exists()
@@ -181,7 +181,7 @@ def test_a_rest_catalog_sends_the_metadata_and_no_file_is_read(
     lake.create()
     head = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    catalog = opened(rest.properties)
+    catalog = open_catalog(rest.properties)
     assert catalog.heads(ORDERS) == {"main": int(head)}
     asked, headers = rest.requests[-1]
     assert asked == "/v1/namespaces/shop/tables/orders?snapshots=refs"
@@ -201,7 +201,7 @@ def test_an_answer_of_a_rest_catalog_that_is_known_is_not_looked_into(
     head = lake.commit()
     rest.put("shop.orders", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
     rest.put("shop.others", json.loads(lake.metadata_file().read_text(encoding="utf-8")))
-    catalog = opened(rest.properties)
+    catalog = open_catalog(rest.properties)
     for table in ("orders", "others"):
         assert catalog.heads(("shop", table)) == {"main": int(head)}
     first = catalog.heads(ORDERS)
@@ -229,13 +229,13 @@ def test_refusals_of_a_rest_catalog_are_told_apart(
 ) -> None:
     rest.refuse(status, kind, "the password is swordfish")
     with pytest.raises(expected) as raised:
-        opened(rest.properties)
+        open_catalog(rest.properties)
     assert "swordfish" not in raised.value.message
 
 
 def test_a_catalog_that_nobody_serves_is_unavailable() -> None:
     with pytest.raises(SourceUnavailable, match="ConnectionError"):
-        opened({"type": "rest", "uri": "http://127.0.0.1:1"})
+        open_catalog({"type": "rest", "uri": "http://127.0.0.1:1"})
 
 
 @pytest.mark.parametrize(
@@ -258,4 +258,4 @@ def test_foreign_errors_end_at_the_border(given: Exception, expected: type[IcdcE
 def test_a_metastore_that_is_not_there_is_a_passing_fault() -> None:
     # The libraries of every kind are installed with the operator.
     with pytest.raises(SourceUnavailable):
-        opened({"type": "hive", "uri": "thrift://127.0.0.1:1"}).heads(ORDERS)
+        open_catalog({"type": "hive", "uri": "thrift://127.0.0.1:1"}).heads(ORDERS)

@@ -66,7 +66,7 @@ class World:
         await until(lambda: len(self.pauses) > pauses, "it pauses again")
         return len(self.woken) - before
 
-    def unseen(self) -> float | None:
+    def count_unseen(self) -> float | None:
         labels = {"namespace": "default", "name": "shop"}
         return self.metrics.registry.get_sample_value("icdc_tables_without_head", labels)
 
@@ -201,12 +201,12 @@ def test_what_cannot_be_looked_at_is_said_once_and_shown(
         await world.begin(spec=spec)
         for _ in range(3):
             await world.turn()
-        assert world.unseen() == 5
+        assert world.count_unseen() == 5
         world.tables.update(dict.fromkeys(names, Head("1")))
         await world.turn()
-        assert world.unseen() == 0
+        assert world.count_unseen() == 0
         world.watch.forget(SHOP)
-        assert world.unseen() is None
+        assert world.count_unseen() is None
 
     with caplog.at_level(logging.INFO):
         run(story)

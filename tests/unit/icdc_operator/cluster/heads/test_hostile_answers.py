@@ -12,7 +12,7 @@ from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import interpreter_audit, rest_catalog
-from icdc_testing.catalogs.readers import opened
+from icdc_testing.catalogs.readers import open_catalog
 from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -43,10 +43,10 @@ class Site:
     def heads(self, **own: str) -> object:
         """Return the heads of `shop.orders` or the error; assert that nothing else was touched."""
         outcome: object
-        with interpreter_audit.audited() as events:
+        with interpreter_audit.audit() as events:
             try:
                 given = {**self.catalog.properties, **own}
-                outcome = opened(given).heads(ORDERS)
+                outcome = open_catalog(given).heads(ORDERS)
             except IcdcError as error:
                 outcome = error
         names = {event for event, _ in events}
@@ -220,6 +220,6 @@ def test_credentials_that_an_answer_has_for_files_are_not_used(site: Site) -> No
     ["hdfs://n/m.json", "hf://x/m.json", "viewfs://n/m", "abfss://c@a/m", "m.json", "/m.json", ""],
 )
 def test_a_location_chooses_no_library_and_no_folder(location: str) -> None:
-    with interpreter_audit.audited() as events, pytest.raises(OutOfSight):
+    with interpreter_audit.audit() as events, pytest.raises(OutOfSight):
         read({"warehouse": "file:///"}, location, ReaderSettings())
     assert not {name for name, _ in events} & {"import", "open", "socket.connect"}

@@ -23,7 +23,7 @@ async def seven() -> int:
     return 7
 
 
-async def refused(call: Awaitable[object]) -> str:
+async def message_of(call: Awaitable[object]) -> str:
     with pytest.raises(SourceUnavailable) as raised:
         await call
     return raised.value.message
@@ -63,7 +63,7 @@ def test_calls_of_one_lane_come_one_after_the_other() -> None:
 def test_a_late_call_is_ended_and_all_who_wait_behind_it_are_refused_with_it() -> None:
     async def story() -> None:
         lane = Lane(CallLimits(), "one")
-        messages = await asyncio.gather(*(refused(lane.call(hang, SHORT)) for _ in range(10)))
+        messages = await asyncio.gather(*(message_of(lane.call(hang, SHORT)) for _ in range(10)))
         assert sum("within 0.05 s" in message for message in messages) == 1
         assert sum("earlier request" in message for message in messages) == 9
         assert lane.late

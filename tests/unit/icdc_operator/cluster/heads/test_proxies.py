@@ -12,7 +12,7 @@ from icdc_operator.cluster.heads.reader.limits.addresses import AccessRefused, A
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
 from icdc_testing.catalogs import rest_catalog
-from icdc_testing.catalogs.readers import opened
+from icdc_testing.catalogs.readers import open_catalog
 from icdc_testing.catalogs.rest_catalog import RestCatalog
 
 pytestmark = pytest.mark.unit
@@ -41,11 +41,11 @@ def test_a_proxy_is_not_asked_for_what_is_not_connected_to(
     monkeypatch.setenv("HTTP_PROXY", catalog.properties["uri"])
     monkeypatch.delenv("NO_PROXY", raising=False)
     with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
-        opened({"type": "rest", "uri": f"http://{host}/"})
+        open_catalog({"type": "rest", "uri": f"http://{host}/"})
     assert catalog.requests == []
     allowing = ReaderSettings(allow_hosts=("127.0.0.1", "*.invalid", "169.254.169.254"))
     catalog.answers = {f"http://{host}/v1/config": catalog.answers["/v1/config"]}
-    opened({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
+    open_catalog({"type": "rest", "uri": f"http://{host}/"}, settings=allowing)
     assert len(catalog.requests) == 1
 
 
@@ -92,9 +92,9 @@ def test_a_proxy_of_the_environment_is_asked_for_no_catalog_at_a_refused_address
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", METADATA_HOST)
     with pytest.raises(OutOfSight, match=r"heads\.allowHosts"):
-        opened({**KEYS, "warehouse": "s3://w", **properties}, settings=ReaderSettings()).heads(
-            ORDERS
-        )
+        open_catalog(
+            {**KEYS, "warehouse": "s3://w", **properties}, settings=ReaderSettings()
+        ).heads(ORDERS)
     assert catalog.requests == []
 
 
@@ -113,4 +113,4 @@ def test_a_proxy_of_the_environment_is_asked_for_no_role_at_a_refused_address(
 def test_a_proxy_that_a_catalog_names_is_not_used() -> None:
     given = {"type": "glue", **KEYS, "s3.proxy-uri": "http://proxy:3128"}
     with pytest.raises(OutOfSight, match=r"s3\.proxy-uri"):
-        opened(given)
+        open_catalog(given)

@@ -43,7 +43,7 @@ def observation(version: str = "7") -> Observation:
     return Observation({"metadata": metadata}, make_observed(make_spec()))
 
 
-def counted(metrics: Metrics, result: str) -> float:
+def count_events(metrics: Metrics, result: str) -> float:
     labels = {"result": result}
     return metrics.registry.get_sample_value("icdc_events_posted_total", labels) or 0.0
 
@@ -56,7 +56,7 @@ def test_events_are_posted_with_their_words() -> None:
         ("RunFailed", "shop-e1-1: NodeLost: gone", True),
     ]
     assert all(name.startswith("shop.") and len(name) < 63 for name in store.events)
-    assert counted(metrics, "posted") == 2
+    assert count_events(metrics, "posted") == 2
 
 
 def test_the_same_change_told_twice_is_one_event_and_another_change_another() -> None:
@@ -64,7 +64,7 @@ def test_the_same_change_told_twice_is_one_event_and_another_change_another() ->
     for version in ("7", "7", "8"):
         asyncio.run(Poster(store, metrics).post(observation(version), [STARTED]))
     assert len(store.events) == 2
-    assert counted(metrics, "dropped") == 0
+    assert count_events(metrics, "dropped") == 0
 
 
 def test_equal_events_of_one_change_are_each_told() -> None:
@@ -77,18 +77,18 @@ def test_a_refusal_is_counted_and_not_raised() -> None:
     metrics = Metrics()
     poster = Poster(EventStore(Denied("events is forbidden")), metrics)
     asyncio.run(poster.post(observation(), [STARTED, FAILED]))
-    assert counted(metrics, "dropped") == 2
+    assert count_events(metrics, "dropped") == 2
 
 
 def test_a_slow_server_holds_nothing_up_for_long() -> None:
     metrics = Metrics()
     poster = Poster(EventStore(hangs=True), metrics, limit_seconds=0.01)
     asyncio.run(poster.post(observation(), [STARTED]))
-    assert counted(metrics, "dropped") == 1
+    assert count_events(metrics, "dropped") == 1
 
 
 def test_a_flood_is_cut() -> None:
     store, metrics = EventStore(), Metrics()
     asyncio.run(Poster(store, metrics).post(observation(), [STARTED] * 100))
     assert len(store.events) == MAX_EVENTS
-    assert counted(metrics, "dropped") == 100 - MAX_EVENTS
+    assert count_events(metrics, "dropped") == 100 - MAX_EVENTS

@@ -89,11 +89,11 @@ def test_spark_applications_are_watched_once_the_cluster_knows_them() -> None:
     async def story() -> None:
         cluster, metrics = Cluster(kinds.PIPELINE), Metrics()
 
-        def installed(asked: int) -> None:
+        def install(asked: int) -> None:
             if asked == 8:
                 cluster.known.add(kinds.APPLICATION)
 
-        cluster.when_asked = installed
+        cluster.when_asked = install
         await cluster.until(lambda: len(cluster.watches) == 2, metrics)
         assert cluster.watches == [False, True]
         assert restarts(metrics) == 0
@@ -107,12 +107,12 @@ def test_nothing_is_watched_until_the_cluster_knows_pipelines(
     async def story() -> None:
         cluster = Cluster(kinds.APPLICATION)
 
-        def installed(asked: int) -> None:
+        def install(asked: int) -> None:
             if asked == 5:
                 assert cluster.watches == []
                 cluster.known.add(kinds.PIPELINE)
 
-        cluster.when_asked = installed
+        cluster.when_asked = install
         await cluster.until(lambda: bool(cluster.watches), Metrics())
 
     asyncio.run(story())

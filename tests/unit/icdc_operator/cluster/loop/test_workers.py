@@ -32,14 +32,14 @@ class Bench:
         count: int = 2,
         reconcile_seconds: float = 5.0,
     ) -> None:
-        async def noted(key: PipelineKey) -> float | None:
+        async def note(key: PipelineKey) -> float | None:
             self.moments.append(time.monotonic())
             return await look(key)
 
         async def story() -> None:
             for key in keys:
                 self.queue.add(key)
-            workers = Workers(self.queue, noted, self.metrics, reconcile_seconds=reconcile_seconds)
+            workers = Workers(self.queue, note, self.metrics, reconcile_seconds=reconcile_seconds)
             began = workers.last_finished
             await asyncio.wait_for(workers.run(count), timeout=10)
             assert workers.last_finished > began

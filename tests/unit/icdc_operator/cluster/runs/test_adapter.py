@@ -20,7 +20,7 @@ from icdc_testing.adapter.cluster_objects import (
     driver_pod,
     running,
     spark_application,
-    terminated,
+    termination,
 )
 from icdc_testing.adapter.fake_api import on, refusal
 from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
@@ -58,14 +58,14 @@ def test_a_pipeline_that_is_being_deleted_starts_nothing() -> None:
     assert world.step().status.current_run is None
 
 
-def _finished() -> RunReport:
+def _finish() -> RunReport:
     return RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW, finished=True)
 
 
 LAST_WORDS = [
     # What a watch tells last of a pod that was deleted, and of one that ended before.
-    driver_pod("Running", state=running(), deletionTimestamp=ago(1), report=_finished()),
-    driver_pod("Succeeded", state=terminated(0), report=_finished()),
+    driver_pod("Running", state=running(), deletionTimestamp=ago(1), report=_finish()),
+    driver_pod("Succeeded", state=termination(0), report=_finish()),
 ]
 
 
@@ -75,7 +75,7 @@ def test_last_words_that_a_watch_heard_are_not_lost(pod: Resource) -> None:
     world.server.add(APPLICATION, spark_application("FAILED", "driver pod not found"))
     assert world.run().phase == RunPhase.MISSING
     world.adapter.note_driver_pod(pod)
-    assert (world.run().phase, world.run().report) == (RunPhase.SUCCEEDED, _finished())
+    assert (world.run().phase, world.run().report) == (RunPhase.SUCCEEDED, _finish())
     # Words of a run that is over are forgotten.
     last = world.step().status.last_run
     assert last is not None
@@ -88,7 +88,7 @@ def test_last_words_of_an_older_run_do_not_replace_those_of_a_newer() -> None:
     world = World(run=run_record())
     world.server.add(APPLICATION, spark_application("RUNNING"))
     world.adapter.note_driver_pod(LAST_WORDS[1])
-    world.adapter.note_driver_pod(driver_pod("Failed", state=terminated(1), epoch=EPOCH - 1))
+    world.adapter.note_driver_pod(driver_pod("Failed", state=termination(1), epoch=EPOCH - 1))
     assert world.run().phase == RunPhase.SUCCEEDED
 
 

@@ -28,7 +28,7 @@ def metadata(world: World) -> dict[str, Any]:
     return metadata_of_pipeline
 
 
-def deleted(world: World) -> None:
+def delete(world: World) -> None:
     metadata(world)["deletionTimestamp"] = ago(1)
 
 
@@ -70,7 +70,7 @@ def test_the_annotation_says_true(value: str, asked: bool, world: World) -> None
 def test_a_namespace_that_ends_is_known_before_a_run_is_tried(
     answer: FakeAnswer | None, ends: bool, world: World
 ) -> None:
-    deleted(world)
+    delete(world)
     if answer is not None:
         world.server.fault = on("POST", "configmaps", answer)
     assert not world.look().observed.namespace_ends, "nothing is asked without our finalizer"

@@ -22,7 +22,7 @@ NO = refusal(403, 'User "u" cannot do resource "things"')
 SUBMITTED = run_record(state=RunState.SUBMITTED, started_at=None)
 
 
-def told(decision: Decision) -> dict[str, tuple[str, str]]:
+def conditions_of(decision: Decision) -> dict[str, tuple[str, str]]:
     return {
         condition.type.value: (condition.status.value, condition.reason)
         for condition in decision.status.conditions
@@ -39,7 +39,7 @@ def test_runs_that_may_not_be_looked_at_are_left_alone(kind: str) -> None:
         assert decision.actions == ()
         assert decision.status.current_run == SUBMITTED
         assert decision.requeue_after == decide.DENIED_SECONDS
-    conditions = told(decision)
+    conditions = conditions_of(decision)
     assert conditions["Stalled"] == ("True", "Denied")
     assert conditions["Ready"] == ("False", "Denied")
     assert conditions["Reconciling"] == ("False", "Stalled")
@@ -56,7 +56,9 @@ def test_a_run_that_may_not_be_ended_is_told_of_until_it_is_ended() -> None:
     for _ in range(2):
         with pytest.raises(errors.Denied):
             world.act(stop)
-        assert told(decide.decide(world.look().observed, world.now))["Stalled"][0] == "True"
+        assert (
+            conditions_of(decide.decide(world.look().observed, world.now))["Stalled"][0] == "True"
+        )
     world.server.fault = lambda method, path: None
     world.act(stop)
     assert world.look().observed.denied is None

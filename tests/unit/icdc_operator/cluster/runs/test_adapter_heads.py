@@ -70,7 +70,7 @@ class World:
         assert observation is not None
         return observation.observed
 
-    async def woken_look(self) -> Observed:
+    async def look_when_woken(self) -> Observed:
         await self.look()
         await until(lambda: bool(self.woken), "a look is asked for")
         return await self.look()
@@ -82,7 +82,7 @@ def test_an_idle_pipeline_is_told_its_heads_and_plans_a_run_only_for_news() -> N
         first = await world.look()
         assert (first.heads, first.heads_watched, world.reads) == (None, True, 0)
         assert decide(first, NOW).status.current_run is None
-        seen = await world.woken_look()
+        seen = await world.look_when_woken()
         assert list((seen.heads or {}).values()) == ["7"]
         assert decide(seen, NOW).status.current_run is None
         # What was read before a run says nothing after it.
@@ -97,7 +97,7 @@ def test_news_make_a_run_and_show_in_the_status() -> None:
     async def story() -> None:
         world = World()
         world.head = Head("8")
-        seen = await world.woken_look()
+        seen = await world.look_when_woken()
         decision = decide(seen, NOW)
         assert decision.status.current_run is not None
         (table,) = decision.status.tables
@@ -111,7 +111,7 @@ def test_what_was_new_before_a_comparison_is_new_after_it() -> None:
     async def story() -> None:
         world = World()
         world.head = Head("8")
-        await world.woken_look()
+        await world.look_when_woken()
         world.put(compared=True)
         after = await world.look()
         assert after.status.last_run is not None
@@ -127,7 +127,7 @@ def test_a_table_that_cannot_be_looked_at_is_left_out() -> None:
     async def story() -> None:
         world = World()
         world.head = Unseen("away")
-        assert (await world.woken_look()).heads == {}
+        assert (await world.look_when_woken()).heads == {}
         await world.watch.close()
 
     asyncio.run(story())
@@ -154,7 +154,7 @@ def test_no_catalog_is_asked_for_a_pipeline_that_heads_do_not_matter_to(
 def test_a_pipeline_that_is_gone_is_not_followed_any_more() -> None:
     async def story() -> None:
         world = World()
-        await world.woken_look()
+        await world.look_when_woken()
         del world.server.objects[PIPELINE]
         assert await world.adapter.observe("default", "shop") is None
         await until(lambda: len(asyncio.all_tasks()) == 1, "nothing follows it")

@@ -6,7 +6,7 @@ import pytest
 
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.core.observed import ForgetRun, StopRun
-from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, terminated
+from icdc_testing.adapter.cluster_objects import RUN, driver_pod, running, termination
 from icdc_testing.adapter.fake_api import on, refusal
 from icdc_testing.adapter.fake_world import APPLICATION, CONFIG_MAP, CREATE, POD, World
 
@@ -36,7 +36,7 @@ def test_a_driver_that_is_asked_to_end_by_itself_keeps_its_config_map(world: Wor
 
 @pytest.mark.parametrize("part", ["configmaps", "sparkapplications"])
 def test_what_could_not_be_forgotten_is_forgotten_later(world: World, part: str) -> None:
-    ended = driver_pod("Failed", state=terminated(1), epoch=CREATE.run.epoch)
+    ended = driver_pod("Failed", state=termination(1), epoch=CREATE.run.epoch)
     world.server.add(POD, ended)
     world.server.fault = on("DELETE", part, refusal(409, "another request was faster"))
     seen = world.look()

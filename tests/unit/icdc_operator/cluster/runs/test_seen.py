@@ -20,7 +20,7 @@ from icdc_testing.adapter.cluster_objects import (
     only_run,
     running,
     spark_application,
-    terminated,
+    termination,
 )
 
 pytestmark = pytest.mark.unit
@@ -43,18 +43,18 @@ STATES = [
     ("FAILED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
     ("SUBMISSION_FAILED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
     ("COMPLETED", driver_pod("Running", state=running()), RunPhase.RUNNING, True),
-    ("RUNNING", driver_pod("Failed", state=terminated(1)), RunPhase.FAILED, False),
-    ("SUCCEEDING", driver_pod("Succeeded", state=terminated(0)), RunPhase.SUCCEEDED, False),
-    ("COMPLETED", driver_pod("Succeeded", state=terminated(0)), RunPhase.SUCCEEDED, False),
+    ("RUNNING", driver_pod("Failed", state=termination(1)), RunPhase.FAILED, False),
+    ("SUCCEEDING", driver_pod("Succeeded", state=termination(0)), RunPhase.SUCCEEDED, False),
+    ("COMPLETED", driver_pod("Succeeded", state=termination(0)), RunPhase.SUCCEEDED, False),
     # A sidecar goes on although the driver has ended.
-    ("RUNNING", driver_pod("Running", state=terminated(0)), RunPhase.SUCCEEDED, False),
+    ("RUNNING", driver_pod("Running", state=termination(0)), RunPhase.SUCCEEDED, False),
     ("RUNNING", None, RunPhase.MISSING, False),
     ("FAILING", None, RunPhase.MISSING, False),
     ("FAILED", None, RunPhase.MISSING, False),
     ("COMPLETED", None, RunPhase.MISSING, False),
     ("SUSPENDED", None, RunPhase.FAILED, False),
     # Somebody edited the run: spark-operator makes another driver of it.
-    ("INVALIDATING", driver_pod("Failed", state=terminated(143)), RunPhase.PENDING, False),
+    ("INVALIDATING", driver_pod("Failed", state=termination(143)), RunPhase.PENDING, False),
     ("PENDING_RERUN", None, RunPhase.PENDING, False),
 ]
 
@@ -75,40 +75,40 @@ def test_a_driver_without_its_application_is_a_run() -> None:
 
 
 def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:
-    good = driver_pod("Failed", state=terminated(143), report=report(finished=True))
+    good = driver_pod("Failed", state=termination(143), report=report(finished=True))
     run = only_run(spark_application("FAILED", "driver container failed with ExitCode: 143"), good)
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
     outcome = Failure.of(SourceUnavailable("down"))
     finished = report(finished=True, outcome=outcome)
-    run = only_run(driver_pod("Succeeded", state=terminated(0), report=finished))
+    run = only_run(driver_pod("Succeeded", state=termination(0), report=finished))
     assert (run.phase, run.report) == (RunPhase.FAILED, finished)
 
 
 def test_a_driver_pod_that_is_gone_may_have_succeeded() -> None:
     lost = spark_application("FAILED", "driver pod not found")
     assert only_run(lost).phase == RunPhase.MISSING
-    last = driver_pod("Succeeded", state=terminated(0), report=report(finished=True))
+    last = driver_pod("Succeeded", state=termination(0), report=report(finished=True))
     assert only_run(lost, remembered=last).phase == RunPhase.SUCCEEDED
 
 
 def test_a_termination_message_finishes_a_report_that_was_not_updated() -> None:
     message = report_text.to_termination_message(report(finished=True))
-    run = only_run(driver_pod("Succeeded", state=terminated(0, message=message), report=report()))
+    run = only_run(driver_pod("Succeeded", state=termination(0, message=message), report=report()))
     assert run.report == report(finished=True)
-    run = only_run(driver_pod("Succeeded", state=terminated(0, message=message)))
+    run = only_run(driver_pod("Succeeded", state=termination(0, message=message)))
     assert (run.phase, run.failure) == (RunPhase.SUCCEEDED, None)
 
 
 def test_words_of_another_attempt_do_not_count() -> None:
     other = report(finished=True, run_id="shop-e1-1.999")
     message = report_text.to_termination_message(other)
-    run = only_run(driver_pod("Failed", state=terminated(1, message=message), report=other))
+    run = only_run(driver_pod("Failed", state=termination(1, message=message), report=other))
     assert run.report is None
     assert run.failure is not None
 
 
 def test_a_report_that_cannot_be_read_is_said() -> None:
-    pod = driver_pod("Succeeded", state=terminated(0))
+    pod = driver_pod("Succeeded", state=termination(0))
     pod["metadata"]["annotations"][report_text.ANNOTATION_REPORT] = "rubbish"
     run = only_run(pod)
     assert run.failure is not None
@@ -120,7 +120,7 @@ def test_a_driver_that_cannot_know_why_it_failed_is_told_by_its_pod(seen_as: Fai
     blind = Failure.of(OutOfMemory("")).model_copy(update={"failure_class": seen_as})
     pod = driver_pod(
         "Failed",
-        state=terminated(137, "OOMKilled"),
+        state=termination(137, "OOMKilled"),
         report=report(finished=True, outcome=blind),
     )
     run = only_run(pod)

@@ -13,7 +13,7 @@ from icdc_testing.adapter.cluster_objects import (
     only_run,
     running,
     spark_application,
-    terminated,
+    termination,
     waiting,
 )
 
@@ -28,7 +28,7 @@ Caused by: java.lang.IllegalArgumentException: spark.executor.memory=0g is out o
 """
 
 
-OOM = driver_pod("Failed", state=terminated(137, "OOMKilled"))
+OOM = driver_pod("Failed", state=termination(137, "OOMKilled"))
 DISRUPTED = condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "drained")
 
 # What is left of a run without an outcome: its class, its reason, a part of the message.
@@ -41,7 +41,7 @@ ENDINGS = [
         "low on memory",
     ),
     (
-        driver_pod("Failed", state=terminated(143), status=DISRUPTED),
+        driver_pod("Failed", state=termination(143), status=DISRUPTED),
         FailureClass.NODE_LOST,
         "EvictionByEvictionAPI",
         "drained",
@@ -59,31 +59,31 @@ ENDINGS = [
         "preempted",
     ),
     (
-        driver_pod("Failed", state=terminated(143)),
+        driver_pod("Failed", state=termination(143)),
         FailureClass.NODE_LOST,
         "SIGTERM",
         "ended by SIGTERM",
     ),
     (
-        driver_pod("Failed", state=terminated(1), deletionTimestamp=ago(1)),
+        driver_pod("Failed", state=termination(1), deletionTimestamp=ago(1)),
         FailureClass.NODE_LOST,
         "PodDeleted",
         "was deleted",
     ),
     (
-        driver_pod("Failed", state=terminated(1, message="ValueError: boom")),
+        driver_pod("Failed", state=termination(1, message="ValueError: boom")),
         FailureClass.BUG,
         "NoOutcome",
         "ended with code 1 and left no outcome; read its log: ValueError",
     ),
     (
-        driver_pod("Succeeded", state=terminated(0, "Completed")),
+        driver_pod("Succeeded", state=termination(0, "Completed")),
         FailureClass.BUG,
         "NoOutcome",
         "spec.spark.image",
     ),
     (
-        driver_pod("Failed", state=terminated(128, "StartError", "exec: not found")),
+        driver_pod("Failed", state=termination(128, "StartError", "exec: not found")),
         FailureClass.SUBMISSION,
         "StartError",
         "exec: not found",

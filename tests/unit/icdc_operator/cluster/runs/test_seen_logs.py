@@ -11,7 +11,7 @@ from icdc_testing.adapter.cluster_objects import (
     driver_pod,
     only_run,
     spark_application,
-    terminated,
+    termination,
 )
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ NO_FILE = (
 NO_PYTHON = "error: /usr/bin/python3.12 cannot be started: No such file or directory\n"
 ENDINGS = [
     (
-        driver_pod("Failed", state=terminated(2, message=NO_FILE)),
+        driver_pod("Failed", state=termination(2, message=NO_FILE)),
         FailureClass.SUBMISSION,
         "DriverNotStarted",
         "the driver did not start (code 2); see spec.spark.image: "
@@ -31,13 +31,13 @@ ENDINGS = [
         "Permission denied",
     ),
     (
-        driver_pod("Failed", state=terminated(127, message=NO_PYTHON)),
+        driver_pod("Failed", state=termination(127, message=NO_PYTHON)),
         FailureClass.SUBMISSION,
         "DriverNotStarted",
         f"(code 127); see spec.spark.image: {NO_PYTHON.strip()}",
     ),
     (
-        driver_pod("Failed", state=terminated(1, message="x" * 900 + "\nValueError: row 4711\n")),
+        driver_pod("Failed", state=termination(1, message="x" * 900 + "\nValueError: row 4711\n")),
         FailureClass.BUG,
         "NoOutcome",
         "left no outcome; read its log: ValueError",
@@ -58,7 +58,7 @@ def test_a_driver_that_never_began_is_told_by_the_end_of_its_log(
 def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
     pod = driver_pod(
         "Failed",
-        state=terminated(1, message="ValueError: row 4711"),
+        state=termination(1, message="ValueError: row 4711"),
         report=RunReport(run_id=RUN_ID, started_at=NOW, updated_at=NOW),
     )
     run = only_run(spark_application("FAILED", "driver container failed"), pod)
@@ -85,7 +85,7 @@ def test_the_log_of_a_driver_that_had_begun_is_not_quoted() -> None:
     ],
 )
 def test_only_lines_that_no_row_can_be_in_are_quoted(line: str, quoted: bool) -> None:
-    pod = driver_pod("Failed", state=terminated(127, message=f"{line}\n"))
+    pod = driver_pod("Failed", state=termination(127, message=f"{line}\n"))
     run = only_run(spark_application("FAILED", "driver container failed"), pod)
     assert run.failure is not None
     assert (line in run.failure.message) is quoted

@@ -10,7 +10,7 @@ import pytest
 
 from icdc_api.errors import FailureClass
 from icdc_api.status.conditions import ConditionType
-from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, terminated, waiting
+from icdc_testing.adapter.cluster_objects import ago, driver_pod, running, termination, waiting
 from icdc_testing.adapter.sequences import Step, play
 from icdc_testing.adapter.spark_operator import (
     CRASHED,
@@ -27,11 +27,11 @@ from icdc_testing.adapter.spark_operator import (
     WELL,
     WORKS,
     begun,
-    failed,
+    fail_submission,
+    fails,
     pulling,
     report,
-    submitted,
-    unsubmitted,
+    submit,
 )
 
 pytestmark = pytest.mark.unit
@@ -72,28 +72,28 @@ CASES: dict[str, Case] = {
         closed=(60, 65),
     ),
     "killed after it had finished, FAILED (#2775)": Case(
-        begun(Step(60, pod=KILLED_DONE), *failed(61, EXITED.format(143, "Error"))),
+        begun(Step(60, pod=KILLED_DONE), *fails(61, EXITED.format(143, "Error"))),
         then=POLL,
         closed=(60, 65),
     ),
     "driver pod not found after success, and the watch had told (#2755)": Case(
-        begun(Step(60, pod=WELL, told=True), *failed(60.1, NOT_FOUND, pod_gone=True)),
+        begun(Step(60, pod=WELL, told=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
         then=POLL,
     ),
     "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
-        begun(Step(60, pod=WELL), *failed(60, NOT_FOUND, pod_gone=True)),
+        begun(Step(60, pod=WELL), *fails(60, NOT_FOUND, pod_gone=True)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         text="ended without reporting an outcome",
     ),
     "driver pod not found, never made": Case(
-        submitted(*failed(16, NOT_FOUND)),
+        submit(*fails(16, NOT_FOUND)),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         closed=(16, 25),
     ),
     "SUBMITTED for ever, without a driver": Case(
-        submitted(),
+        submit(),
         then=AT_ONCE,
         failure=(LOST, "NodeLost"),
         closed=(65, 75),
@@ -131,7 +131,7 @@ CASES: dict[str, Case] = {
         meanwhile="not found; see spec.spark.image",
     ),
     "SUBMITTED for ever, no node has room (#1737)": Case(
-        submitted(Step(6, pod=driver_pod("Pending", status=FULL))),
+        submit(Step(6, pod=driver_pod("Pending", status=FULL))),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "Unschedulable"),
         text="0/3 nodes are available",
@@ -139,7 +139,7 @@ CASES: dict[str, Case] = {
         meanwhile="Unschedulable: 0/3 nodes are available",
     ),
     "SUBMITTED for ever, a Secret is missing": Case(
-        submitted(
+        submit(
             Step(6, pod=driver_pod("Pending", state=waiting("CreateContainerConfigError", "no x")))
         ),
         then=BACKOFF,
@@ -148,7 +148,7 @@ CASES: dict[str, Case] = {
         closed=(120, 160),
     ),
     "SUBMITTED for ever, a volume is not mounted": Case(
-        submitted(
+        submit(
             Step(
                 6,
                 pod=driver_pod(
@@ -175,7 +175,7 @@ CASES: dict[str, Case] = {
         meanwhile="spark-operator has not taken up",
     ),
     "OOMKilled": Case(
-        begun(Step(60, pod=OOM), *failed(61, EXITED.format(137, "OOMKilled"))),
+        begun(Step(60, pod=OOM), *fails(61, EXITED.format(137, "OOMKilled"))),
         then=BACKOFF,
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
         text="raise spec.spark.driver.memory",
@@ -186,7 +186,7 @@ CASES: dict[str, Case] = {
         failure=(FailureClass.OUT_OF_MEMORY, "OOMKilled"),
     ),
     "Evicted": Case(
-        begun(Step(60, pod=EVICTED), *failed(61, "driver container status missing")),
+        begun(Step(60, pod=EVICTED), *fails(61, "driver container status missing")),
         then=AT_ONCE,
         failure=(LOST, "Evicted"),
         text="low on resource: memory",
@@ -198,8 +198,8 @@ CASES: dict[str, Case] = {
     ),
     "drained": Case(
         begun(
-            Step(60, pod=driver_pod("Failed", state=terminated(143), status=DRAINED)),
-            *failed(61, EXITED.format(143, "Error")),
+            Step(60, pod=driver_pod("Failed", state=termination(143), status=DRAINED)),
+            *fails(61, EXITED.format(143, "Error")),
         ),
         then=AT_ONCE,
         failure=(LOST, "EvictionByEvictionAPI"),
@@ -230,30 +230,30 @@ CASES: dict[str, Case] = {
         closed=(300, 305),
     ),
     "a driver that crashes without a word": Case(
-        (*begun()[:3], Step(60, pod=CRASHED), *failed(61, EXITED.format(1, "Error"))),
+        (*begun()[:3], Step(60, pod=CRASHED), *fails(61, EXITED.format(1, "Error"))),
         then=PERSON,
         failure=(FailureClass.BUG, "NoOutcome"),
         text="read its log: ValueError",
     ),
     "a driver that says why": Case(
-        begun(Step(60, pod=REFUSED), *failed(61, EXITED.format(1, "Error"))),
+        begun(Step(60, pod=REFUSED), *fails(61, EXITED.format(1, "Error"))),
         then=SLOWLY,
         failure=(FailureClass.AUTH, "Unauthorized"),
     ),
     "SUBMISSION_FAILED, the settings are wrong": Case(
-        unsubmitted("Caused by: java.lang.IllegalArgumentException: memory=0g is out of range"),
+        fail_submission("Caused by: java.lang.IllegalArgumentException: memory=0g is out of range"),
         then=PERSON,
         failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
         text="memory=0g is out of range",
         closed=(6, 10),
     ),
     "SUBMISSION_FAILED, a webhook does not answer": Case(
-        unsubmitted("failed calling webhook: context deadline exceeded, connection refused"),
+        fail_submission("failed calling webhook: context deadline exceeded, connection refused"),
         then=BACKOFF,
         failure=(FailureClass.SUBMISSION, "SubmissionFailed"),
     ),
     "SUBMISSION_FAILED, the quota is used up": Case(
-        unsubmitted('Message: pods "x" is forbidden: exceeded quota: q.'),
+        fail_submission('Message: pods "x" is forbidden: exceeded quota: q.'),
         then=BACKOFF,
         failure=(FailureClass.UNSCHEDULABLE, "QuotaExceeded"),
     ),

@@ -17,7 +17,7 @@ from icdc_testing.deciding.pipelines import NOW, make_spec
 pytestmark = pytest.mark.unit
 
 
-def bounded(examples: int) -> settings:
+def limit_seconds(examples: int) -> settings:
     """Seconds in all. A state that fails is printed as it was found, which shrinking takes minutes
     to better."""
     result = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -58,13 +58,13 @@ observations = st.builds(
 )
 
 
-@bounded(60)
+@limit_seconds(60)
 @given(observations)
 def test_a_decision_is_safe_whatever_is_found(observed: Observed) -> None:
     check(observed, decide(observed, NOW))
 
 
-@bounded(30)
+@limit_seconds(30)
 @given(observations)
 def test_looking_again_at_the_same_world_comes_to_rest(observed: Observed) -> None:
     """Nobody else does anything, and no action has any effect: the status stops changing."""
@@ -78,7 +78,7 @@ def test_looking_again_at_the_same_world_comes_to_rest(observed: Observed) -> No
     pytest.fail("the status is another one after each look")
 
 
-@bounded(20)
+@limit_seconds(20)
 @given(any_state.statuses, any_state.runs(), st.booleans())
 def test_from_any_state_a_calm_world_becomes_well(
     status: PipelineStatus, runs: tuple[RunSeen, ...], heads_known: bool

@@ -22,7 +22,7 @@ NODE = errors.NodeLost("pod/x was asked to end; its node does not answer")
 SILENT = errors.NodeLost("pod/x: its node does not answer")
 
 
-def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
+def decide_about(error: errors.IcdcError, *, waited: float, reports: bool = False) -> Decision:
     """The decision about a run that was planned so many seconds ago and is held up."""
     run = make_seen(
         RunPhase.RUNNING if reports else RunPhase.PENDING,
@@ -50,7 +50,7 @@ def decided(error: errors.IcdcError, *, waited: float, reports: bool = False) ->
 def test_what_will_not_start_is_ended_when_waiting_is_of_no_use(
     error: errors.IcdcError, waited: float, ends: bool
 ) -> None:
-    decision = decided(error, waited=waited)
+    decision = decide_about(error, waited=waited)
 
     run = decision.status.current_run
     assert run is not None
@@ -68,11 +68,11 @@ def test_what_will_not_start_is_ended_when_waiting_is_of_no_use(
 def test_a_run_that_reports_is_ended_only_with_its_node(
     error: errors.IcdcError, ends: bool
 ) -> None:
-    assert bool(decided(error, waited=3600.0, reports=True).actions) is ends
+    assert bool(decide_about(error, waited=3600.0, reports=True).actions) is ends
 
 
 def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
-    status = decided(ROOM, waited=60.0).status
+    status = decide_about(ROOM, waited=60.0).status
 
     for kind in (ConditionType.RUN_ACTIVE, ConditionType.READY, ConditionType.RECONCILING):
         condition = status.condition(kind)
@@ -82,7 +82,7 @@ def test_the_conditions_say_meanwhile_what_is_waited_for() -> None:
 
 
 def test_a_run_that_was_ended_for_its_image_fails_with_that_reason() -> None:
-    asked = decided(IMAGE, waited=121.0).status
+    asked = decide_about(IMAGE, waited=121.0).status
     gone = at_work(make_spec(), make_seen(RunPhase.MISSING))
     ended = decide(replace(gone, status=asked), NOW).status
 

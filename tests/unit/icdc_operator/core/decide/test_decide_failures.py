@@ -156,7 +156,7 @@ def test_a_thousand_pipelines_that_met_one_outage_do_not_come_back_in_one_second
 FENCED = Failure.of(errors.Fenced("owned by laptop.", epoch=YEAR_2099, run_id="laptop"))
 
 
-def fenced(minutes_ago: float) -> RunStatus:
+def failure_by_fence(minutes_ago: float) -> RunStatus:
     finished = NOW - timedelta(minutes=minutes_ago)
     return run_record(state=RunState.FAILED, failure=FENCED, finished_at=finished)
 
@@ -194,7 +194,7 @@ def test_a_rival_that_takes_over_again_and_again_is_alive_and_is_told(
 ) -> None:
     spec = make_spec(retry={"initialSeconds": 10, "maxSeconds": 600})
     world = at_work(spec, make_seen(RunPhase.FAILED, report=report(finished=True, outcome=FENCED)))
-    recent = tuple(fenced(minutes) for minutes in minutes_ago)
+    recent = tuple(failure_by_fence(minutes) for minutes in minutes_ago)
     status = world.status.model_copy(update={"recent_runs": recent})
     decision = decide(replace(world, status=status), NOW)
     assert decision.status.holds(ConditionType.STALLED) == stalled

@@ -40,7 +40,7 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
     tmp_path: Path,
 ) -> None:
     (tmp_path / "token").write_text("swordfish", encoding="utf-8")
-    outcomes = confined.tried(tmp_path, *ALWAYS, "see variables", *FILES)
+    outcomes = confined.try_in_confinement(tmp_path, *ALWAYS, "see variables", *FILES)
     assert outcomes.pop("see variables") == "KeyError"
     assert {outcomes[name] for name in ALWAYS} == {"AccessRefused"}
     if landlock.version() > 0:
@@ -53,20 +53,22 @@ def test_a_reader_reads_no_file_of_others_starts_nothing_and_connects_to_nothing
 )
 def test_a_reader_sends_no_signal_to_the_process_that_started_it(tmp_path: Path) -> None:
     names = ("signal its parent", "signal its parent by C")
-    assert set(confined.tried(tmp_path, *names).values()) == {"PermissionError"}
+    assert set(confined.try_in_confinement(tmp_path, *names).values()) == {"PermissionError"}
 
 
 def test_a_reader_has_its_code_its_authorities_and_some_memory_but_not_all(tmp_path: Path) -> None:
     (tmp_path / "ca").mkdir()
     (tmp_path / "ca" / "ca.pem").write_text("authority", encoding="utf-8")
     allowed = ("import", "read the named authority", "read the resolver's file", "take some memory")
-    outcomes = confined.tried(tmp_path, *allowed, "take memory")
+    outcomes = confined.try_in_confinement(tmp_path, *allowed, "take memory")
     assert outcomes == {**dict.fromkeys(allowed, "done"), "take memory": "MemoryError"}
 
 
 def test_hosts_that_are_allowed_are_connected_to(tmp_path: Path) -> None:
     allow = ("127.0.0.0/8", "localhost")
-    outcomes = confined.tried(tmp_path, "connect to loopback", "connect to localhost", allow=allow)
+    outcomes = confined.try_in_confinement(
+        tmp_path, "connect to loopback", "connect to localhost", allow=allow
+    )
     assert set(outcomes.values()) == {"ConnectionRefusedError"}
 
 
