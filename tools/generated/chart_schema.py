@@ -54,9 +54,11 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
     kind = node.get("type")
     result: Schema = {} if kind is None else {"type": [kind, "null"] if is_merged else kind}
     result.update({key: node[key] for key in _COPIED if key in node})
+    # null takes a default back, and an enum allows nothing that it does not list.
     if is_merged and "enum" in result:
         result["enum"] = [*result["enum"], None]
     if "items" in node:
+        # Lists are replaced whole, never laid over each other: their items must be complete.
         result["items"] = _of_values(node["items"], is_merged=False)
     if kind == "object":
         result["additionalProperties"] = _of_others(node, is_merged=is_merged)

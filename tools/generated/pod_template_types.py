@@ -60,6 +60,7 @@ def _short(name: str) -> str:
 
 def _type(schema: Schema, waiting: list[str]) -> str:
     if "allOf" in schema:
+        # OpenAPI lets nothing stand beside a reference: one with a default is wrapped in a list.
         (schema,) = schema["allOf"]
     reference = schema.get("$ref")
     if reference is not None:

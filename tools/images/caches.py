@@ -16,7 +16,7 @@ from icdc_cli.embedded import jars
 
 FOLDERS = {
     "jars": "jars of Spark, Iceberg and OpenSearch, by Maven: `make setup`",
-    "launchers": "classes that Spark's JVMs map at their start: `make setup`",
+    "launchers": "the program that starts embedded OpenSearch nodes: their first start",
     "programs": "Kubernetes programs of the tests, built by Go: `make test-api`",
     "image-archives": "images as OCI archives: `make images`",
     "images": "layers of images, by builder: `make images`",
@@ -40,6 +40,7 @@ def bytes_of(folder: Path) -> int:
                 continue
             if (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
+                # Blocks of 512 bytes by POSIX, whatever the file system's own size is.
                 total += status.st_blocks * 512
     return total
 
@@ -52,6 +53,7 @@ def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
 
 def remove(cache: Path, mounts: Iterable[str]) -> int:
     """Remove the cache; returns 1, and removes nothing, while something is mounted below it."""
+    # Removing through a mount would empty what is mounted: a running node's volumes.
     held = mounts_below(cache, mounts)
     if held:
         _say(f"not removed: {held[0]} is mounted. `make cluster-down` ends a test cluster.")

@@ -30,6 +30,7 @@ def ensure(names: Sequence[str]) -> None:
             "system has in their place, or run as root on Debian, where they are installed."
         )
     sys.stderr.write(f"installing {' '.join(missing)}\n")
+    # Container images ship without package lists, and old lists name packages that are gone.
     _apt_get("update", "--quiet")
     _apt_get("install", "--quiet", "--yes", "--no-install-recommends", *missing)
 
@@ -45,6 +46,7 @@ def _is_installed(name: str) -> bool:
         timeout=60,
         check=False,
     )
+    # dpkg also knows packages that were removed and left their settings ("config-files").
     return shown.returncode == 0 and shown.stdout == "installed"
 
 

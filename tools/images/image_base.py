@@ -52,6 +52,7 @@ def write(archive: Path, scratch: Path, epoch: int) -> None:
     for folder in _REMOVED:
         _empty(rootfs / folder[1:])
     with tarfile.open(archive, "w") as tar:
+        # Sorted, and one at a time: a folder's own order differs between file systems.
         for path in sorted(rootfs.rglob("*")):
             tar.add(
                 path,
@@ -97,5 +98,6 @@ def _empty(folder: Path) -> None:
 
 def _remove_dates(member: tarfile.TarInfo, epoch: int) -> tarfile.TarInfo:
     member.mtime = epoch
+    # Names are looked up on this host, ids are the image's own.
     member.uname = member.gname = ""
     return member

@@ -16,6 +16,7 @@ from sbom_formats import Component
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/opt/venv/bin/python"
 USER = [185, 185]
+"""User and group of the images, the number that Spark's own image has."""
 DECOMMISSION = "/opt/decom.sh"
 MAIN = "/opt/iceberg-cdc-operator/main.py"
 OURS = "iceberg-cdc-operator"
@@ -115,6 +116,7 @@ def _bill_problems(file: str, contents: Mapping[str, Any]) -> Iterator[str]:
     if bill is None:
         yield f"the bill of materials {file} is missing"
         return
+    # Qualifiers, such as the architecture, are in the bill and not known here.
     listed = {purl.partition("?")[0] for purl in sbom_formats.purls(bill)}
     installed = [
         *(Component("pypi", name, version) for name, version in contents["packages"].items()),

@@ -64,6 +64,7 @@ def debian_packages(status: str, release: str) -> Iterator[Component]:
     """Yield what dpkg's status names as installed."""
     named = re.search(r'^VERSION_ID="?([^"\n]+)"?$', release, re.MULTILINE)
     distribution = f"&distro=debian-{named[1]}" if named else ""
+    # dpkg keeps packages that were removed too, with another word at the end of their status.
     for paragraph in status.split("\n\n"):
         fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
         if fields.get("Status", "").endswith(" installed"):

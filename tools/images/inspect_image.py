@@ -49,6 +49,7 @@ def everything() -> Iterator[Path]:
     for folder, folders, files in os.walk("/"):
         if os.access(folder, os.X_OK):
             start = folder.rstrip("/")
+            # In place: that is how os.walk is told where not to go.
             folders[:] = [name for name in folders if f"{start}/{name}" not in NOT_OURS]
             yield from (Path(folder, name) for name in (*folders, *files))
 
@@ -112,6 +113,7 @@ def list_modules(name: str) -> list[str]:
 
 def is_dated(bytecode: Path) -> bool:
     """True if Python compares it with its source by date, which no layer keeps (PEP 552)."""
+    # Flags of PEP 552, little-endian: 1 is "by hash, never compared"; 0 is "by date".
     return bytecode.read_bytes()[4:8] != b"\1\0\0\0"
 
 

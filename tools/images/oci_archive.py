@@ -47,6 +47,7 @@ def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
         _add(tar, "index.json", json.dumps(index).encode())
         _add(tar, _blob(own), manifest)
+        # Two layers may be equal, such as empty ones; a tar would hold the blob twice.
         digests = [blob["digest"] for blob in (described["config"], *described["layers"])]
         for digest in dict.fromkeys(digests):
             tar.add(folder / digest.partition(":")[2], _blob(digest), filter=_plain)
@@ -114,7 +115,7 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Nothing of the folder's files but what is in them."""
+    """Return a member without date, owner and mode of the file, so that an archive repeats."""
     plain = tarfile.TarInfo(member.name)
     plain.size = member.size
     return plain

@@ -33,6 +33,8 @@ EXEC_VERSIONS = (
     "client.authentication.k8s.io/v1",
     "client.authentication.k8s.io/v1beta1",
 )
+"""Versions of the protocol between kubectl and credential plugins. v1alpha1 is not among them:
+Kubernetes removed it in 1.24."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
     user = find_entry(env, "users", "user", str(name)) if name else Entry(where.folder, {})
     if user.inner.get("auth-provider"):
         raise NeedsLibrary
+    # Paths are appended to it and begin with a slash of their own.
     server = str(cluster.inner.get("server") or "").rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise BadSpec(f"the kubeconfig has no server for the context {context}")
@@ -92,6 +95,7 @@ def _pod_login(env: Mapping[str, str]) -> Login:
     except OSError as error:
         raise BadSpec(f"the account of this pod cannot be read: {error}") from error
     host, port = env[IN_CLUSTER], env.get("KUBERNETES_SERVICE_PORT", "443")
+    # A cluster of IPv6 gives a bare address, which a URL takes in brackets alone.
     host = f"[{host}]" if ":" in host else host
     return Login(f"https://{host}:{port}", trust, headers={"Authorization": f"Bearer {token}"})
 
@@ -100,8 +104,10 @@ def _ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
     """Return the trust in the server, with the client certificate of the user if there is one."""
     try:
         authority = _content(cluster, "certificate-authority")
+        # Without an authority Python trusts what this host trusts, as kubectl does.
         context = ssl.create_default_context(cadata=authority.decode() if authority else None)
         if cluster.inner.get("insecure-skip-tls-verify"):
+            # In this order: Python refuses CERT_NONE while it has to check the name.
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
@@ -128,6 +134,7 @@ def _content(entry: Entry, key: str) -> bytes | None:
     data, path = entry.inner.get(f"{key}-data"), entry.inner.get(key)
     if data:
         try:
+            # Without `validate` foreign characters are skipped, and a damaged key looks like one.
             return base64.b64decode(str(data), validate=True)
         except binascii.Error as error:
             raise BadSpec(f"{key}-data of the kubeconfig is not base64") from error
@@ -159,6 +166,7 @@ def _with_plugin(user: Entry, cluster: Entry) -> Entry:
     if not plugin:
         return user
     status = _run_plugin(plugin, user.folder, cluster)
+    # A plugin prints PEM; put back in the form of a kubeconfig, it goes the way of all others.
     printed = {
         "token": status.get("token"),
         "client-certificate-data": _encoded(status.get("clientCertificateData")),

@@ -29,6 +29,7 @@ class Context:
     name: str | None
     """Of the kubeconfig; None in a pod, and where no context is current."""
     namespace: str
+    """Of the context or of the pod; `default` where neither says one."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,12 @@ def choose_context(
     env: Mapping[str, str], wanted: str | None, *, pod_file: Path = POD_NAMESPACE_FILE
 ) -> Context:
     """Return the context `wanted`, or the current one. BadSpec where a file cannot be read."""
+    # A context that is asked for by name goes before the pod's own account.
     if in_pod(env) and wanted is None:
         return Context(None, _pod_namespace(pod_file))
     documents = [document for _, document in _documents(env)]
     current = (document["current-context"] for document in documents if _has_current(document))
+    # A generator: of several files, only the first that has a current context counts.
     name = wanted or next(current, None)
     entry = None if name is None else _find(env, "contexts", "context", name)
     namespace = None if entry is None else entry.inner.get("namespace")

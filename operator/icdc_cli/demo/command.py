@@ -30,7 +30,8 @@ from icdc_cli.local.ask import ask
 from icdc_cli.local.state_dir import StateDir
 
 KILL_AFTER_DOCUMENTS = 5000
-"""Writes of the last batch that are let through before the application is killed."""
+"""Writes of the last batch that are let through before the application is killed: of 66,667, so
+that the kill falls inside the batch on a fast host too."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,6 +61,7 @@ class _Demo:
         self._say("Starting an OpenSearch node and a Spark that writes the tables")
         quick = class_data.environment(os.environ)
         lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
+        # Not awaited yet: Spark and OpenSearch take their seconds of starting side by side.
         lake.start()
         try:
             with OpenSearchNode(self._folder / "opensearch", keep=self._keep) as node:
@@ -68,6 +70,7 @@ class _Demo:
                 self._fill(lake)
                 path = self._write_pipeline(node.url)
                 self._follow(lake, path, node.url)
+                # Its memory is free before `verify` starts a JVM of its own.
                 lake.stop()
                 equal = self._verify(path)
                 self._farewell(node, path)

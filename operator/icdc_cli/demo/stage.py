@@ -81,6 +81,8 @@ class Stage:
     def kill_within_batch(self, index: str, documents: int) -> str:
         """SIGKILLs the application once `documents` writes of a batch are done; the run's name."""
         before = self._writes(index)
+        # Both: an intent is in the state document from the plan to the last write of a batch, and
+        # writes alone could be those of a batch that has ended.
         self._wait(
             lambda: self._open_intent(index) and self._writes(index) >= before + documents,
             "a batch is half written",

@@ -27,6 +27,7 @@ VARIABLE = "SPARK_SUBMIT_OPTS"
 # The archive may not fit options that a user adds: the JVM goes on without, and need not say so.
 _QUIET = "-Xlog:cds*=off"
 _DUMP_SECONDS = 300.0
+"""Time for Spark to end: the JVM writes the archive only then."""
 
 _STATEMENTS = (
     "CREATE TABLE {t} (id BIGINT, s STRING, d DECIMAL(9,2), at TIMESTAMP, tags ARRAY<STRING>, "
@@ -68,6 +69,7 @@ def make() -> Path:
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
         with jars.exclusive(archive.with_suffix(".lock")):
+            # Another process may have made it while this one waited.
             if not archive.is_file():
                 _make(archive)
     return archive
@@ -85,6 +87,7 @@ def _make(archive: Path) -> None:
             writer.sql("CREATE NAMESPACE IF NOT EXISTS lake.warm")
             for statement in _STATEMENTS:
                 writer.sql(statement.format(t="lake.warm.t"))
+        # Of another Java or other jars, so no JVM of this installation maps them any more.
         for old in archive.parent.glob("spark-*.jsa"):
             old.unlink()
         made.rename(archive)

@@ -19,11 +19,14 @@ _HEADER = """\
 
 @dataclass(frozen=True, order=True)
 class LockedJar:
-    """One jar: Maven coordinates joined by colons, its file name, its checksum in hex."""
+    """One jar of a set, as one line of the lock has it."""
 
     coordinates: str
+    """group:artifact:version, with :classifier behind it where the jar has one."""
     file: str
+    """File name, under which the jar lies in the cache."""
     sha256: str
+    """Checksum of the file, 64 hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,9 @@ class JarSet:
     """All jars that belong on one class path."""
 
     name: str
+    """First word of its lines, such as `spark` or `opensearch-3.8.0`."""
     jars: tuple[LockedJar, ...]
+    """In the order of the lock, which is that of the class path."""
 
     @property
     def key(self) -> str:

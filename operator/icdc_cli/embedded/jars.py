@@ -111,6 +111,8 @@ def _complete(folder: Path, wanted: JarSet) -> bool:
         present = {entry.name for entry in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
         return False
+    # Names are enough: the sums were checked before the folder got its name, and a start
+    # need not read all jars once more.
     return all(jar.file in present for jar in wanted.jars)
 
 
@@ -121,7 +123,9 @@ def _fetch(wanted: JarSet, folder: Path) -> None:
         maven.copy_exactly((jar.coordinates for jar in wanted.jars), scratch)
         for jar in wanted.jars:
             _check(scratch / jar.file, jar)
+        # mkdtemp lets nobody else in, and a cache may be shared between users.
         scratch.chmod(0o755)
+        # An incomplete copy, which a rename does not replace.
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
     finally:

@@ -31,15 +31,18 @@ _HOME_FOLDERS = (
     ".jdks/*",
     "Library/Java/JavaVirtualMachines/*/Contents/Home",
 )
+# Java 8 and before call themselves 1.8: the 1 is passed over.
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Jdk:
-    """One installed JDK: its folder and its feature release, such as 17."""
+    """One installed JDK."""
 
     home: Path
+    """Its folder, with all links resolved."""
     major: int
+    """Its feature release, such as 17."""
 
     @property
     def java(self) -> Path:
@@ -118,6 +121,7 @@ def _named_homes(env: Mapping[str, str]) -> Iterator[Path]:
     for folder in filter(None, env.get("PATH", "").split(os.pathsep)):
         java = Path(folder) / "java"
         if java.is_file():
+            # /usr/bin/java is a link to bin/java of the JDK that the host prefers.
             yield java.resolve().parent.parent
 
 

@@ -134,6 +134,7 @@ class Lake:
             return
         assert process.stdin is not None
         assert process.stdout is not None
+        # Its end lets Spark close down by itself, which is when a class-data archive is written.
         process.stdin.close()
         try:
             process.wait(self._stop_seconds)

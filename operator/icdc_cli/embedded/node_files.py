@@ -15,13 +15,20 @@ from icdc_api.errors import Submission
 from icdc_cli.embedded.jars import OPENSEARCH_VERSIONS
 
 PID = "node.pid"
+"""Process id of the JVM; the Java launcher writes it once the node has started."""
 PORT = "node.port"
+"""HTTP port, written after PID: who finds it may ask the node."""
 VERSION = "node.version"
+"""OpenSearch release that wrote `data`; stays when the node ends."""
 KEEP = "node.kept"
+"""There while a node runs that outlives its starter (`--keep`)."""
 SCRATCH = "scratch"
+"""Temporary files of the JVM, removed before each start."""
 
 _TAIL_BYTES = 64 * 1024
 _ANSWER_SECONDS = 6.0
+"""A second more than the 5 that `healthy` gives the node to find its shards, so that a node which
+waits for them says so itself and is not taken for dead."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,11 @@ class Running:
     """A node that answers."""
 
     pid: int
+    """Process id of its JVM."""
     url: str
+    """Where it answers, without a slash at the end."""
     version: str
+    """OpenSearch release, one of OPENSEARCH_VERSIONS."""
     stays: bool
     """Started to outlive the process that started it."""
 
@@ -81,6 +91,8 @@ def running(data_dir: Path) -> Running | None:
     """The node that works on this folder, if it is there and answers."""
     pid, at = _number(data_dir / PID), port(data_dir)
     version = written_by(data_dir)
+    # A node that was killed leaves both files, and its process id may be another's by now: the
+    # answer on the port is what counts, and `_alive` only spares a time-out.
     if not pid or not at or version is None or not _alive(pid) or not healthy(at):
         return None
     return Running(pid, f"http://127.0.0.1:{at}", version, (data_dir / KEEP).exists())
@@ -90,6 +102,7 @@ def healthy(at: int) -> bool:
     """Return whether an embedded node answers on this port of loopback, with its shards at work."""
     connection = http.client.HTTPConnection("127.0.0.1", at, timeout=_ANSWER_SECONDS)
     try:
+        # Yellow: one node never places a replica, so an index with one never turns green.
         connection.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=5s")
         answer = connection.getresponse()
         health = json.loads(answer.read())
@@ -97,6 +110,7 @@ def healthy(at: int) -> bool:
         return False
     finally:
         connection.close()
+    # The name, because the port of a killed node may by now belong to somebody else's node.
     return answer.status == 200 and health.get("cluster_name") == "icdc-embedded"
 
 
@@ -117,9 +131,9 @@ def _number(file: Path) -> int:
 
 def _alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        return True  # it exists, and another user owns it
     return True

@@ -1,5 +1,10 @@
 """A real OpenSearch node on this host: for `hosts: [embedded]`, the demo and the tests.
 
+What a user gains: `icdc run` and `icdc demo` work on a host that has no OpenSearch, container
+engine or root, for 70 to 90 MB of jars that are fetched once. Starting and stopping 3.8.0 takes
+2.6 CPU seconds with the launcher's class-data archive and 5.8 without (2 busy cores, November
+2026). A node holds some 330 MB of memory at a heap of 512 MB.
+
 Starts and stops one JVM with its own data folder, on loopback only. Knows nothing of indices,
 documents or pipelines; who talks to the node uses `url`.
 """
@@ -25,10 +30,14 @@ START_SECONDS = 120.0
 """How long a node may take until it answers; a loaded machine needs several times the usual 5."""
 
 _STOP_SECONDS = 30.0
+"""Grace before each harder signal in `stop`; a node usually ends within half a second."""
 _POLL_SECONDS = 0.05
 _SHOWN_LINES = 25
+"""Last lines of the node's log in an error."""
 _OPENSEARCH_JDKS = {"2.19.6": range(11, 26), "3.8.0": range(21, 100)}
+"""Majors of Java that run each release; 2.19.6 was seen to start on 25."""
 _WANTED = {"2.19.6": "11, 17 or 21", "3.8.0": "21 or later"}
+"""The same in the words of an error: releases with long support, which a user can install."""
 
 
 class OpenSearchNode:
@@ -116,6 +125,8 @@ class OpenSearchNode:
         process, self._process = self._process, None
         if process is None:
             return
+        # The launcher ends with its input, as it does when this process dies; a node that is kept
+        # has no input and gets the signal.
         if process.stdin is not None:
             process.stdin.close()
         else:
@@ -162,7 +173,9 @@ class OpenSearchNode:
         options = [
             f"-Xms{self._heap}",
             f"-Xmx{self._heap}",
+            # A JVM without memory may go on half dead; one that ends is noticed at once.
             "-XX:+ExitOnOutOfMemoryError",
+            # Errors alone: an archive that does not fit would warn at each start.
             "-Xlog:disable",
             "-Xlog:all=error:stderr",
             f"-Djava.io.tmpdir={self.data_dir / node_files.SCRATCH}",
@@ -187,15 +200,20 @@ class OpenSearchNode:
         return {
             "path.data": str(self.data_dir / "data"),
             "path.logs": str(self.data_dir),
-            "cluster.name": "icdc-embedded",
+            "cluster.name": "icdc-embedded",  # by which `node_files.healthy` knows its own
             "node.name": "embedded",
+            # It elects itself, and never looks for other nodes to join.
             "discovery.type": "single-node",
+            # There is no security plugin: whoever reaches the node may do anything.
             "network.host": "127.0.0.1",
             "http.port": str(self.port),
+            # Nobody connects to it: any free port will do.
             "transport.port": "0",
             "transport.type": "netty4",
             "http.type": "netty4",
+            # Mapped files may be more than vm.max_map_count allows, and raising it takes root.
             "node.store.allow_mmap": "false",
+            # A disk that is 95 % full turns indices read-only, as a developer's may well be.
             "cluster.routing.allocation.disk.threshold_enabled": "false",
             **self._own_settings,
         }
@@ -262,6 +280,8 @@ def choose_version(
     else:
         candidates = [wanted]
     jdks_here = jdks.discover() if installed is None else list(installed)
+    # Only the last one's error is told: for `auto` on a new folder that is the oldest release,
+    # which runs on the most JDKs.
     for version in candidates[:-1]:
         with contextlib.suppress(Submission):
             return version, _find_jdk(version, jdks_here)

@@ -61,9 +61,13 @@ class Application:
     """What it takes to start the application on this host."""
 
     main_file: Path
+    """The script that the driver's Python runs."""
     python: str
+    """Interpreter of driver and workers: they must be of one version."""
     java_home: Path | None
+    """JDK of the driver's JVM; None leaves the choice to pyspark."""
     class_path: tuple[Path, ...] = ()
+    """Jars before those of pyspark, in this order."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """What the environment of the driver gets on top."""
 

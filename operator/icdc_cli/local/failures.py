@@ -10,6 +10,7 @@ from icdc_api import errors
 from icdc_api.status.runs import Failure
 
 MAX_SHOWN_LINES = 6
+"""Lines of the log's end in a message: a Python error says its cause last."""
 MAX_SHOWN_TEXT = 600
 """Characters of the log's end that go into a message."""
 
@@ -48,6 +49,7 @@ def _jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
 
 def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
     where = f"the log is {log}"
+    # First: the exit code of a driver that lost its JVM says nothing of the JVM.
     jvm_error = _jvm_error(log_tail, where)
     if jvm_error is not None:
         return jvm_error

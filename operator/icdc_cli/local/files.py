@@ -17,6 +17,7 @@ def write_atomically(path: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
+        # Before the rename: a crash could otherwise leave the new name on an empty file.
         os.fsync(stream.fileno())
     scratch.replace(path)
     _sync_directory(path.parent)
@@ -28,6 +29,7 @@ def tail(path: Path, limit_bytes: int) -> str:
         with path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - limit_bytes))
+            # `replace`: the first byte may lie in the middle of a character.
             return stream.read().decode("utf-8", errors="replace")
     except FileNotFoundError:
         return ""

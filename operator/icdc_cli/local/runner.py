@@ -33,7 +33,9 @@ class Update:
     """What a watcher of the runner is told after every step that changed something."""
 
     status: PipelineStatus
+    """The whole status, as it was just made durable."""
     events: tuple[events.Event, ...]
+    """What the operator would post for this step."""
 
 
 class LocalRunner:
@@ -112,6 +114,7 @@ class LocalRunner:
         if decision.status != self._status:
             new_events = tuple(events.derive_events(self._status, decision.status))
             self._status = decision.status
+            # Before the actions: a run that is made must be found again after a crash.
             self._state.save(self.resource)
             self._watcher(Update(decision.status, new_events))
         for action in decision.actions:

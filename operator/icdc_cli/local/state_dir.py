@@ -66,6 +66,7 @@ class StateDir:
                 f"--state-dir {self.root} is in use by another icdc run (process {holder}); "
                 "stop that one, or give another directory to a pipeline of another name"
             ) from error
+        # Only now is the file ours; a loser must be able to read the holder's process id.
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor

@@ -2,6 +2,13 @@
 
 Debian's ca-certificates-java writes into each entry when it was made, and Java shows that to
 nobody. Runs while an image is built, with nothing but Python: `undated_keystore.py FILE`.
+
+    header       magic 4, version 4, count 4
+    each entry   tag 4, length 2, alias, date 8, length 2, "X.509", length 4, certificate
+    end          seal 20
+
+Numbers are bytes. The 8 of `date` become zero, entries are sorted (Java keeps them by hash), and the seal, a
+SHA-1 of all before it, is made again.
 """
 
 import hashlib
@@ -37,11 +44,11 @@ def _entries(store: bytes, count: int) -> Iterator[bytes]:
         (tag, alias) = struct.unpack_from(">IH", store, at)
         if tag != _CERTIFICATE:
             raise ValueError("the keystore holds a key")
-        date = at + 6 + alias
+        date = at + 6 + alias  # 4 bytes of tag and 2 of length come before the alias
         kind = date + 8
         certificate = kind + 2 + int.from_bytes(store[kind : kind + 2])
         end = certificate + 4 + int.from_bytes(store[certificate : certificate + 4])
-        yield store[at:date] + bytes(8) + store[kind:end]
+        yield store[at:date] + bytes(8) + store[kind:end]  # 8 zero bytes: 1970
         at = end
     if at != len(store) - _SHA1_BYTES:
         raise ValueError("the keystore goes on after its last entry")
