@@ -102,7 +102,7 @@ def flaky() -> None:
         success()
 
 
-def be_fenced(epoch: int) -> None:
+def fenced(epoch: int) -> None:
     """Is fenced by a run of that epoch, unless its own is higher."""
     if REQUEST["epoch"] > epoch:
         success()
@@ -117,21 +117,21 @@ def be_fenced(epoch: int) -> None:
     report(finished=True, outcome=outcome)
 
 
-def be_fenced_by_the_future() -> None:
-    be_fenced(4_070_908_800_000)
+def fenced_by_the_future() -> None:
+    fenced(4_070_908_800_000)
 
 
-def be_fenced_by_a_live_run() -> None:
+def fenced_by_a_live_run() -> None:
     """By one that began after this one; who asks again would fence it in turn, and win."""
     asked = Path("asked")
     if asked.exists():
         success()
     else:
         asked.touch()
-        be_fenced(REQUEST["epoch"] + 1)
+        fenced(REQUEST["epoch"] + 1)
 
 
-def stall() -> None:
+def stalled() -> None:
     report(finished=True, tables=tables("Stalled", reason="AliasTaken", message="it is taken"))
 
 
@@ -155,7 +155,7 @@ def crash() -> None:
     raise SystemExit("ValueError: nobody foresaw this")
 
 
-def garble() -> None:
+def garbled() -> None:
     Path(REQUEST["reportPath"]).write_text('{"runId": 1}')
 
 

@@ -7,8 +7,8 @@ nobody. Runs while an image is built, with nothing but Python: `undated_keystore
     each entry   tag 4, length 2, alias, date 8, length 2, "X.509", length 4, certificate
     end          seal 20
 
-Numbers are bytes. The 8 of `date` become zero, entries are sorted (Java keeps them by hash), and the seal, a
-SHA-1 of all before it, is made again.
+Numbers are bytes. The 8 of `date` become zero, entries are sorted (Java hashes them), and the
+seal, a SHA-1 of all before it, is made again.
 """
 
 import hashlib
