@@ -15,7 +15,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
+from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -117,7 +117,7 @@ async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineS
             if seen.observed.status.holds(ConditionType.STALLED):
                 return seen.observed.status
             with contextlib.suppress(errors.Denied):
-                await carry_out(adapter, seen)
+                await carried_out(adapter, seen)
 
 
 @pytest.mark.parametrize("right", LACKING, ids=" ".join)

@@ -88,7 +88,7 @@ def pipeline(
 
 
 def names(url: str) -> dict[str, str]:
-    return {key: document["name"] for key, document in oracle.read_index(url, ALIAS).items()}
+    return {key: document["name"] for key, document in oracle.indexed(url, ALIAS).items()}
 
 
 @pytest.mark.parametrize("on_gap", ["Reexport", "Stop"])
@@ -137,7 +137,7 @@ def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
         reasons.add(table.reason)
         if table.applied_snapshot_id is None:
             return False
-        seen.append(set(oracle.read_index(clean_indices, ALIAS)))
+        seen.append(set(oracle.indexed(clean_indices, ALIAS)))
         return len(seen[-1]) == rows
 
     with ThreadPoolExecutor(1) as pool:

@@ -114,7 +114,7 @@ class MemoryCluster:
             admission=admission,
         )
 
-    def take_steps(self, *what: str) -> list[Step]:
+    def taken_steps(self, *what: str) -> list[Step]:
         """The steps of these kinds so far, which are then forgotten with all others."""
         steps, self.steps = self.steps, []
         return [step for step in steps if step.what in (what or ("save", "events", "act"))]

@@ -23,7 +23,7 @@ class Follower:
         Fails unless they, and an export, lead to what a plain read of the table by Spark shows.
         """
         until = self._lake.head(self._name)
-        wanted = oracle.read_expected(
+        wanted = oracle.expected(
             self._lake.session,
             f"{self._lake.catalog}.{self._name}",
             self._wishes.get("identifier_columns", ("id",)),
