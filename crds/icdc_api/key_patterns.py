@@ -45,6 +45,7 @@ def _parts(node: _Node) -> list[str]:
 
 
 def _after(part: str, node: _Node) -> str:
+    # Whatever follows such a part is matched, so the expression ends there, without a `$`.
     if part.endswith("*"):
         return ""
     ends = ["$"] if node.ends else []

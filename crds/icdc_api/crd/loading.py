@@ -114,6 +114,7 @@ def _document(text: str, source: str) -> dict[str, Any]:
 
 def _check_size(document: dict[str, Any], source: str) -> None:
     """Raise BadSpec for a document that aliases make huge, or that contains itself."""
+    # By levels, not by recursion: a list that an alias puts into itself has no last level.
     level: list[Any] = [document]
     count = depth = 0
     while level and count <= MAX_VALUES and depth <= MAX_DEPTH:

@@ -106,6 +106,7 @@ def from_annotation(text: str) -> Parsed[RunReport]:
 
 def to_termination_message(report: RunReport) -> str:
     """Return the end of `report` as JSON of at most MAX_MESSAGE_BYTES bytes of UTF-8."""
+    # Without escapes for what is not ASCII: bytes are bounded, and six for a letter are too many.
     ending = TerminationMessage(
         run_id=report.run_id, finished=report.finished, outcome=report.outcome
     )
@@ -122,6 +123,7 @@ def to_termination_message(report: RunReport) -> str:
 def from_termination_message(text: str) -> Parsed[TerminationMessage]:
     """Return the end of a run from the termination message of its driver."""
     try:
+        # Half of a surrogate pair, which JSON may hold, has no bytes in UTF-8.
         document = _json_object(text.encode(errors="replace"))
     except (ValueError, RecursionError) as error:
         return Parsed(None, _clip(f"the termination message is not an outcome: {error}"))

@@ -34,6 +34,7 @@ from icdc_api.status.runs import Failure, RunKind
 class RunMode(StrEnum):
     """What the application is asked to do."""
 
+    # Words on the wire between an operator and an image that may be of different versions.
     RUN = "run"
     PLAN = "plan"
     VERIFY = "verify"

@@ -60,6 +60,7 @@ class DeadLetters(ApiModel):
 
 
 def _word_as_list(value: object) -> object:
+    # `hosts: embedded` is a word where a list belongs; from here on it is a list everywhere.
     return (EMBEDDED,) if value == EMBEDDED else value
 
 

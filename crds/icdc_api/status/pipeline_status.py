@@ -237,6 +237,7 @@ Generation = Annotated[int, Field(strict=True, ge=UNOBSERVED, le=MAX_COUNT)]
 
 
 def _parse_generation(value: object) -> object:
+    # Only the API server writes it, as the default: no operator has reconciled yet.
     return None if value == UNOBSERVED else value
 
 

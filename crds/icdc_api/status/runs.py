@@ -96,6 +96,7 @@ class RunKind(StrEnum):
     @property
     def inspects(self) -> bool:
         """True if such a run answers a question about index and table, and so replicates none."""
+        # By what is not among them: a new kind of run is most likely a question.
         return self not in (RunKind.EXPORT, RunKind.CHANGELOG, RunKind.DELETION)
 
     @property
