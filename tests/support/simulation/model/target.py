@@ -92,8 +92,7 @@ class Target:
             case "_doc":
                 return self._handle_document(method, name, rest[1], params, content)
             case "_alias":
-                names = name.split(",")
-                return 200, {n: {"aliases": self.indices[n].aliases} for n in names}
+                return self._list_aliases(name.split(","), rest[1] if rest[1:] else "*")
             case "_mapping":
                 return self._handle_mapping(method, name, content)
             case "_settings":
@@ -130,6 +129,18 @@ class Target:
             case "_aliases" if method == "POST":
                 return self._change_aliases(content["actions"])
         raise UnknownRequestError(f"{method} {parts}")
+
+    def _list_aliases(self, patterns: list[str], alias: str) -> Answer:
+        """Answer which aliases of some indices fit a pattern; no index is no error."""
+        listed: dict[str, Any] = {}
+        for index in self.indices.values():
+            names = [index.name, *index.aliases]
+            if any(fnmatch.filter(names, pattern) for pattern in patterns):
+                fitting = fnmatch.filter(index.aliases, alias)
+                listed[index.name] = {"aliases": {k: index.aliases[k] for k in fitting}}
+        # Like the server, which names indices without such an alias only where none was named.
+        named = {n: body for n, body in listed.items() if alias == "*" or body["aliases"]}
+        return 200, named
 
     def _change_aliases(self, actions: list[dict[str, Any]]) -> Answer:
         for action in actions:
