@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
-_CONTEXT = "sparkapps/icdc_spark/replication/context.py"
-_TABLE_RUN = "sparkapps/icdc_spark/replication/table_run.py"
-_SINK = "sparkapps/icdc_spark/opensearch/bulk/sink.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
 
@@ -36,39 +33,6 @@ MUTATIONS = (
         "    indices.drop_orphans(client, context.ownership, below=10**6, keep=frozenset(\n"
         "        name for name in (state.index, *state.previous_indices) if name))\n"
         "    mapping = build_index_mapping(work.documents, table_uuid=work.table.uuid)\n",
-    ),
-    Mutation(
-        "an export begins with an ordinal below that of dead letters, which fence it",
-        range(111, 112),
-        (
-            Edit(
-                _EXPORT,
-                "    return max(state.last_ordinal, of_dead_letters) + 1\n",
-                "    return state.last_ordinal + 1\n",
-            ),
-            Edit(
-                _SINK,
-                "        if total.error_is(Fenced) and not is_superseded():\n",
-                "        if False:\n",
-            ),
-        ),
-    ),
-    Mutation(
-        "a run does not wait for older requests where it finds its own claim",
-        range(392, 393),
-        (
-            Edit(
-                _TABLE_RUN,
-                "        claimed = stored.document.claim(context.owner, now=instant())\n",
-                "        mine = stored.document.owner == context.owner\n"
-                "        claimed = stored.document.claim(context.owner, now=instant())\n",
-            ),
-            Edit(
-                _TABLE_RUN,
-                "        context.outwait_older_runs(stored.document)\n",
-                "        if not mine:\n            context.outwait_older_runs(stored.document)\n",
-            ),
-        ),
     ),
     _edit(
         "an export that miscounts is repeated without end",
