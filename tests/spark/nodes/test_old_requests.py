@@ -1,5 +1,6 @@
 """Requests of an older run that are still inside OpenSearch when a newer one begins."""
 
+import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +10,7 @@ from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.client.tasks import wait_until_quiet
+from icdc_testing.kills.playing import SOAK_VARIABLE
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
 from icdc_testing.runs.processes import END_SECONDS
@@ -64,7 +66,7 @@ def test_a_driver_cut_off_from_the_target_writes_nothing_once_a_newer_run_has_go
     assert_written_once(front, front.url, [table])
 
 
-@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("reopened", [False, True] if os.environ.get(SOAK_VARIABLE) else [False])
 def test_a_request_inside_a_node_that_was_cut_off_is_refused_or_found_by_verify(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, reopened: bool
 ) -> None:
