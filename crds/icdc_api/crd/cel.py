@@ -36,6 +36,7 @@ class CelRule:
 
 
 def _quote(text: str) -> str:
+    # CEL reads a backslash in a text as an escape, and would take those of a pattern away.
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -86,6 +87,7 @@ RULES = (
     ),
     CelRule(
         "spec",
+        # `has`, although it defaults to an empty list: the CRD has no empty defaults.
         "!has(self.resync.tables) || self.resync.tables.all(n, self.tables.exists(t, t.name == n))",
         "spec.resync.tables: each is the name of a table in spec.tables",
     ),
@@ -124,6 +126,7 @@ RULES = (
     ),
     CelRule(
         "spec.tables[].startFrom",
+        # Counted: CEL does not add booleans, and `a != b != c` is true of all three as well.
         "[has(self.position), has(self.snapshotId), has(self.timestamp)].exists_one(x, x)",
         f"spec.tables[].startFrom: {START_FROM_RULE}",
     ),

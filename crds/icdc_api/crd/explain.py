@@ -48,6 +48,7 @@ _WANTED = {
 
 def format_error(error: ValidationError, *, source: str) -> str:
     """Return all problems, one per line, at most MAX_LINES of them."""
+    # The address leads to pydantic's own pages, of no use to whoever wrote the YAML.
     details = error.errors(include_url=False)
     problems = (_line(detail) for detail in details if not _is_echo(detail, details))
     return format_lines(problems, source=source)
@@ -63,6 +64,7 @@ def _is_echo(error: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
 
 def format_lines(problems: Iterable[str], *, source: str) -> str:
     """Return one line for each problem, beginning with `source`; after MAX_LINES a count."""
+    # Each once: a property that names an unset variable twice gives the same line twice.
     every = list(dict.fromkeys(problems))
     result = [f"{source}: {problem}" for problem in every[:MAX_LINES]]
     if len(every) > MAX_LINES:
@@ -96,6 +98,7 @@ def _line(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     # pydantic marks a problem of a key, as against one of its value, by this part of the path.
     path = tuple(part for part in error["loc"] if part != "[key]")
+    # First: the text of our own validators is complete, and says where below the model it is.
     if kind == PROBLEM:
         return f"{format_path((*path, *context['field']))}: {context['text']}"
     if kind == "invalid_key":

@@ -79,6 +79,8 @@ def _version() -> dict[str, Any]:
         "name": naming.VERSION,
         "served": True,
         "storage": True,
+        # With it a write of the status leaves `metadata.generation` alone, which only then counts
+        # changes of the spec: the observedGeneration of status and conditions rests on that.
         "subresources": {"status": {}},
         "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
         "selectableFields": [{"jsonPath": path} for path in _SELECTABLE],
@@ -148,6 +150,7 @@ _Dumper.add_representer(str, _text)
 
 def render() -> str:
     """Return the CustomResourceDefinition as YAML: the same text for the same models."""
+    # Not sorted: fields stay in the order in which the models explain them.
     body: str = yaml.dump(
         document(), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True
     )

@@ -34,8 +34,10 @@ class _Loader(yaml.SafeLoader):
     """SafeLoader without dates, and with an error for a key that stands twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        # Before `super` merges what `<<` names: a key of its own may override a merged one.
         seen: set[str] = set()
         for key, _ in node.value:
+            # A list or a mapping as a key is refused by `super`, as it cannot be hashed.
             if not isinstance(key, yaml.ScalarNode):
                 continue
             # PyYAML silently takes the last of two equal keys; kubectl refuses them.
@@ -70,6 +72,7 @@ def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
 
 def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
     """Return `document` as a pipeline; or BadSpec, every line of which begins with `source`."""
+    # First: of another kind, pydantic would complain about every field instead.
     _check_kind(document, source)
     try:
         return Pipeline.model_validate(_without_nulls(document), by_alias=True, by_name=False)
@@ -95,6 +98,8 @@ def _text(path: Path) -> str:
 def _document(text: str, source: str) -> dict[str, Any]:
     try:
         # The loader is a SafeLoader: it builds plain values only.
+        # All of them, though one is allowed: a closing `---` begins an empty one, which kubectl
+        # passes over too.
         documents = [item for item in yaml.load_all(text, _Loader) if item is not None]
     except yaml.YAMLError as error:
         raise BadSpec(f"{source}: not YAML: {_yaml_problem(error)}") from error
@@ -186,6 +191,7 @@ def _substitute(document: dict[str, Any], env: Mapping[str, str], source: str) -
             )
         elif name not in env:
             problems.append(f"{explain.format_path(path)}: the variable {name} is not set")
+        # Goes on after a problem: whoever corrects the file hears of all unset variables at once.
         return env.get(name, "")
 
     result = {name: replace(item, (name,)) for name, item in document.items()}

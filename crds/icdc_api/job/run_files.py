@@ -72,6 +72,7 @@ class _JsonFile(ApiModel):
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).replace(path)
+        # Also a KeyboardInterrupt: a half-written request would lie there with its credentials.
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -82,6 +83,7 @@ class _JsonFile(ApiModel):
         try:
             return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
+            # Without the input: that may be the whole request, with the credentials in it.
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"])
             raise BadSpec(
@@ -112,6 +114,7 @@ class RunRequest(_JsonFile):
     """`run` replicates; `plan` and `verify` change nothing; `repair` corrects what differs;
     `delete` deletes all that the pipeline has created; `letters` lists dead letters, and `replay`
     sends them again."""
+    # More than in an `Ask`: a local run reads them from this file, which no annotation bounds.
     ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)] | None = None
     """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
     documents: Flag | None = None
@@ -126,6 +129,8 @@ class RunRequest(_JsonFile):
     reexport: Reexport | None = None
     """What re-export the tables owe. It counts alone: what the pipeline's `spec.resync` says may
     have changed since it was asked for."""
+    # Not a `Pipeline`: a spec that the application's version refuses must not make the request
+    # unreadable, or there would be no `report_path` to say so in.
     pipeline: dict[str, Any]
     """The whole resource, with `${ENV}` already replaced."""
     owner: ShortText

@@ -23,6 +23,7 @@ def find_cautions(spec: PipelineSpec) -> Iterator[str]:
     any of them on loopback, or without a Secret   none
     """
     sink = spec.sink.opensearch
+    # A node of the local runner listens on loopback, and `embedded` is no address at all.
     if sink.credentials_from is not None and not sink.embedded:
         plain = [host for host in sink.hosts if _IN_THE_CLEAR.match(host)]
         if plain:

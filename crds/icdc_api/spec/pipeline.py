@@ -165,6 +165,7 @@ class PipelineSpec(ApiModel):
             min_length=1,
             max_length=MAX_TABLES,
             json_schema_extra={
+                # By name: a server-side apply changes one table and leaves the others alone.
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
             },
@@ -234,6 +235,7 @@ class PipelineSpec(ApiModel):
 
     def _check_modes(self) -> None:
         for position, table in enumerate(self.tables):
+            # Not ignored: an export would write rows that the author meant to leave out.
             if table.start_from and self.mode is not Mode.STREAM_ONLY:
                 rule = f"it requires mode StreamOnly; mode is {self.mode.value}"
                 raise problem(f"startFrom is not allowed: {rule}", "tables", position, "startFrom")

@@ -12,6 +12,8 @@ from icdc_api.spec.spark_conf import find_problem
 # As the JVM takes it for -Xmx, in lower or upper case; not a quantity of Kubernetes, whose Gi the
 # JVM does not know.
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
+# Whole ones, as Spark counts slots for tasks by them; fractions for Kubernetes are set by
+# spark.kubernetes.{driver,executor}.request.cores.
 Cores = Annotated[Count, Field(ge=1, le=512)]
 # Without its schema, which would make the CRD larger than `kubectl apply` can store in its
 # annotation (256 KiB). `manifests.pods` of the operator checks it.
@@ -143,6 +145,7 @@ class Spark(ApiModel):
     @model_validator(mode="after")
     def _conf_is_free_to_set(self) -> Self:
         for key, value in self.conf.items():
+            # Not `find_risk`: which namespaces are trusted is known to the operator alone.
             wrong = find_problem(key, value)
             if wrong is not None:
                 raise problem(wrong, "conf", key)

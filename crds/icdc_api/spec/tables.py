@@ -42,6 +42,7 @@ def _check_table_name(name: str) -> str:
 
 
 def _check_index(index: str) -> str:
+    # Not by a pattern: OpenSearch's limit is in bytes of UTF-8, and one name is taken by ours.
     rule = naming.index_problem(index)
     if rule:
         raise not_allowed(index, rule)

@@ -71,6 +71,7 @@ class Condition(ApiModel):
     """What the statement is about."""
     status: ConditionStatus
     """Whether it holds."""
+    # Stricter than Kubernetes, which allows colons, commas and underscores: scripts compare words.
     reason: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)]
     """Why, as one CamelCase word for scripts."""
     message: Message = ""
@@ -97,6 +98,8 @@ def keep_transition_times(
         earlier = before.get(condition.type)
         # Of the status only, as Kubernetes defines it: a new reason is no transition.
         same = earlier is not None and earlier.status == condition.status
+        # Cut here as well: `model_copy` validates nothing, and a condition with microseconds would
+        # differ from the same one as it is read back.
         moment = (
             earlier.last_transition_time if earlier is not None and same else to_milliseconds(now)
         )

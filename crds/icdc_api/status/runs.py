@@ -24,6 +24,7 @@ class Rival(ApiModel):
 class Failure(ApiModel):
     """Why a run or a table failed, and who acts next."""
 
+    # `class` is a keyword of Python, so the attribute cannot have the name of the field.
     failure_class: Annotated[FailureClass, Field(alias="class")]
     """Kind of the failure; it fixes the retry policy."""
     reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)]
@@ -102,6 +103,7 @@ class RunKind(StrEnum):
     @property
     def needs_executors(self) -> bool:
         """True if such a run reads rows; else its driver does the work alone."""
+        # These ask the catalog for metadata and OpenSearch for what it has; no data file is opened.
         return self not in (RunKind.PLAN, RunKind.DEAD_LETTERS, RunKind.DELETION)
 
 
@@ -124,6 +126,7 @@ class RunState(StrEnum):
     @property
     def finished(self) -> bool:
         """True if nothing more is expected of the run."""
+        # Not STOPPING: a run that is asked to end, or is being killed, may still write.
         return self in (RunState.SUCCEEDED, RunState.FAILED)
 
 

@@ -41,6 +41,7 @@ class Ask(ApiModel):
         None
     )
     """Names of the tables that DeadLetters and Replay are about; absent for all."""
+    # Not `Clipped`, as samples in the status are: a shortened id would name no document.
     ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_ASKED_IDS)] | None = None
     """Document ids that DeadLetters and Replay are about; absent for all."""
     documents: Flag | None = None
@@ -62,6 +63,7 @@ class Ask(ApiModel):
         """Return the question in the text of an annotation; None if it cannot be read."""
         if text is None:
             return None
+        # RecursionError: thousands of open brackets are little text, and too deep for the parser.
         # Anyone who may edit the pipeline writes this text: damage means that nothing is asked.
         try:
             return cls.model_validate(json.loads(text))
