@@ -164,6 +164,7 @@ def compare_files(
     changed = sorted(
         location
         for location in (before.keys() & after.keys()) - looked_up
+        # By their names: a delete file never changes, so equal names hide equal rows.
         if before[location].deletes != after[location].deletes
     )
     return ChangePlan(
@@ -186,6 +187,7 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
     replaced are read as they were appended, because the id of a row is made of its position.
     """
     plan = plan_changes(table, from_id, to_id)
+    # From empty, every file of the later snapshot is an append, whatever came before it.
     if from_id is None or (plan.is_append and _is_append_chain(table, from_id, to_id)):
         return plan
     # Files that a compaction replaced are in neither snapshot: list them by the commits between.
@@ -206,10 +208,12 @@ def plan_appends(table: IcebergTable, from_id: int | None, to_id: int) -> Change
 def _is_append_chain(table: IcebergTable, from_id: int, to_id: int) -> bool:
     """Return whether no snapshot that is still retained deleted or replaced rows."""
     chain = table.snapshots_between(from_id, to_id)
+    # None where an ancestor has expired: the plan alone then says that files were only added.
     return chain is None or all(info.operation in _APPENDING for info in chain)
 
 
 def _require_appends(table: IcebergTable, from_id: int, to_id: int) -> None:
+    # First: an expired start is a Gap, which a new export mends; NotAppendOnly waits for a person.
     table.require(from_id)
     chain = table.snapshots_between(from_id, to_id)
     if chain is None:

@@ -49,6 +49,7 @@ class Part(BaseModel):
     """A part of the document: unknown fields are refused, names in JSON are in camel case."""
 
     model_config = ConfigDict(
+        # Else pydantic takes "3" and 3.0 for counts: no document of ours holds these.
         strict=True,
         extra="forbid",
         frozen=True,
@@ -129,6 +130,7 @@ class Shards(Part):
 class Intent(Part):
     """The one batch that may be partly written; after a crash it is repeated exactly."""
 
+    # Not strict, as `phase` below: from JSON comes text, and a strict enum takes members alone.
     kind: Annotated[IntentKind, Field(strict=False)]
     """The work."""
     from_: Annotated[SnapshotId | None, Field(alias="from")]
@@ -156,6 +158,7 @@ class Intent(Part):
 
     def same_work(self, other: "Intent") -> bool:
         """Return whether both write the same documents, whatever their progress."""
+        # By what is left out: a field that is added later is work, unless it is named here too.
         progress = {"phase", "chunks_done", "rows", "miscounts", "shards"}
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
 

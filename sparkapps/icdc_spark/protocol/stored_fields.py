@@ -90,6 +90,7 @@ class StoredFields(Part):
         """Return the document of `alias`; StateCorrupt if it is not exactly one that we wrote."""
         content = {key: value for key, value in source.items() if key != "checksum"}
         version = content.get("contractVersion")
+        # First of all: a newer form may have another checksum, and no field of it is known here.
         if isinstance(version, int) and version > CONTRACT_VERSION:
             raise corrupt(alias, f"it was written by a newer version (contract {version})")
         # Before the fields are read: an edited document may be valid, and wrong all the same.
@@ -98,8 +99,10 @@ class StoredFields(Part):
         try:
             document = cls.model_validate(content)
         except ValidationError as error:
+            # The path alone: what stands in the field may be a document's id, which is row content.
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise corrupt(alias, f"field {where!r} is not valid") from error
+        # Valid and whole, and copied under another id: as when icdc-state was edited by a script.
         if document.alias != alias:
             raise corrupt(alias, f"it belongs to alias {document.alias!r}")
         return document

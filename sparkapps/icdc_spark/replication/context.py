@@ -162,6 +162,7 @@ class TableContext:
             ),
             export_only=spec.mode is Mode.EXPORT_ONLY,
             stream_only=spec.mode is Mode.STREAM_ONLY,
+            # 0 stands for no request: a table honours only other nonces (`Policies.resync_nonce`).
             resync_nonce=0 if reexport is None else reexport.nonce,
             resync_id=None if reexport is None else reexport.id,
         )
@@ -179,6 +180,7 @@ class TableContext:
             epoch=self.request.epoch,
             owned_at=time.time(),
             table=self.table.name,
+            # Of an empty table, from which no row comes that could be refused.
             snapshot_id=intent.to or "",
             max_bytes=bulk.max_bytes,
             max_in_flight=bulk.max_in_flight,
@@ -189,6 +191,7 @@ class TableContext:
     def is_superseded(self) -> bool:
         """Return whether the state document names another run now, or was deleted."""
         stored = self.store.load(self.alias)
+        # A deleted document is no leave to go on: the next run claims the alias as if it were new.
         return stored is None or stored.document.owner != self.owner
 
     def outwait_older_runs(self, state: StateDocument | None) -> None:
@@ -211,6 +214,8 @@ class TableContext:
 
     def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
         """Write the lines; on return no request of this batch can still be under way."""
+        # An exception below leaves it set: then the next write, too, waits for what this one may
+        # still have under way.
         failed_before = self.unsettled.is_set()
         self.unsettled.set()
         target = self.target(intent, version)
@@ -232,6 +237,7 @@ class TableContext:
     def with_newest_access(self) -> Self:
         """Return this context, or one with the credentials that have replaced its own meanwhile."""
         access = self.newest_access() if self.newest_access else None
+        # The same store stands for an unchanged Secret: open connections are kept.
         if access is None or access.store is self.store:
             return self
         self.close()

@@ -79,6 +79,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     """Return a clause that says what the condition depends on; empty if on the row alone."""
     if _TYPED_NOW.search(row_filter):
         return "depends on the time of the run"
+    # Not the optimised plan: there Spark has put today's date in the place of `curdate()`.
     analysed = frame._jdf.queryExecution().analyzed()
     plan = bridge.statics(_RULES + "ReplaceExpressions").apply(analysed)
     condition = plan.expressions().head()
@@ -94,6 +95,7 @@ def _find_dependency(bridge: Bridge, frame: DataFrame, row_filter: str) -> str:
     # This rule replaces a text that is compared with a time, such as `day > 'yesterday'`.
     if not bridge.statics(_RULES + "SpecialDatetimeValues").apply(plan).fastEquals(plan):
         return "depends on the time of the run"
+    # To Spark this is a call like any other, whose classes pass above.
     if _VERSION_OF_ICEBERG in str(condition.toString()):
         return "depends on the version of Iceberg"
     return ""

@@ -33,6 +33,7 @@ def find_meaning(text: str) -> tuple[type[TableError], str] | None:
     None for other errors.
     """
     # Expressions of our own fail on no value, but for maps: all others are of the row filter.
+    # Before the states: that of a duplicate key is 23505, which would blame the row filter.
     if "[DUPLICATED_MAP_KEY]" in text:
         return FileUnreadable, (
             "a map in a row holds the same key more than once ([DUPLICATED_MAP_KEY]), so it has "

@@ -67,6 +67,7 @@ def _is_wider(other: str, than: str) -> bool:
     return (
         narrow is not None
         and wide is not None
+        # Iceberg never changes the scale; another one would be another text of the same value.
         and narrow[2] == wide[2]
         and int(wide[1]) > int(narrow[1])
     )

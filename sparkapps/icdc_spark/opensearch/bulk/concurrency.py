@@ -34,6 +34,7 @@ class ConcurrencyLimit:
     def hold_slot(self) -> Iterator[None]:
         """Wait for a slot and hold it for one request."""
         with self._changed:
+            # Re-read at each wake-up: the limit may have been halved while this thread waited.
             self._changed.wait_for(lambda: self._under_way < self.limit)
             self._under_way += 1
         try:
@@ -46,6 +47,8 @@ class ConcurrencyLimit:
     def halve(self) -> None:
         """Admit half as many requests: the server pushed back. Those under way are not ended."""
         with self._changed:
+            # Nobody is woken: fewer are admitted than before. One at least, or no answer would ever
+            # come by which the limit could grow again.
             self._limit = max(1.0, self._limit / 2)
 
     def grow(self) -> None:

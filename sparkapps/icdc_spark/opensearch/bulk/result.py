@@ -32,6 +32,7 @@ class Samples:
     def merge(self, other: "Samples") -> None:
         """Add the other's count, and its ids while there is room."""
         self.count += other.count
+        # Cut again: a job has thousands of partitions, each with up to MAX_SAMPLES of them.
         self.ids = (self.ids + other.ids)[:MAX_SAMPLES]
 
 
@@ -73,6 +74,7 @@ class PartitionResult:
 
     def merge(self, other: "PartitionResult") -> None:
         """Add the counts of another partition, or of another request."""
+        # Over all fields, so that a count that is added to the class is never left out here.
         for count in fields(self):
             mine, theirs = getattr(self, count.name), getattr(other, count.name)
             if isinstance(mine, Samples):
@@ -96,6 +98,8 @@ class PartitionResult:
         if self.error is None:
             return
         name, message = self.error
+        # Built of the message alone: a Fenced from a task has no epoch, so whoever catches it reads
+        # the state document.
         kind = getattr(icdc_api.errors, name, Bug)
         raise kind(message)
 
@@ -107,6 +111,7 @@ class PartitionResult:
     def from_json(cls, text: str) -> Self:
         """Read the text of `to_json`."""
         content = json.loads(text)
+        # `asdict` turned these into mappings, and JSON the tuple below into a list.
         for name in ("foreign_edits", "suspects"):
             content[name] = Samples(**content[name])
         content["error"] = tuple(content["error"]) if content["error"] else None

@@ -36,6 +36,7 @@ class BulkTarget:
     """The epoch of the run; a higher one in the state document fences it."""
     table: str
     """The name of the table, for dead letters."""
+    # Text: above 2^53 a JSON reader that takes numbers for doubles would show another id.
     snapshot_id: str
     """The snapshot that is written, for dead letters."""
     max_bytes: int = DEFAULT_MAX_BYTES
@@ -48,12 +49,14 @@ class BulkTarget:
     """Whether refused rows are stored, or end the batch."""
     max_dead_letters: int = 10_000
     """Dead letters that the pipeline may have; more end the batch."""
+    # Sent with the task: asking the index for each key that is written would double the requests.
     known_dead_letter_ids: frozenset[str] = frozenset()
     """Ids that have a dead letter now: it is removed when their key is written."""
     outranked_is_foreign: bool = False
     """True if no newer run exists, so that a higher version is somebody else's write."""
     owner_seconds: float = OWNER_SECONDS
     """See OWNER_SECONDS."""
+    # On the wall clock: the monotonic clocks of driver and executor have different beginnings.
     owned_at: float | None = None
     """The last time at which the driver knew that its run owns the index, in seconds since 1970;
     None for now."""

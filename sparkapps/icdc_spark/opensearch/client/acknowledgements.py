@@ -9,6 +9,7 @@ from icdc_api.errors import TargetUnavailable
 
 def require_acknowledged(answer: object, what: str) -> None:
     """Raise TargetUnavailable where `answer`, to the change `what`, says that it is not made."""
+    # `is False`: an answer without the field is an error body that the caller chose to ignore.
     if isinstance(answer, dict) and answer.get("acknowledged") is False:
         raise TargetUnavailable(
             f"OpenSearch has not made the {what} in time: its cluster manager is behind. It is "

@@ -118,6 +118,7 @@ def repeats(function: Callable[Concatenate[Client, P], R]) -> Callable[Concatena
 
 def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     """Return our error for one of the client's."""
+    # First: the client's class for it is one of lost connections, and no retry mends a certificate.
     if isinstance(error, SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error.error):
         return Unauthorized(
             f"The TLS certificate of OpenSearch at {connection.where} "
@@ -147,6 +148,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
         )
+    # After the blocks, which answer 403 too and are no matter of credentials.
     if status in (401, 403):
         who = f"the credentials in Secret {connection.secret!r}" if connection.secret else "we"
         problem = "are not accepted" if status == 401 else "are not allowed to do this"
@@ -155,6 +157,7 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
             f"OpenSearch at {connection.where} answered {status}: {who} {problem}{hint}"
             f"{_remedy(reason) if status == 403 else ''}."
         )
+    # By its type: a shard that moves may answer 404 as well, and that passes.
     if status == 404 and kind == "index_not_found_exception":
         return Gap("The index that the state document names does not exist any more.")
     # After the blocks: that of a full disk has this status too, and waiting does not lift it.
@@ -204,4 +207,5 @@ def error_type(info: object) -> str:
             return "unknown"
     error = info.get("error") if isinstance(info, dict) else None
     kind = error.get("type") if isinstance(error, dict) else error
+    # Bounded: a proxy in between may answer with anything under this name.
     return kind[:100] if isinstance(kind, str) else "unknown"

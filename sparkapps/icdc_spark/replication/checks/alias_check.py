@@ -36,6 +36,7 @@ def keep_alias(context: TableContext, state: StateDocument) -> None:
         context.client,
         context.ownership,
         state.index,
+        # Asked around the move: a newer run that has just swapped to its own index is in the right.
         require_owner=lambda: require_owner(context, state),
         recorded=recorded_indices(state),
     )
@@ -58,6 +59,7 @@ def recorded_indices(state: StateDocument) -> list[PhysicalIndex]:
     """Return the indices whose UUIDs the state document has: the one served, the one written."""
     named = [(state.index, state.index_uuid)]
     if state.intent is not None:
+        # An export may have stopped between its swap and the record of it: readers are on this.
         named.append((state.intent.index, state.intent.index_uuid))
     return [PhysicalIndex(index, uuid) for index, uuid in named if index and uuid]
 

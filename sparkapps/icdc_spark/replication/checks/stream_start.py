@@ -33,6 +33,7 @@ def find_stream_start(
     if start.position is Position.EARLIEST:
         return str(ancestors[0].id)
     if start.snapshot_id is not None:
+        # Any snapshot that can be read, also of another branch: a difference needs no common line.
         if table.snapshot(start.snapshot_id) is None:
             raise Gap(
                 f"Table {entry.name}: startFrom.snapshotId {start.snapshot_id} "
@@ -47,6 +48,7 @@ def find_stream_start(
         raise Gap(
             f"Table {entry.name}: no retained snapshot is as old as startFrom.timestamp {moment}."
         )
+    # The last in the line, not the one of the greatest time: clocks of writers differ.
     return str(not_later[-1].id)
 
 
