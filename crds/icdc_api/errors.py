@@ -85,7 +85,7 @@ class Fenced(IcdcError):
     """
 
     failure_class = FailureClass.FENCED
-    retryable = True
+    retryable = True  # by a run with an epoch above that of the owner
     who_acts = WhoActs.NOBODY
 
     def __init__(self, message: str, *, epoch: int | None = None, run_id: str | None = None):
@@ -276,7 +276,7 @@ class OutOfMemory(RunError):
 
     failure_class = FailureClass.OUT_OF_MEMORY
     retryable = True
-    who_acts = WhoActs.DATA_ENGINEER
+    who_acts = WhoActs.DATA_ENGINEER  # spec.spark has the memory of driver and executors
 
 
 class DiskFull(RunError):

@@ -124,6 +124,7 @@ def pack_files(
     runs: list[list[PlannedFile]] = []
     filled = rows = 0
     for file in files:
+        # `not runs` for the first file, which is taken even where it alone exceeds the target.
         if not runs or filled + file.bytes > target_bytes or rows + file.records > target_rows:
             runs.append([])
             filled = rows = 0

@@ -178,6 +178,7 @@ def _stream(reader: SnapshotReader, plan: ChangePlan, spec: DocumentSpec) -> Dat
     # Fingerprints are not compared: a new row of an old id is sent also if it is as before.
     select = _select_ids_of(spec)
     ids = row_sets.combine((row_sets.deleted_rows, select), (row_sets.removed_rows, select))
+    # Distinct, or the join would write a new row once for each old row of its id.
     old = reader.persist(ids.distinct().select(F.col(ID).alias(OLD_ID)))
     # Computes the ids at once, so that the joins below read them from memory.
     is_few = old.count() <= BROADCAST_IDS

@@ -89,6 +89,7 @@ class CallWatch:
             with self._lock:
                 del self._calls[call]
             call.end()
+        # Read without the lock: after `end` no report can begin.
         if call.is_reported:
             raise self.too_slow(what)
 

@@ -48,7 +48,9 @@ def run_statement(spark: SparkSession, request: str) -> str:
             row.asDict(recursive=True) for row in spark.sql(json.loads(request)["sql"]).collect()
         ]
     except PySparkException as error:
+        # The first line names the condition; the others hold the plan or the JVM's stack.
         return json.dumps({"error": str(error).strip().partition("\n")[0]})
+    # As text: decimals, dates and bytes have no form in JSON.
     return json.dumps({"rows": rows}, default=str)
 
 

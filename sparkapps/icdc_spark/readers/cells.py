@@ -90,6 +90,7 @@ def _project(kind: I.IcebergType, own: I.IcebergType, cells: pa.Array) -> pa.Arr
             return _struct(kind, own, cells)
         case I.ListType(), I.ListType():
             values = _project(kind.element_type, own.element_type, cells.values)
+            # Those of a large list have 64 bits, and the plain list that is returned takes 32.
             offsets = cells.offsets.cast(pa.int32())
             return pa.ListArray.from_arrays(
                 offsets, values, type=arrow_type(kind), mask=cells.is_null()

@@ -77,6 +77,7 @@ def check_plan(
     it runs. Refreshes the table; Gap where one of the two snapshots has expired as well.
     """
     table.refresh()
+    # Plans compare without their Java tasks, which are other objects in every plan.
     if planner(table, plan.from_id, plan.to_id) != plan:
         raise SourceUnavailable(
             f"{table.name}: snapshots were expired while their files were read; the batch is "

@@ -81,6 +81,7 @@ def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
 def _compare(context: TableContext, *, repair: bool) -> Entry:
     run = TableRun(context)
     is_planned = context.request.tables is not None
+    # Not when a person asks, who wants to see what is there: an open batch is left as it is.
     if is_planned:
         comparison.finish_batch(run)
     return comparison.verify(context, run.observer, repair=repair)
@@ -118,6 +119,7 @@ def _measure_files(observation: TableObservation) -> Entry:
         return _NO_FILES
     plan_changes = choose_planner(observation.documents)
     changes = plan_changes(table, int(step.from_id) if step.from_id else None, to_id)
+    # Not among `shared_after`: to whoever reads the answer, both have new deletes.
     by_equality = sum(part.data.files for part in changes.value_deletes)
     return {
         "filesAdded": changes.added.files,

@@ -93,6 +93,7 @@ def _list_partitions(table: IcebergTable, *lists: Any) -> Iterator[str]:
     """
     bridge = table.bridge
     files = bridge.flatten(bridge.lists.newArrayList(lists))
+    # Never empty: Iceberg states a count of files only above 0, and `_COUNTS` are both stated.
     (spec_id, *others) = set(bridge.texts(bridge.map(files, FILE, "specId")))
     if others:
         return repeat("")

@@ -138,6 +138,7 @@ def plan_value_deletes(
             ),
             fields=fields[key.field_ids],
         )
+        # Sorted: a repeated batch makes the same reads in the same order.
         for key, group in sorted(groups.items(), key=lambda item: item[0])
     ]
     return reads, covered.union(*(group.locations for group in groups.values()))
@@ -255,6 +256,8 @@ def _is_exact(
 
     `last_data` is the highest sequence number of the data files.
     """
+    # Strictly lower: an equality delete does not apply to files of its own commit, which is how a
+    # writer upserts a row in one commit.
     if last_data >= min(delete.sequence for delete in deletes):
         return False
     spec_ids = {delete.spec_id for delete in deletes}

@@ -103,6 +103,7 @@ def find_meaning(classes: Set[str], text: str) -> tuple[type[TableError], str] |
         )
     if "Metadata file for version" in text and "is missing under" in text:
         return DataFileMissing, "the table's metadata file is missing"
+    # Before the signs of damage: a connection that breaks in mid-file leaves these as well.
     if classes & _NOT_THE_CONTENT:
         return None
     # Avro also wraps the error of a failed read: then the block itself may be in order.

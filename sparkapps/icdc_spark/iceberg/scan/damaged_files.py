@@ -39,6 +39,7 @@ def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
     try:
         for file in _list_files(table, groups):
             location = str(file.location())
+            # A delete file comes once for each data file that it applies to.
             if location in seen:
                 continue
             seen.add(location)
@@ -76,6 +77,7 @@ def _list_files(table: IcebergTable, groups: Iterable[Any]) -> Iterator[Any]:
 
 def _check_file(stored: Any, file: Any) -> str:
     """Compare a Java input file with its `ContentFile`; empty if it is in order."""
+    # The length first: it needs no stream, and tells a file that was cut off or written over.
     length, expected = int(stored.getLength()), int(file.fileSizeInBytes())
     if length != expected:
         return f"it has {length} bytes, and by its manifest {expected}"

@@ -80,6 +80,7 @@ class ManifestIndex:
             self._store(new)
             # From here, not from the index: another thread may have removed some of them already.
             indexed |= new
+        # Python's own hash: its salt is that of this process, and so is the index.
         hashes = {hash(key) for key in keys}
         return manifests.within(
             {key for key, manifest in indexed.items() if manifest.may_have(hashes)}
@@ -100,6 +101,7 @@ class ManifestIndex:
 def _index_keys(keys: Iterable[str | None]) -> IndexedManifest:
     listed = list(keys)
     return IndexedManifest(
+        # "q" is a signed number of 64 bits, which is what `hash` gives.
         hashes=array("q", [hash(key) for key in listed if key is not None]),
         has_any_file=None in listed,
     )

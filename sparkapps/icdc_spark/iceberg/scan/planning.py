@@ -156,6 +156,7 @@ def _describe_files(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> li
     """Return plain descriptions of a Java list of `FileScanTask`."""
     bridge = table.bridge
     files = collect_data_files(bridge, tasks)
+    # One text for each column: a loop of calls over 10,000 files takes seconds.
     locations = bridge.texts(bridge.map(files, _FILE, "location"))
     sequences = bridge.texts(bridge.map(files, _FILE, "dataSequenceNumber"))
     records = bridge.texts(bridge.map(files, _FILE, "recordCount"))
@@ -225,6 +226,7 @@ def _slice_by_count(counts: Sequence[int], limit: int) -> Iterator[tuple[int, in
     """
     start = total = 0
     for at, count in enumerate(counts):
+        # `at > start`, or a count above the limit would give an empty slice before its own.
         if total + count > limit and at > start:
             yield start, at
             start, total = at, 0

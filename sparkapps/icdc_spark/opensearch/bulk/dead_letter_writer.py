@@ -99,12 +99,15 @@ class DeadLetterWriter:
             for row in refused
         ]
         self._repeat(build_operations(entries, CREATE * len(entries)), self._find_unstored, result)
+        # Only now, when they are stored: the batch may advance over rows that are counted here.
         result.dead_letters += len(refused)
         for row in refused:
             result.refused.setdefault(row.answer.kind, []).append(row.document_id)
 
     def remove(self, ids: Sequence[str], result: PartitionResult) -> None:
         """Remove the dead letters of keys that this batch wrote or deleted, and count them."""
+        # With the batch's own version, one above that of letters: also a letter that an earlier
+        # attempt of this batch stored is removed, once its row is taken.
         entries = [delete_entry(document_id, self._target.version) for document_id in ids]
         try:
             removed = self._repeat(

@@ -77,6 +77,7 @@ def _older_tasks(
     """Return whether a node runs such a task, or did not say what it runs."""
     answer = client.tasks.list(
         params={
+            # The star is for tasks of single shards, which outlive the node that took the request.
             "actions": "indices:data/write/bulk*",
             "detailed": "true",
             "timeout": f"{NODE_SECONDS}s",

@@ -55,6 +55,7 @@ def create_index(
 
     Raises TargetInvalid, with the index removed again, if it is not what was asked for.
     """
+    # Ours last: a setting of the request wins over one of a template.
     settings = {**body["settings"], **FIXED_SETTINGS}
     made = client.indices.create(index=name, body={**body, "settings": settings})
     # Before it is read back: an index that is not there yet would be taken for one that is gone.
@@ -120,6 +121,7 @@ def _other_types(asked: Mapping[str, Any], created: Mapping[str, Any], path: str
     """Yield the fields that have another type than asked for, or none, at every depth."""
     for name, field in asked.get("properties", {}).items():
         there = created.get("properties", {}).get(name, {})
+        # OpenSearch leaves out the type of an object; a missing field has no entry at all.
         wanted, actual = field.get("type", "object"), there.get("type", "object" if there else None)
         if wanted != actual:
             yield f"field {path}{name} is mapped as {actual} instead of {wanted}"

@@ -35,6 +35,7 @@ _NAME_TAKEN = frozenset({"resource_already_exists_exception", "invalid_index_nam
 _MAPPING: dict[str, Any] = {
     "dynamic": "strict",
     "properties": {
+        # 8,191 characters of four bytes: more would pass Lucene's limit of 32,766 for one term.
         "id": {"type": "keyword", "ignore_above": 8191},
         "reason": {"type": "text"},
         "errorType": {"type": "keyword"},
@@ -96,6 +97,7 @@ def ensure_index(client: Client, owner: Ownership) -> None:
     name = naming.dead_letters_index(owner.alias)
     # One shard is enough: there are at most deadLetters.maxRows of them.
     body: dict[str, Any] = {
+        # A copy where there is a second node for it; on a single node the index stays green.
         "settings": {"index.number_of_shards": 1, "index.auto_expand_replicas": "0-1"},
         "mappings": with_ownership(_MAPPING, owner),
     }
@@ -161,6 +163,7 @@ def list_newest(
     _check_owner(client, owner)
     query = {
         "size": size,
+        # A request names 10,000 ids at most, and OpenSearch takes 65,536 terms.
         "query": {"match_all": {}} if ids is None else {"terms": {"id": list(ids)}},
         "sort": [{"ordinal": "desc"}, {"id": "asc"}],
         "_source": True if documents else {"excludes": ["document"]},

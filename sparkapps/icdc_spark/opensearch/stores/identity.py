@@ -28,6 +28,7 @@ from icdc_spark.protocol.state_parts import Shards
 _SHARD = "indices.*.shards.*"
 _FILTER = ",".join(
     [
+        # Few values of each copy: this is asked in every round, of all shards.
         "_shards.total",
         "indices.*.uuid",
         f"{_SHARD}.routing.primary",
@@ -36,6 +37,7 @@ _FILTER = ",".join(
         f"{_SHARD}.seq_no.max_seq_no",
     ]
 )
+# A primary that is being moved takes writes until the hand-over.
 _ACTIVE = frozenset({"STARTED", "RELOCATING"})
 
 
@@ -143,6 +145,7 @@ def _history(stats: Mapping[str, Any]) -> str:
 def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
     histories: list[str] = []
     numbers: list[int] = []
+    # By number: the keys are texts, in which 10 comes before 2, and the digest has an order.
     for shard in range(len(copies)):
         primaries = [
             copy

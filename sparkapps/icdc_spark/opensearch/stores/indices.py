@@ -26,6 +26,8 @@ HEALTH_SECONDS = 60
 SHOWN_FIELDS = 5
 """The most fields that a message names."""
 _EXPORT_SETTINGS = {
+    # Nobody reads the new index, so no segment need be made visible; and a replica would index
+    # every document once more. What is lost with its only copy is exported anew.
     "index.refresh_interval": "-1",
     "index.number_of_replicas": 0,
 }
@@ -74,6 +76,7 @@ def list_indices(client: Client, alias: str) -> dict[str, Ownership | None]:
     mappings = client.indices.get_mapping(
         index=f"{alias}-*", params={"expand_wildcards": "all", "ignore_unavailable": "true"}
     )
+    # The wildcard also finds the dead letters of this alias, and indices of `<alias>-other`.
     pattern = re.compile(re.escape(alias) + r"-\d{6,}")
     return {
         name: read_ownership(body["mappings"])
@@ -111,6 +114,7 @@ def create(
     """
     numbers = [_number(name) for name in _taken_names(client, owner.alias)]
     name = naming.physical_index(owner.alias, max([above, *numbers]) + 1)
+    # Ours last: the user's refresh and replicas wait until the export is complete.
     settings = {**flatten_settings(index_settings), **_EXPORT_SETTINGS}
     body: dict[str, Any] = {"settings": settings, "mappings": with_ownership(mapping, owner)}
     try:
@@ -133,6 +137,7 @@ def _read_uuid(client: Client, index: str) -> str:
         confirm_missing(client, index)
         raise Gap(f"Index {index!r} does not exist any more.") from error
     if index not in settings:
+        # OpenSearch answers under the name of the index that the alias leads to.
         raise Gap(f"{index!r} is an alias now, not the index that the state document names.")
     return str(settings[index]["settings"]["index"]["uuid"])
 

@@ -96,6 +96,7 @@ def judge(
     # Some errors of a moving shard are answered with 404: their type says so.
     if status == 429 or status >= 500 or kind in SHARD_TYPES:
         return ItemOutcome.RETRY
+    # No fault of the row: were it refused, the older document of its key would be removed.
     if status == 404:
         raise _target_invalid(answer)
     return ItemOutcome.REFUSED
