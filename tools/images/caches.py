@@ -22,19 +22,26 @@ FOLDERS = {
     "images": "layers of images, by builder: `make images`",
     "cluster": "images and logs of the tests' cluster: `make test-cluster`",
 }
-"""Every folder below the cache, and what it spares whom."""
+"""Every folder below the cache, and what it spares whom. One that is missing here is removed with
+the rest, and stands in no line of the table."""
 
 
 def bytes_of(folder: Path) -> int:
     """Return the bytes that the folder takes on disk; a file of several names counts once.
 
-    Files that go while it counts do not count: builds may be at work there.
+    Files that go while it counts do not count: builds may be at work there. An inode counts once:
+
+        overlay/ab/diff/usr/bin/perl          3.8 MB, inode 7    3.8 MB
+        overlay/ab/diff/usr/bin/perl5.36.0    inode 7 again      0
+        overlay/ab/diff/etc/mtab              a link             its own few bytes
     """
     seen: set[tuple[int, int]] = set()
     total = 0
+    # os.walk and strings, not Path.rglob: the storage of layers holds whole file systems.
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
+                # Not stat: an absolute link of a layer leads to a file of this host.
                 status = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - a million files
             except FileNotFoundError:
                 continue
@@ -46,7 +53,11 @@ def bytes_of(folder: Path) -> int:
 
 
 def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
-    """Return the mount points below the folder, of lines as in /proc/mounts."""
+    """Return the mount points below the folder, of lines as in /proc/mounts.
+
+    overlay /cache/cluster/rootfs overlay rw,lowerdir=... 0 0     its second word: below /cache
+    proc /proc proc rw 0 0                                        elsewhere
+    """
     points = [line.split()[1] for line in mounts]
     return [point for point in points if Path(point).is_relative_to(folder)]
 
@@ -58,12 +69,16 @@ def remove(cache: Path, mounts: Iterable[str]) -> int:
     if held:
         _say(f"not removed: {held[0]} is mounted. `make cluster-down` ends a test cluster.")
         return 1
+    # With its errors: half a cache that is said to be removed would fill a disk unseen.
     shutil.rmtree(cache, ignore_errors=False)
     return 0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table and, where asked for, remove everything in it."""
+    """Print the table in megabytes of 10^6 bytes and, where asked for, remove everything in it.
+
+    The exit code: 1 where something is mounted in the cache, which is then left alone.
+    """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--remove", action="store_true", help="remove it all")
     options = parser.parse_args(arguments)
@@ -74,6 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
     _say(f"{sum(sizes.values()) / 1e6:8.0f} MB in all, in {cache}")
     if not options.remove or not cache.is_dir():
         return 0
+    # Without /proc (macOS) there are no mounts of a test cluster, which needs Linux.
     table = Path("/proc/mounts")
     mounts = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
     return remove(cache, mounts)

@@ -1,5 +1,6 @@
 """Installs the Debian packages that building images and running the tests' cluster need.
 
+So `make images` and `make test-cluster` stay one command each for root on a fresh Debian.
 `ensure` does nothing where all are there. It installs what is missing where it may, which is as
 root on a system with apt-get; elsewhere it raises BadSpec, which names them.
 """
@@ -14,13 +15,17 @@ from icdc_api.errors import BadSpec, IcdcError
 from icdc_cli.embedded import programs
 
 _INSTALL_SECONDS = 900
+"""For one call of apt-get: a bound for a mirror that sends too slowly to end."""
 
 
 def ensure(names: Sequence[str]) -> None:
-    """Returns once all are installed. BadSpec: they are not, and may not be installed here.
+    """Return once all packages of these Debian names are installed.
+
+    BadSpec: they are not, and may not be installed here.
 
     Submission: apt-get could not install them.
     """
+    # Asked of dpkg and not of PATH: a package such as util-linux has no program of its name.
     missing = [name for name in names if not _is_installed(name)]
     if not missing:
         return
@@ -37,6 +42,8 @@ def ensure(names: Sequence[str]) -> None:
 
 def _is_installed(name: str) -> bool:
     query = shutil.which("dpkg-query")
+    # Another kind of system: `ensure` then names all of them to a person, who knows what they are
+    # called there, though the programs may be present.
     if query is None:
         return False
     shown = subprocess.run(
@@ -62,7 +69,7 @@ def _apt_get(*arguments: str) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Installs the packages that the arguments name; 1 with what is missing where it may not."""
+    """Install the packages that the arguments name; 1 with what is missing where it may not."""
     try:
         ensure(names)
     except IcdcError as exc:

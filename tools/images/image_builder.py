@@ -20,12 +20,15 @@ from icdc_api.errors import Submission
 from icdc_cli.embedded import programs
 
 _SECONDS = 7200
+"""For one call of buildah: a bound for what hangs, far above the minutes of a cold build."""
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
 MAX_STORAGE_BYTES = 6 * 10**9
 """Of layers of earlier builds. One state of both images takes 4 GB, changes of our code little."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
-# The mount that is left out here would stay behind.
+"""A name without a registry would be looked for in one; `localhost` says that it was made here."""
+# overlay would mount the folder of the storage onto itself, privately; that mount would stay behind
+# and keep `make clean-caches` from removing the cache.
 _STORAGE = ("--storage-driver", "overlay", "--storage-opt", "overlay.skip_mount_home=true")
 _SETTINGS = {
     "pip.conf": ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf"),
@@ -41,13 +44,19 @@ class Buildah:
     folder: Path
 
     def base(self, wanted: str, how: str, epoch: int) -> str:
-        """The id of the base image in the storage; brought there once.
+        """Return the id of the base image in the storage; brought there once.
 
-        `how`: registry, debootstrap, or auto, which is the first that can be had.
+        `wanted` is the registry's name of it, `epoch` seconds since 1970.
+
+            how            in the storage already    else
+            registry       wanted                    pull, fail without
+            debootstrap    stand-in                  bootstrap
+            auto           wanted, then stand-in     pull within two minutes, then bootstrap
         """
         stand_in = f"{_STAND_IN}:{image_base.key(epoch)}"
         names = {"registry": [wanted], "debootstrap": [stand_in], "auto": [wanted, stand_in]}
         for name in names[how]:
+            # An image that is not known is an error to buildah (125), not an empty list.
             ids = self._call("images", "--quiet", "--no-trunc", name, may_fail=True)
             if ids:
                 return ids.splitlines()[0]
@@ -55,6 +64,7 @@ class Buildah:
             sys.stdout.write(f"pulling {wanted}\n")
             alone = how == "registry"
             seconds = _SECONDS if alone else _PULL_SECONDS
+            # Not tried again: where no registry can be reached, three more tries only take time.
             pulled = self._call(
                 *("pull", "--quiet", "--retry", "0", wanted), may_fail=not alone, seconds=seconds
             )
@@ -70,6 +80,7 @@ class Buildah:
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".base-") as scratch:
             archive = Path(scratch) / "base.tar"
             image_base.write(archive, Path(scratch), epoch)
+            # An empty image; `add` unpacks a tar archive, with owners and modes as they are in it.
             with self._container("scratch") as container:
                 self._call("add", container, str(archive), "/")
                 self._call("config", "--cmd", "bash", container)
@@ -80,17 +91,26 @@ class Buildah:
     def build(
         self, target: str, *, base: str, arguments: Mapping[str, str], epoch: int, cached: bool
     ) -> str:
-        """Builds a target of the Dockerfile from the checkout as it is; the image's id."""
+        """Build a target of the Dockerfile from the checkout as it is; return the image's id.
+
+        `base` is an id from `base()`, `arguments` are build arguments by name, `epoch` is the date
+        of layers and files in seconds since 1970. `cached`: layers of earlier builds may be used.
+        Submission with the last lines of the build where it fails.
+        """
         words = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         words += [f"--secret=id={name},src={path}" for name, path in secrets().items()]
         # What a build that was cut off left behind: mounts, and containers that hold layers.
         self._call("rm", "--all")
+        # Standard output has every step of the build in it; the id comes in a file of its own.
         id_file = self.folder / f".{target}.id"
         self._call(
             "build",
+            # chroot and the host's network: a build inside of a container may make no namespaces.
+            # No pull: the base is in the storage, and `true` asks a registry for a newer one.
             *("--isolation", "chroot", "--network", "host", "--pull=false", "--format", "oci"),
             # What makes the archive of classes the same at each build (spark_class_data.py).
             *("--cap-add=CAP_SYS_NICE", "--security-opt=seccomp=unconfined"),
+            # Layers are written in both cases, so that the next build can use them.
             *(("--layers",) if cached else ("--no-cache", "--layers")),
             *("--timestamp", str(epoch), "--target", target, "--iidfile", str(id_file)),
             f"--build-arg=BASE_IMAGE={base}",
@@ -100,7 +120,10 @@ class Buildah:
         return id_file.read_text(encoding="utf-8").strip()
 
     def archive(self, image: str, name: str, file: Path) -> None:
-        """Writes the image as an OCI archive."""
+        """Write the image, an id, as an OCI archive in which it is called `name`.
+
+        Not by the transport oci-archive of buildah: its archive has the dates of the moment.
+        """
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".archive-") as scratch:
             self.export(image, f"dir:{scratch}")
             oci_archive.write(Path(scratch), name, file)
@@ -110,21 +133,25 @@ class Buildah:
         return None
 
     def export(self, image: str, to: str) -> None:
-        """Copies the image, its layers not compressed; `to` is a transport and its path."""
+        """Copy the image, its layers not compressed; `to` is a transport and its path."""
         self._call("push", "--quiet", "--disable-compression", image, to)
 
     def pull(self, image: Path) -> str:
-        """Bring in what another builder left as an OCI image layout or archive; its id."""
-        # The path becomes a name, in which few characters may stand.
+        """Bring in what another builder left as an OCI image layout or archive; return its id."""
+        # The path becomes a name, in which few characters may stand: so only the file's own name is
+        # said, from within its folder.
         name = f"{'oci' if image.is_dir() else 'oci-archive'}:{image.name}"
         return self._call("pull", "--quiet", name, folder=image.parent).splitlines()[-1]
 
     def remove(self, image: str) -> None:
-        """Removes one image."""
+        """Remove one image; Submission where a container is made from it."""
         self._call("rmi", image)
 
     def run(self, image: str, command: list[str], text: str) -> str:
-        """Run a command as the image's own user with `text` as input; return its output."""
+        """Run a command as the image's own user with `text` as input; return its output.
+
+        Submission where it ends with another code than 0.
+        """
         with self._container(image) as container:
             arguments = ("--isolation", "chroot", container, "--", *command)
             return self._call("run", *arguments, text=text)
@@ -138,12 +165,15 @@ class Buildah:
             self._call("rmi", "--all", "--force")
 
     def clean(self) -> None:
-        """Removes every image, and the storage with them."""
+        """Remove every image, and the storage with them."""
+        # First by buildah, which takes down what is mounted. It may fail: a storage that a build
+        # left broken is a reason to clean.
         self._call("rmi", "--all", "--force", may_fail=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
     def _container(self, image: str) -> Iterator[str]:
+        """Make a container of the image, and remove it at the end: it holds the image's layers."""
         container = self._call("from", "--quiet", "--pull=false", image)
         try:
             yield container
@@ -160,6 +190,8 @@ class Buildah:
         folder: Path | None = None,
     ) -> str:
         """Return what buildah prints, nothing if it fails and may. Raises Submission."""
+        # Both folders, not the defaults: a buildah or podman of this host keeps its own images, and
+        # neither sees the other's.
         roots = ("--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run"))
         buildah = ["buildah", *roots, *_STORAGE, command, *arguments]
         name = f"`buildah {command}`"
@@ -175,7 +207,11 @@ class Buildah:
 
 
 def secrets() -> dict[str, str]:
-    """The files that a build takes as secrets, by their ids, as far as this user has them."""
+    """Return the files that a build takes as secrets, by id, as far as this user has them.
+
+    A mirror's address may hold a password: a secret is mounted for one step and is in no layer.
+    """
+    # One file for each id: where pip itself would merge several, the first path wins here.
     secret_files = {}
     for name, paths in _SETTINGS.items():
         files = (path for path in map(os.path.expanduser, paths) if Path(path).is_file())

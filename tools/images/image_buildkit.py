@@ -27,12 +27,17 @@ PACKAGES = ("runc", "util-linux")
 """Debian packages of what BuildKit runs the steps of a Dockerfile with, and of setpriv."""
 
 _BUILD_SECONDS = 7200
+"""A bound for what hangs, as buildah's is."""
 _START_SECONDS = 60.0
+"""Until buildkitd answers: seconds, but its folder may be on a disk that others use."""
 _POLL_SECONDS = 0.1
 _CACHE_MEGABYTES = 8_000
-"""Layers of earlier builds that stay for later ones."""
+"""Layers of earlier builds that stay for later ones, in megabytes of 10^6 bytes."""
 _SHOWN_LINES = 30
+"""Of the log of a daemon that does not start: its last words say why."""
 _BASE = "base"
+"""The name of the base image here: for `FROM`, for its layout and for the folder of that."""
+# Whichever of the two cases this host has them in: BuildKit gives a step both.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
 
@@ -45,16 +50,23 @@ class BuildKit:
     """
 
     folder: Path
+    """With its layers (`storage`), its log, base images and what is being built."""
     buildah: Buildah
+    """Gives the base image and runs commands, which buildctl cannot do in a finished image."""
 
     def base(self, wanted: str, how: str, epoch: int) -> str:
-        """Bring the base image that buildah has, or makes, into a layout; done once for each."""
+        """Bring the base image that buildah has, or makes, into a layout; done once for each.
+
+        Parameters and errors as in Buildah.base; returns `FOLDER@sha256:…`.
+        """
         image = self.buildah.base(wanted, how, epoch)
         layout = self.folder / f"{_BASE}-{image.removeprefix('sha256:')[:16]}"
         if not layout.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
+            # Only the present base is ever asked for.
             for older in self.folder.glob(f"{_BASE}-*"):
                 shutil.rmtree(older)
+            # Renamed at the end: an export that was cut off must not be taken for a layout.
             made = layout.with_name(f".{layout.name}")
             shutil.rmtree(made, ignore_errors=True)
             self.buildah.export(image, f"oci:{made}:{_BASE}")
@@ -66,19 +78,27 @@ class BuildKit:
     ) -> str:
         """Build a target of the Dockerfile from the checkout as it is; the folder of its layout.
 
-        BadSpec without the programs, StartTimeout and Submission where the build fails.
+        Parameters as in Buildah.build, `base` as `base()` returned it. BadSpec without the
+        programs, StartTimeout and Submission where the build fails.
         """
         layout, _, digest = base.rpartition("@")
+        # Not into the last one: the exporter adds to the index of a layout that is there, and the
+        # first image of that would be taken for this one.
         layers = self.folder / target
         shutil.rmtree(layers, ignore_errors=True)
-        # The names of layers say the moment of a build unless they are told another.
+        # SOURCE_DATE_EPOCH is a build argument that BuildKit itself reads: `created` of the image
+        # and of each step of its history would else be the moment of the build.
         values = {**_proxies(), **arguments, "SOURCE_DATE_EPOCH": str(epoch), "BASE_IMAGE": _BASE}
+        # rewrite-timestamp does the same for files that are newer than the epoch, as the layers are
+        # written. That is too late for the archive of classes, which fits jars of one date: those
+        # get it in the Dockerfile. `compression` is for new layers: the base's came without.
         output = f"type=oci,tar=false,dest={layers},compression=uncompressed,rewrite-timestamp=true"
         with self._daemon() as address:
             _run(
                 *("buildctl", "--addr", address, "build", "--progress", "plain"),
                 *("--frontend", "dockerfile.v0", "--opt", f"target={target}"),
                 *(f"--local={name}={image_context.ROOT}" for name in ("context", "dockerfile")),
+                # Allows the folder under a name, and puts its image in the place of `FROM base`.
                 *("--oci-layout", f"{_BASE}={layout}"),
                 *("--opt", f"context:{_BASE}=oci-layout://{_BASE}@{digest}"),
                 *(f"--opt=build-arg:{key}={value}" for key, value in values.items()),
@@ -94,11 +114,15 @@ class BuildKit:
         shutil.rmtree(image)
 
     def find(self, archive: Path) -> str | None:
-        """Return the image of an archive that is there: BuildKit would write all of it again."""
+        """Return the image of an archive that is there: BuildKit would write all of it again.
+
+        Its layers may be cached, but `archive()` has removed the layout that was made of them.
+        """
         return str(archive) if archive.is_file() else None
 
     def run(self, image: str, command: list[str], text: str) -> str:
-        """Run the command as Buildah.run does."""
+        """Run the command as Buildah.run does; `image` is the path of a layout or an archive."""
+        # For this one command: it takes the image's size a third time, beside layers and archive.
         imported = self.buildah.pull(Path(image))
         try:
             return self.buildah.run(imported, command, text)
@@ -106,16 +130,23 @@ class BuildKit:
             self.buildah.remove(imported)
 
     def shrink(self) -> None:
-        """Leave the layers to buildkitd, which removes the oldest beyond _CACHE_MEGABYTES."""
+        """Leave the layers to buildkitd, which removes the oldest beyond _CACHE_MEGABYTES.
+
+        Buildah's are bounded here all the same: it makes the base and imports images to run.
+        """
         self.buildah.shrink()
 
     def clean(self) -> None:
-        """Remove every image and layer."""
+        """Remove every image and layer; base and imported images are Buildah.clean's."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
     def _daemon(self) -> Iterator[str]:
-        """Run buildkitd; its address."""
+        """Run buildkitd; yield its address. BadSpec, StartTimeout.
+
+        For one build and no longer: it locks its folder, and one that stayed behind would keep the
+        next from starting.
+        """
         missing = [name for name in PROGRAMS if shutil.which(name) is None]
         if missing:
             raise BadSpec(
@@ -124,7 +155,7 @@ class BuildKit:
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / "buildkitd.log"
-        # The path of a socket may have 107 bytes.
+        # The path of a socket may have 107 bytes, and the cache's own may be longer than that.
         with tempfile.TemporaryDirectory(prefix="icdc-buildkit-") as scratch, log.open("wb") as to:
             address = f"unix://{scratch}/socket"
             daemon = subprocess.Popen(
@@ -138,17 +169,26 @@ class BuildKit:
                 _await(daemon, address, log)
                 yield address
             finally:
+                # Waited for: while it ends it still has the lock of its folder.
                 daemon.terminate()
                 daemon.wait()
 
     def _daemon_command(self, address: str) -> list[str]:
+        # The worker of containerd is on by itself where its socket is found, such as that of a test
+        # node. The net of the host, as with buildah: a step reaches the mirrors that it reaches.
         root = ("--addr", address, "--root", str(self.folder / "storage"))
         worker = ("--containerd-worker=false", "--oci-worker=true", "--oci-worker-net=host")
+        # Reserved, least free, at most: what is reserved is never removed, so that with both at the
+        # same number the cache fills up to it; 0 leaves the disk's free space out of account.
         budget = f"--oci-worker-gc-keepstorage={_CACHE_MEGABYTES},0,{_CACHE_MEGABYTES}"
         return ["buildkitd", *root, *worker, "--oci-worker-gc=true", budget]
 
 
 def _await(daemon: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
+    """Wait until the daemon has a worker; StartTimeout with the end of its log if it has none.
+
+    Not until its socket is there: that comes before the workers, and a build would find none.
+    """
     deadline = time.monotonic() + _START_SECONDS
     question = ["buildctl", "--addr", address, "debug", "workers"]
     while subprocess.run(question, capture_output=True, check=False).returncode != 0:
@@ -163,5 +203,8 @@ def _run(*command: str) -> None:
 
 
 def _proxies() -> dict[str, str]:
-    """Build arguments that every Dockerfile has, and that stay in no layer."""
+    """Return the proxies of this host as build arguments by name.
+
+    BuildKit knows these names: no ARG need declare them, and they are in no layer and no history.
+    """
     return {name: os.environ[name] for name in _PROXIES if name in os.environ}

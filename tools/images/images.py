@@ -3,6 +3,15 @@
     tools/images/images.py build [operator|spark …] [--builder B] [--tag T] [--archive FOLDER]
     tools/images/images.py check [operator|spark …] [--builder B] [--tag T]
 
+The one entry to the other modules here: `make images` and the cluster level of the tests build by
+it, so that both share layers and archives, and have the same image for the same checkout.
+
+    checkout     image_context    what the image is made of: its key
+    key          images           an archive of that key is there: done
+    no archive   image_builder, image_buildkit    base, layers, image
+    image        oci_archive      the archive, in the cache under the key
+    image        image_checks     inspected once for each archive
+
 An image is built again only when something that it is made of has changed; what is built lies
 outside the checkout. Knows neither how builders are called nor what is in an image.
 """
@@ -30,8 +39,12 @@ from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
 
 RETAINED_STATES = 1
-"""States of the checkout whose archives stay, for each builder; layers give others soon."""
+"""States of the checkout whose archives stay, for each builder; layers give others soon.
+
+Both images of one state take 1.4 GB.
+"""
 _BUILDERS = ("buildah", "buildkit")
+# Of Debian. The second builder needs them too: its base image is buildah's.
 _FIRST = ("buildah", "debootstrap")
 _PACKAGES = {"buildah": _FIRST, "buildkit": (*_FIRST, *PACKAGES)}
 
@@ -39,13 +52,14 @@ Builder = Buildah | BuildKit
 
 
 def build(options: argparse.Namespace) -> int:
-    """Makes the archives that are asked for; prints name, digest and size of each."""
+    """Make the archives that are asked for; print name, digest, megabytes and seconds of each."""
     source = image_context.source()
     tag = options.tag or _tag(source, options)
     folder = options.archive or _archives(source, options, tag)
     folder.mkdir(parents=True, exist_ok=True)
     for target in options.targets or TARGETS:
         started = time.monotonic()
+        # In the cache whatever --archive says: the next call, with another folder, finds it there.
         stored = _archives(source, options, tag) / _file_name(target, options)
         with _storage(options) as builder:
             if options.rebuild or not stored.is_file():
@@ -64,7 +78,9 @@ def build(options: argparse.Namespace) -> int:
 def _build(
     builder: Builder, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
 ) -> None:
+    """Build the image and write its archive as `to`, a path in the folder of its state."""
     host_packages.ensure(_PACKAGES[options.builder])
+    # Before and not after: the layers of this build are what the next one wants.
     builder.shrink()
     base = builder.base(options.base_image, options.base, source.epoch)
     image = builder.build(
@@ -75,6 +91,7 @@ def _build(
         cached=not options.rebuild,
     )
     to.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed when it is whole: a file of that name is taken for a finished archive.
     made = to.with_suffix(".part")
     builder.archive(image, image_context.name(target, tag), made)
     made.rename(to)
@@ -91,6 +108,7 @@ def check(options: argparse.Namespace) -> int:
     wrong: list[str] = []
     for target in options.targets or TARGETS:
         archive = _archives(source, options, tag) / _file_name(target, options)
+        # Beside the archive, so that it goes with it, and named by the checks that it passed.
         passed = archive.with_suffix(f".{image_checks.key()}.passed")
         if passed.is_file() and not options.rebuild:
             _say(f"{target}: 0 problems, as found before")
@@ -99,6 +117,7 @@ def check(options: argparse.Namespace) -> int:
         problems = list(image_checks.problems(target, source.version, contents))
         wrong += [f"{target}: {problem}" for problem in problems]
         _say(f"{target}: {len(contents['packages'])} packages, {len(problems)} problems")
+        # Without an archive the image was built for this check alone: there is nothing to mark.
         if not problems and archive.is_file():
             passed.touch()
     for line in wrong:
@@ -124,7 +143,10 @@ def _inspect(
 
 
 def layers(options: argparse.Namespace) -> int:
-    """Prints digest, bytes and compressed bytes of each layer, so that builds can be compared."""
+    """Print digest, bytes and compressed bytes of each layer, so that builds can be compared.
+
+    Two builds of one checkout that print the same lines are the same image.
+    """
     for file in options.archives:
         listed = oci_archive.layers(file)
         for digest, size, packed in listed:
@@ -136,7 +158,8 @@ def layers(options: argparse.Namespace) -> int:
 
 
 def clean(_: argparse.Namespace) -> int:
-    """Removes all images and archives from the cache."""
+    """Remove the storage of both builders; archives stay until `make clean-caches`."""
+    # The second builder's folder lies in the first one's, and its storage has mounts of its own.
     for name in reversed(_BUILDERS):
         with _storage(argparse.Namespace(builder=name)) as builder:
             builder.clean()
@@ -145,6 +168,10 @@ def clean(_: argparse.Namespace) -> int:
 
 @contextmanager
 def _storage(options: argparse.Namespace) -> Iterator[Builder]:
+    """Lend the builder that the options name; others wait, since builders share one storage.
+
+    For one target at a time: a check of the tests then waits for one image, not for both.
+    """
     folder = jars.cache_dir() / "images"
     with jars.exclusive(folder.with_name("images.lock")):
         folder.mkdir(exist_ok=True)
@@ -165,6 +192,10 @@ def _file_name(target: str, options: argparse.Namespace) -> str:
 
 
 def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
+    """Return the folder for archives of this state: image-archives/[BUILDER-]KEY in the cache.
+
+    The tag is in the key since an archive names its image.
+    """
     key = source.key(tag, options.base_image, options.base)
     if options.builder != _BUILDERS[0]:
         key = f"{options.builder}-{key}"
@@ -172,7 +203,12 @@ def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
 
 
 def _forget(newest: Path) -> None:
-    """Removes the archives of older states."""
+    """Remove the archives of older states of the builder that made `newest`.
+
+    image-archives/1f3a…             buildah     older: removed
+    image-archives/9c27…             buildah     newest
+    image-archives/buildkit-1f3a…    buildkit    stays
+    """
     os.utime(newest)
     builder = newest.name.rpartition("-")[0]
     of_builder = [
@@ -184,6 +220,9 @@ def _forget(newest: Path) -> None:
 
 
 def _same_file(stored: Path, asked: Path) -> None:
+    """Give the archive a second name where asked for: a copy of Spark's would take 1.2 GB."""
+    # Removed before anything is written: it may be another name of an older state's archive, and
+    # copying onto it would write into that.
     asked.unlink(missing_ok=True)
     try:
         asked.hardlink_to(stored)
@@ -193,6 +232,7 @@ def _same_file(stored: Path, asked: Path) -> None:
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    # In a pipe lines would come when the next build is over, minutes later.
     sys.stdout.flush()
 
 
@@ -217,7 +257,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 done, 1 failed or found wrong."""
+    """Do what the arguments say; the exit code: 0 done, 1 failed or found wrong, 2 misused."""
     parser = _parser()
     options = parser.parse_args(arguments)
     unknown = set(getattr(options, "targets", ())) - set(TARGETS)

@@ -1,5 +1,12 @@
 """An image as one file that containerd imports: the OCI image layout, in a tar archive.
 
+    oci-layout              the version of the layout
+    index.json              one manifest: its digest, its size, the image's name
+    blobs/sha256/<digest>   manifest, configuration and each layer, named by what is in them
+
+The archive is written here and not by a builder, so that both builders' archives of one image are
+the same bytes at every build: what is not in the image, such as dates of files, is left out.
+
 Layers lie in it as they are: compressing and unpacking them costs more than a disk does, and their
 digests then say what is in them, whatever compresses them later. Knows nothing of builders but the
 forms in which they leave an image in a folder: blobs named by their digests, and a manifest beside
@@ -16,12 +23,18 @@ from typing import Any
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _NAME = "org.opencontainers.image.ref.name"
+"""The annotation by which containerd names what it imports; without it an image has no name."""
 _GZIP_LEVEL = 6
+"""What gzip does by itself, and about what a registry's clients send."""
 _CHUNK_BYTES = 1 << 20
+"""Read at once: a layer may have half a gigabyte."""
 
 
 def write(folder: Path, name: str, archive: Path) -> None:
-    """Makes the archive of the image that lies in the folder."""
+    """Make the archive of the image that lies in the folder as the transport `dir:` left it.
+
+    There a blob is a file that is called after its digest, without `sha256:` before it.
+    """
     _write((folder / "manifest.json").read_bytes(), folder, name, archive)
 
 
@@ -33,16 +46,19 @@ def write_layout(layout: Path, name: str, archive: Path) -> None:
 
 
 def layout_digest(layout: Path) -> str:
-    """The digest of the one image of a layout in a folder."""
+    """Return the digest of the one image of a layout in a folder, `sha256:` before it."""
     index = json.loads((layout / "index.json").read_text(encoding="utf-8"))
     return str(index["manifests"][0]["digest"])
 
 
 def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
+    # The manifest goes in as the builder wrote it: parsed and written anew it would have another
+    # digest, and an image must have one digest in archive, cluster and registry.
     own = _digest(manifest)
     named = {"mediaType": _MANIFEST, "digest": own, "size": len(manifest)}
     index = {"schemaVersion": 2, "manifests": [{**named, "annotations": {_NAME: name}}]}
     described = json.loads(manifest)
+    # Neither compressed nor in another order than this: the same image gives the same bytes.
     with tarfile.open(archive, "w") as tar:
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
         _add(tar, "index.json", json.dumps(index).encode())
@@ -54,13 +70,17 @@ def _write(manifest: bytes, folder: Path, name: str, archive: Path) -> None:
 
 
 def digest(archive: Path) -> str:
-    """The digest of the image."""
+    """Return the digest of the archive's one image, `sha256:` before it; TarError without one."""
     with tarfile.open(archive) as tar:
         return str(_json(tar, "index.json")["manifests"][0]["digest"])
 
 
 def layers(archive: Path) -> list[tuple[str, int, int]]:
-    """Digest and bytes of each layer, lowest first, and its bytes as gzip would send them."""
+    """Return digest, bytes, and bytes as gzip would send them of each layer, lowest first.
+
+    ("sha256:1f…", 127_000_000, 48_000_000), ("sha256:88…", ...): a change of ours is in the last
+    ones alone if all digests before them are those of the archive before.
+    """
     with tarfile.open(archive) as tar:
         manifest = _json(tar, _blob(_json(tar, "index.json")["manifests"][0]["digest"]))
         return [
@@ -70,6 +90,7 @@ def layers(archive: Path) -> list[tuple[str, int, int]]:
 
 
 def _gzip_bytes(tar: tarfile.TarFile, digest: str) -> int:
+    """Count what compressing the layer gives, in bytes, with neither file nor memory for it."""
     counted = _Counted()
     blob = tar.extractfile(_blob(digest))
     if blob is None:
@@ -109,6 +130,7 @@ def _blob(digest: str) -> str:
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    # A new TarInfo has the date 0, owner 0 and mode 644, whoever writes it.
     member = tarfile.TarInfo(name)
     member.size = len(content)
     tar.addfile(member, io.BytesIO(content))
