@@ -1,5 +1,8 @@
 """What must hold in a built image: who runs, what is there, and what is not.
 
+The Dockerfile deletes much of what packages bring. A line of it that goes too far, or a new version
+that moves files, does not fail a build; without these checks it would fail a user's run.
+
 Pure: a script that runs in the image tells what is there (inspect_image.py); this judges.
 """
 
@@ -15,13 +18,17 @@ from sbom_formats import Component
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/opt/venv/bin/python"
+"""Named in full: a check must use the Python that the entry point uses."""
 USER = [185, 185]
 """User and group of the images, the number that Spark's own image has."""
 DECOMMISSION = "/opt/decom.sh"
+"""Spark's default for what an executor's pod runs before it is ended."""
 MAIN = "/opt/iceberg-cdc-operator/main.py"
+"""What the operator writes into each SparkApplication (icdc_operator.manifests.pods.pod_paths)."""
 OURS = "iceberg-cdc-operator"
 
-# A star stands for the package and every module in it.
+# Ours whole; of others what is loaded late, by a setting of the user (a catalog, a file format), or
+# lies beside what the Dockerfile deletes. A star stands for the package and every module in it.
 _MODULES = {
     "operator": (
         "icdc_api.*",
@@ -66,13 +73,19 @@ _EMPTY = {
     "trials": "failed when it was tried",
     "class_data": "was said in place of mapping the archive of Spark's classes",
 }
-"""What must not be found at all, and why not."""
+"""What must not be found at all, and why not: keys of the inspection, ends of sentences."""
 
 
 def question(target: str) -> tuple[list[str], str]:
-    """The command to run in the image, and its standard input.
+    """Return the command to run in the image of this target, and its standard input.
 
-    Two modules travel as one text: the first is there for the second to import.
+    By standard input because nothing is mounted and nothing is added: what is looked into is the
+    image as users have it. Two modules travel as one text: the first is there for the second to
+    import.
+
+        sys.modules['inspect_spark'] = (an empty module)
+        exec(text of inspect_spark.py, in that module)
+        text of inspect_image.py, which begins with `import inspect_spark`
     """
     trials, script = (Path(__file__).with_name(name).read_text("utf-8") for name in _SCRIPTS)
     module = Path(_SCRIPTS[0]).stem
@@ -85,20 +98,30 @@ def question(target: str) -> tuple[list[str], str]:
 
 
 def key() -> str:
-    """Changes with whatever is checked."""
+    """Return 8 hex digits that change with whatever is checked.
+
+    They are in the name of the file that says "passed" (images.py): a stricter check looks again
+    into images that were found right. Locks are not in it, since they change the image's own key.
+    """
     names = (Path(__file__).name, *_SCRIPTS, "sbom_formats.py")
     contents = [Path(__file__).with_name(name).read_bytes() for name in names]
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:8]
 
 
 def problems(target: str, version: str, contents: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for everything in the image that must not be so."""
+    """Yield a sentence for everything in the image that must not be so.
+
+    `version` is the project's, `contents` what inspect_image.py printed.
+    """
     if contents["user"] != USER:
         yield f"runs as {contents['user']}, not as {USER}"
+    # Spark and programs of users write into the folder that they start in.
     if contents["folder"] != "/tmp":
         yield f"starts in {contents['folder']}, not in the one folder that can be written"
     for key, why in _EMPTY.items():
         yield from (f"{item} {why}" for item in contents[key])
+    # One way only: that a package of the lock is missing shows in `imports`, and the lock has some
+    # for other systems and Pythons than the image's.
     locked = {**versions(target), OURS: {version}}
     for name, installed in contents["packages"].items():
         wanted = locked.get(name, {"nothing"})
@@ -145,7 +168,11 @@ def _spark_problems(contents: Mapping[str, Any]) -> Iterator[str]:
 
 
 def versions(part: str) -> dict[str, set[str]]:
-    """Versions by package of one part of the lock: more than one where Pythons need another."""
+    """Return versions by package of one part of the lock: operator, spark, build or all.
+
+    More than one where Pythons need another, as of numpy: `uv pip compile --universal` then writes
+    a line for each, with a marker behind it (`; python_full_version < '3.12'`).
+    """
     text = (ROOT / f"tools/locks/{part}.lock").read_text(encoding="utf-8")
     by_name: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, re.MULTILINE):

@@ -3,6 +3,10 @@
     image_sbom.py IMAGE VERSION REVISION CREATED --into FOLDER --lock FILE --report FILE
                   [--jars-lock FILE --jars FOLDER]
 
+What is installed says more than what was asked for: the Dockerfile deletes jars of Spark, and pip
+takes one of several wheels that the lock allows. So lists come from the image, and only checksums
+and coordinates from the locks, which is also a check that the two agree.
+
 Python packages have the checksums of the lock, jars those of their files, and Debian packages the
 version that dpkg knows. Runs in a stage of the Dockerfile with nothing but Python.
 """
@@ -22,6 +26,8 @@ from sbom_formats import Component, Image
 OURS = "iceberg-cdc-operator"
 _DPKG = Path("/var/lib/dpkg")
 _OS_RELEASE = Path("/etc/os-release")
+# The version begins at the first dash before a digit: log4j-1.2-api-2.25.jar is misread, but such
+# jars describe themselves.
 _JAR = re.compile(r"(?P<name>.+?)-(?P<version>v?\d[^/]*)\.jar")
 
 
@@ -34,7 +40,16 @@ def python_packages(lock: str, report: str) -> Iterator[Component]:
 
     WrongBillError where the lock has none: a package that pip built itself must be locked by one
     file, its source.
+
+        lock                   pip installed              checksum in the bill
+        attrs   A (sdist), B   B, a wheel it fetched      B
+        pyspark S (sdist)      W, a wheel it built        S: W is in no lock, and S is all there is
+        attrs   A, B           W                          WrongBillError: A or B?
+        (none)                 W                          WrongBillError
     """
+    # A line `name==version ; marker \`, and below it lines `    --hash=sha256:… \`. Names compare
+    # only once normalised: wheels say `SQLAlchemy` where the lock says `sqlalchemy`. By version
+    # too: a lock for several Pythons may have a package twice.
     locked = {
         (normalise(name), version): re.findall(r"--hash=sha256:([0-9a-f]{64})", hashes)
         for name, version, hashes in re.findall(
@@ -45,6 +60,7 @@ def python_packages(lock: str, report: str) -> Iterator[Component]:
         name, version = normalise(package["metadata"]["name"]), package["metadata"]["version"]
         hashes = locked.get((name, version), [])
         archive = package["download_info"].get("archive_info", {})
+        # Older versions of pip have only `hash`, "sha256=…", which newer ones call deprecated.
         own = archive.get("hashes", {}).get("sha256", archive.get("hash", "").rpartition("=")[2])
         if own not in hashes and len(hashes) != 1:
             raise WrongBillError(f"{name} {version} with SHA-256 {own} is not in the lock")
@@ -61,11 +77,16 @@ def dpkg_status(dpkg: Path) -> str:
 
 
 def debian_packages(status: str, release: str) -> Iterator[Component]:
-    """Yield what dpkg's status names as installed."""
+    """Yield what dpkg's status names as installed.
+
+    `release` is the text of /etc/os-release. Scanners look weaknesses up by distribution, as the
+    fixes are Debian's own: without it the version 2.36-9+deb12u10 says little.
+    """
     named = re.search(r'^VERSION_ID="?([^"\n]+)"?$', release, re.MULTILINE)
     distribution = f"&distro=debian-{named[1]}" if named else ""
     # dpkg keeps packages that were removed too, with another word at the end of their status.
     for paragraph in status.split("\n\n"):
+        # A line that begins with a blank continues the one before and is no field.
         fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))
         if fields.get("Status", "").endswith(" installed"):
             qualifiers = f"arch={fields['Architecture']}{distribution}"
@@ -74,7 +95,15 @@ def debian_packages(status: str, release: str) -> Iterator[Component]:
 
 
 def jars(folder: Path, lock: str) -> Iterator[Component]:
-    """Yield each jar of the folder: by the lock's coordinates, its own, or its file name."""
+    """Yield each jar of the folder: by the lock's coordinates, its own, or its file name.
+
+    `lock` has lines "set coordinates file sha256". Jars are found in it by checksum, not by name:
+    a jar that Spark brings under a name of the lock need not be the one that was locked.
+
+        iceberg-aws-bundle-1.12.0.jar       in the lock              pkg:maven/org.apache.iceberg/…
+        epoll-4.2.7-linux-x86_64.jar        pom.properties in it     pkg:maven/io.netty/epoll@4.2.7…
+        scala-library-2.13.17.jar           neither                  pkg:generic/scala-library@…
+    """
     lines = (line.split() for line in lock.splitlines() if not line.startswith("#"))
     locked = {fields[3]: fields[1] for fields in lines if len(fields) == 4}
     for jar in sorted(folder.glob("*.jar")):
@@ -86,7 +115,7 @@ def jars(folder: Path, lock: str) -> Iterator[Component]:
 
 
 def normalise(name: str) -> str:
-    """Return the name of a Python package as package URLs and pip compare it."""
+    """Return the name of a Python package as package URLs and pip compare it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -110,11 +139,15 @@ def _coordinates(jar: Path, locked: str) -> tuple[str, str, str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write both bills; 1 with a sentence where lock and image differ."""
+    """Write both bills; 1 with a sentence where lock and image differ.
+
+    1 ends the build: an image that its bill does not describe is not made.
+    """
     options = _parser().parse_args(arguments)
     image = Image(f"{OURS}/{options.image}", options.version, options.revision, options.created)
     lock, report = (file.read_text(encoding="utf-8") for file in (options.lock, options.report))
     try:
+        # Our own wheel comes from the checkout: no lock has it, and pip's report is of the lock's.
         components = [
             Component("pypi", OURS, options.version),
             *python_packages(lock, report),

@@ -1,5 +1,8 @@
 """Runs inside an image, and prints as JSON what is there: `python - MODULE… < inspect_image.py`.
 
+From inside and as the image's own user, because what a user can write, read or import is what the
+kernel and Python say there; the files of its layers tell only what was meant.
+
 Needs nothing but Python, and judges nothing. inspect_spark is there as part of the same text.
 """
 
@@ -18,6 +21,7 @@ from pathlib import Path
 
 import inspect_spark
 
+# Refused by image_checks.py, and listed here, where they can be looked for.
 PROGRAMS = ("cc", "g++", "gcc", "javac", "make", "mvn", "pip", "pip3")
 LEFT_BEHIND = (
     "/build",
@@ -27,6 +31,7 @@ LEFT_BEHIND = (
     "/var/lib/apt/lists",
     "/var/log",
 )
+# Mounted when a container starts, or made for all users to write, as /tmp.
 NOT_OURS = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/etc/hosts", "/etc/resolv.conf")
 PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 NEEDED = (
@@ -45,7 +50,10 @@ NEEDED = (
 
 
 def everything() -> Iterator[Path]:
-    """Each file and folder of the image itself, as far as the user may enter what they are in."""
+    """Yield each file and folder of the image itself, as far as the user may enter what it is in.
+
+    Links are yielded and not followed, as os.walk does; a folder is yielded before what is in it.
+    """
     for folder, folders, files in os.walk("/"):
         if os.access(folder, os.X_OK):
             start = folder.rstrip("/")
@@ -55,10 +63,15 @@ def everything() -> Iterator[Path]:
 
 
 def list_closed() -> Iterator[str]:
-    """Files and folders below NEEDED, and folders on the way there, that some user cannot open.
+    """Yield files and folders below NEEDED, and folders on the way there, that some cannot open.
 
     A platform may choose any user id, with the group 0 of root (OpenShift does): both the group's
-    bits and those of others must allow it, reading for files, entering as well for folders.
+    bits and those of others must allow it, reading for files, entering as well for folders. Asking
+    with os.access would say what user 185 can: for it the last three bits count alone.
+
+        folder  755    r-x for group and others    fine
+        folder  700    --- for both                yielded: BuildKit once made such a folder
+        file    640    r-- for group alone         yielded
     """
     for start in NEEDED:
         paths = [Path(start), *Path(start).parents]
@@ -74,7 +87,10 @@ def list_closed() -> Iterator[str]:
 
 
 def debian_packages() -> dict[str, str]:
-    """Versions of what dpkg has installed, and of packages of which parts are here, by name."""
+    """Return versions of what dpkg has installed, and of packages of which parts are here, by name.
+
+    Read as text, though image_sbom.py has the same: that module is not in the image.
+    """
     dpkg = Path("/var/lib/dpkg")
     files = [dpkg / "status", *dpkg.glob("status.d/*")]
     text = "\n\n".join(file.read_text(encoding="utf-8").strip() for file in files)
@@ -87,13 +103,16 @@ def debian_packages() -> dict[str, str]:
 
 
 def bills() -> dict[str, object]:
-    """The bills of materials by file name."""
+    """Return the bills of materials by file name."""
     files = Path("/usr/share/doc/iceberg-cdc-operator").glob("*.json")
     return {file.name: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
 def import_error(name: str) -> str | None:
-    """Return why a module cannot be imported, None if it can."""
+    """Return why a module cannot be imported, None if it can.
+
+    Imported and not only looked for: what is missing may be a library that it is linked with.
+    """
     try:
         importlib.import_module(name)
     except ImportError as error:
@@ -106,19 +125,29 @@ def list_modules(name: str) -> list[str]:
     if not name.endswith(".*"):
         return [name]
     package = importlib.import_module(name[:-2])
-    # A package below that cannot be imported is listed all the same.
+    # A package below that cannot be imported is listed all the same, and import_error says why:
+    # with a handler that does nothing no error ends the walk. Importing a `__main__` would run it.
     found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.", lambda _: None)
     return [each.name for each in found if not each.name.endswith(".__main__")]
 
 
 def is_dated(bytecode: Path) -> bool:
-    """True if Python compares it with its source by date, which no layer keeps (PEP 552)."""
+    """True if Python compares it with its source by date, which no layer keeps (PEP 552).
+
+    Bytes 0 to 3 are the version of the bytecode, 4 to 7 the flags, 8 to 15 date and size or a hash.
+    Files of layers get another date than they had when they were compiled, so that bytecode by date
+    is never right, and the user cannot write a better one.
+    """
     # Flags of PEP 552, little-endian: 1 is "by hash, never compared"; 0 is "by date".
     return bytecode.read_bytes()[4:8] != b"\1\0\0\0"
 
 
 def class_data_problems() -> list[str]:
-    """Return what Java prints about an archive of Spark's classes that does not fit, if so."""
+    """Return what Java prints about an archive of Spark's classes that does not fit, if so.
+
+    A JVM goes on without an archive that does not fit, and says nothing: each start then takes
+    several CPU seconds more, and nothing fails. -Xshare:on makes it an error.
+    """
     home = Path("/opt/spark")
     if not home.exists():
         return []
@@ -128,9 +157,11 @@ def class_data_problems() -> list[str]:
             "-Xshare:on",
             f"-XX:SharedArchiveFile={home}/classes.jsa",
         ),
+        # As driver and executors have it: it must begin as it did when the archive was made.
         *("-cp", f"{home}/jars.jar:{home}/conf:{home}/jars/*", "-version"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # -version ends "(build …, mixed mode, sharing)" where the archive is mapped.
     said = done.stdout + done.stderr
     return [] if done.returncode == 0 and "sharing" in said else [said]
 
@@ -165,7 +196,9 @@ def main() -> None:
         "imports": [why for why in map(import_error, named) if why],
         "trials": inspect_spark.failures() if Path("/opt/spark").exists() else [],
     }
+    # Paths are most of what is no JSON yet.
     sys.stdout.write(json.dumps(contents, default=str))
 
 
+# Without asking for `__main__`: nothing imports this text, standard input is how it runs.
 main()

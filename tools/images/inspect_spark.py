@@ -1,5 +1,9 @@
 """Runs in the Spark image: tries what its Java and its Python must be able to do, beyond starting.
 
+A Java runtime of chosen modules and a Spark without many of its jars start well: what is missing
+shows only when a class is first looked for, by name, in a run with Kerberos, TLS or a catalog that
+nobody here has. So each trial goes one such way, to a part that the Dockerfile might leave out.
+
 Travels there as text with inspect_image.py. Judges nothing: it says which trial failed, and how.
 Nothing here needs a network.
 """
@@ -13,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+# Loaded by name alone: jlink leaves out a module that it is not told, and no other trial here would
+# touch these.
 _JAVA_CLASSES = (
     # Kerberos, and the user of Hadoop's own login
     "com.sun.security.auth.module.Krb5LoginModule",
@@ -33,15 +39,18 @@ _JAVA_CLASSES = (
     "jdk.incubator.vector.IntVector",
     "sun.misc.Unsafe",
 )
+# Most are in jdk.charsets, beside those few that java.base has: CSV and databases may need them.
 _CHARSETS = ("Big5", "EUC-JP", "GB18030", "IBM1047", "Shift_JIS", "windows-1252")
 _PASSWORD = "changeit"
+"""Of Debian's store of authorities, and of the trial's own: keytool asks for six letters."""
 _REST = "http://127.0.0.1:1"
+"""Port 1: nobody listens there, and nobody needs to, as clients connect at their first request."""
 _CATALOGS = {
     "org.apache.iceberg.hive.HiveCatalog": {"uri": "thrift://127.0.0.1:1"},
     "org.apache.iceberg.jdbc.JdbcCatalog": {"uri": "jdbc:sqlite::memory:", "warehouse": "/tmp"},
     "org.apache.iceberg.aws.glue.GlueCatalog": {"warehouse": "s3://b/w"},
 }
-"""Catalogs that open without their server, and how."""
+"""Catalogs that open without their server, and how: they load the clients of Thrift, JDBC, AWS."""
 _AWS = {
     "client.region": "eu-central-1",
     "s3.access-key-id": "a",
@@ -51,7 +60,11 @@ _AWS = {
 
 
 def failures() -> list[str]:
-    """Return what failed, one line for each trial."""
+    """Return what failed, one line for each trial; [] if all is well.
+
+    Raises where Spark itself does not start, which ends the inspection: no trial could tell more.
+    """
+    # Here, not at the top: the same text goes to the operator's image, which has no pyspark.
     from pyspark.sql import SparkSession
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -65,11 +78,13 @@ def failures() -> list[str]:
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": f"{scratch}/lake",
+            # One port and some threads less; the page is not what is tried.
             "spark.ui.enabled": "false",
         }
         for name, value in settings.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
+        # Any text does for all three, as no request is sent.
         # Not in the environment: Spark asks for the name of this host where it finds them there.
         for name in ("aws.accessKeyId", "aws.secretAccessKey", "aws.region"):
             _set_property(session, name, _AWS["client.region"])
@@ -84,6 +99,7 @@ def _set_property(session: Any, name: str, value: str) -> None:
 
 
 def _try_all(session: Any, scratch: Path) -> Iterator[str]:
+    """Yield "what: class of the error: its text" for each trial that raises, in one line."""
     trials: dict[str, Callable[[], object]] = {
         "rows by Arrow and Iceberg": lambda: _write_and_read(session),
         "TLS": lambda: _serve_tls(session, scratch),
@@ -93,6 +109,7 @@ def _try_all(session: Any, scratch: Path) -> Iterator[str]:
         "S3": lambda: _open_s3(session),
         "JDBC of PostgreSQL": lambda: _load_class(session, "org.postgresql.Driver"),
         "JMX": lambda: _find_beans(session),
+        # name=name: a lambda reads a variable only when it is called: all would try the last name.
         **{f"class {name}": lambda name=name: _load_class(session, name) for name in _JAVA_CLASSES},  # type: ignore[misc]
         **{f"charset {name}": lambda name=name: _find_charset(session, name) for name in _CHARSETS},  # type: ignore[misc]
         **{
@@ -108,10 +125,15 @@ def _try_all(session: Any, scratch: Path) -> Iterator[str]:
 
 
 def _write_and_read(session: Any) -> None:
-    """Let a Python worker make rows, write them as a table, and read its files without Spark."""
+    """Let a Python worker make rows, write them as a table, and read its files without Spark.
+
+    Rows 0 … 9, doubled by the worker (Arrow to and from Java), summed by Spark: 90. Read again by
+    pyarrow from the one file of the table: 90, so that both sides have Parquet.
+    """
     import pyarrow.parquet
 
     def double(batches: Any) -> Any:
+        # In the function: it is pickled and runs in another process.
         import pyarrow
 
         for batch in batches:
@@ -128,8 +150,14 @@ def _write_and_read(session: Any) -> None:
 
 
 def _serve_tls(session: Any, scratch: Path) -> None:
-    """Serve with a key on an elliptic curve, and speak to it from Python and from Java."""
+    """Serve with a key on an elliptic curve, and speak to it from Python and from Java.
+
+    Curves are a module of their own (jdk.crypto.ec): a runtime without it fails only in a handshake
+    with a server that has such a certificate, as many have.
+    """
     jvm, gateway = session._jvm, session.sparkContext._gateway
+    # keytool, as the JDK offers no public way to sign a certificate in the process. Without
+    # -validity it is good for 90 days, without -storetype it is a PKCS12.
     store, trusted = scratch / "server.p12", scratch / "server.pem"
     made = "-genkeypair -alias s -keyalg EC -dname CN=localhost -ext san=dns:localhost"
     for words in (made, f"-exportcert -rfc -alias s -file {trusted}"):
@@ -143,6 +171,7 @@ def _serve_tls(session: Any, scratch: Path) -> None:
     context = jvm.javax.net.ssl.SSLContext.getInstance("TLS")
     context.init(managers.getKeyManagers(), trust.getTrustManagers(), None)
     at = jvm.java.net.InetSocketAddress("127.0.0.1", 0)
+    # Nothing is served: a finished handshake ends in 404, which is all that is asked below.
     server = jvm.com.sun.net.httpserver.HttpsServer.create(at, 0)
     server.setHttpsConfigurator(jvm.com.sun.net.httpserver.HttpsConfigurator(context))
     server.start()
@@ -158,6 +187,7 @@ def _serve_tls(session: Any, scratch: Path) -> None:
 
 
 def _characters(gateway: Any, text: str) -> Any:
+    """Return a Java char[] of the text: py4j makes a String of it, and KeyStore takes none."""
     array = gateway.new_array(gateway.jvm.char, len(text))
     for at, character in enumerate(text):
         array[at] = character
@@ -172,6 +202,7 @@ def _speak_tls(port: int, trusted: Path) -> None:
         socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as secured,
     ):
+        # Both sides speak it by default: less would mean that one of them lacks a cipher.
         if secured.version() != "TLSv1.3":
             raise ValueError(secured.version())
 
@@ -184,7 +215,11 @@ def _keytool(store: Path, arguments: list[str]) -> None:
 
 
 def _count_authorities(session: Any) -> None:
-    """Raise where Java trusts far fewer authorities than Debian, or than Python."""
+    """Raise where Java trusts far fewer authorities than Debian, or than Python.
+
+    The runtime's file is a link to Debian's, rewritten without dates: an empty or a broken store
+    opens as well, and every TLS connection would then fail.
+    """
     jvm, gateway = session._jvm, session.sparkContext._gateway
     file = jvm.java.io.File(f"{os.environ['JAVA_HOME']}/lib/security/cacerts")
     password = _characters(gateway, _PASSWORD)
@@ -194,6 +229,7 @@ def _count_authorities(session: Any) -> None:
 
 
 def _open_jar(session: Any) -> None:
+    """Open a jar as a file system, which is a provider in the module jdk.zipfs."""
     jvm = session._jvm
     jar = next(Path(os.environ["SPARK_HOME"], "jars").glob("spark-core*.jar"))
     address = jvm.java.net.URI.create(f"jar:{jar.as_uri()}")
@@ -201,6 +237,7 @@ def _open_jar(session: Any) -> None:
 
 
 def _name_user(session: Any) -> None:
+    """Log in as Hadoop does, by a class that asks Unix for the user's name (jdk.security.auth)."""
     users = session._jvm.org.apache.hadoop.security.UserGroupInformation
     if not users.getCurrentUser().getUserName():
         raise ValueError("no name")
@@ -215,11 +252,13 @@ def _open_s3(session: Any) -> None:
 def _open_catalog(session: Any, name: str) -> None:
     configuration = session._jsc.hadoopConfiguration()
     properties = {**_AWS, **_CATALOGS[name]}
+    # As Spark's catalogs do: by the name of the class, with properties and Hadoop's configuration.
     catalogs = session._jvm.org.apache.iceberg.CatalogUtil
     catalogs.loadCatalog(name, "other", properties, configuration)
 
 
 def _find_beans(session: Any) -> None:
+    """Raise without the one server of beans that tools for metrics ask."""
     jvm = session._jvm
     jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     if jvm.javax.management.MBeanServerFactory.findMBeanServer(None).size() != 1:

@@ -1,5 +1,13 @@
 """Bills of materials in their two forms, SPDX 2.3 and CycloneDX 1.6, both as JSON.
 
+Both, since a tool that reads bills often knows one of them. What is said is the same:
+
+    component        SPDX                        CycloneDX
+    package URL      externalRefs, purl          purl
+    group of Maven   in the package URL only     group
+    file in image    packageFileName             a property of ours
+    checksum         "SHA256"                    "SHA-256"
+
 Pure: the same components give the same text, since identifiers are made from what is described and
 the date is given. Knows no image and no lock; needs nothing but Python, because it runs while an
 image is built.
@@ -17,9 +25,11 @@ from urllib.parse import quote
 SPDX_FILE = "sbom.spdx.json"
 CYCLONEDX_FILE = "sbom.cdx.json"
 _FILE_PROPERTY = "iceberg-cdc-operator:file"
+"""CycloneDX lets anybody name properties, with a name space of their own before the colon."""
 _ROOT = "SPDXRef-image"
 
 
+# Ordered, so that a bill does not depend on the order in which folders and locks are read.
 @dataclass(frozen=True, order=True)
 class Component:
     """One part of an image."""
@@ -27,7 +37,9 @@ class Component:
     kind: str
     """Type of the package URL: deb, generic, maven, pypi."""
     name: str
+    """Without its group: `iceberg-core`, `libc6`, `pyarrow`."""
     version: str
+    """As its own tools write it; "" where a jar says nothing."""
     namespace: str = ""
     """Group of a Maven artifact, or the distribution of a Debian package."""
     qualifiers: str = ""
@@ -40,6 +52,7 @@ class Component:
     @property
     def purl(self) -> str:
         """The package URL, by which scanners find known weaknesses."""
+        # Everything is quoted that a URL may read otherwise, `+` of Debian's versions above all.
         parts = [quote(part, safe="") for part in (self.namespace, self.name) if part]
         version = f"@{quote(self.version, safe='')}" if self.version else ""
         tail = f"?{self.qualifiers}" if self.qualifiers else ""
@@ -51,8 +64,10 @@ class Image:
     """What a bill describes."""
 
     name: str
+    """Without registry and tag: iceberg-cdc-operator/spark."""
     version: str
     revision: str
+    """The commit that the image says it is built from, in its label too."""
     created: str
     """Date in RFC 3339, UTC."""
 
@@ -66,6 +81,7 @@ def spdx(image: Image, components: Iterable[Component]) -> str:
     return _text(
         {
             "spdxVersion": "SPDX-2.3",
+            # Of the bill, not of the image; the specification allows no other.
             "dataLicense": "CC0-1.0",
             "SPDXID": "SPDXRef-DOCUMENT",
             "name": f"{image.name}-{image.version}",
@@ -80,7 +96,9 @@ def spdx(image: Image, components: Iterable[Component]) -> str:
                     "name": image.name,
                     "versionInfo": image.version,
                     "primaryPackagePurpose": "CONTAINER",
+                    # Must be said, and is not known: an image may be pushed to any registry.
                     "downloadLocation": "NOASSERTION",
+                    # Without this a checksum over all files of the package would be demanded.
                     "filesAnalyzed": False,
                     "sourceInfo": f"built from revision {image.revision}",
                 },
@@ -104,6 +122,8 @@ def cyclonedx(image: Image, components: Iterable[Component]) -> str:
             "bomFormat": "CycloneDX",
             "specVersion": "1.6",
             "serialNumber": f"urn:uuid:{_identifier('cyclonedx', image, parts)}",
+            # Of the bill: a second one for the same serial number would be 2. Here another content
+            # has another serial number.
             "version": 1,
             "metadata": {
                 "timestamp": image.created,
@@ -119,6 +139,8 @@ def cyclonedx(image: Image, components: Iterable[Component]) -> str:
             },
             "components": [_cyclonedx_component(component) for component in parts],
             "dependencies": [
+                # Flat: what depends on what is the locks' matter. The parts are named once more,
+                # since one without an entry has dependencies that are not known, not none.
                 {"ref": subject, "dependsOn": [_reference(component) for component in parts]},
                 *({"ref": _reference(component)} for component in parts),
             ],
@@ -127,7 +149,7 @@ def cyclonedx(image: Image, components: Iterable[Component]) -> str:
 
 
 def purls(bill: Mapping[str, Any]) -> set[str]:
-    """The package URLs of a bill in either form."""
+    """Return the package URLs of a bill in either form; not of the image, which has none."""
     if "components" in bill:
         return {part["purl"] for part in bill["components"]}
     references = (ref for part in bill["packages"] for ref in part.get("externalRefs", ()))
@@ -135,7 +157,7 @@ def purls(bill: Mapping[str, Any]) -> set[str]:
 
 
 def files(bill: Mapping[str, Any]) -> set[str]:
-    """The names of the files that a bill in either form describes one by one."""
+    """Return the names of the files that a bill in either form describes one by one: jars."""
     if "components" in bill:
         noted = (item for part in bill["components"] for item in part.get("properties", ()))
         return {item["value"] for item in noted if item["name"] == _FILE_PROPERTY}
@@ -143,6 +165,7 @@ def files(bill: Mapping[str, Any]) -> set[str]:
 
 
 def _spdx_package(component: Component) -> dict[str, Any]:
+    # An SPDXID has letters, digits, dots and dashes only; a package URL has more than these.
     package: dict[str, Any] = {
         "SPDXID": f"SPDXRef-{re.sub(r'[^A-Za-z0-9.-]', '-', _reference(component))}",
         "name": component.name,
@@ -187,7 +210,13 @@ def _reference(component: Component) -> str:
 
 
 def _identifier(form: str, image: Image, parts: Sequence[Component]) -> uuid.UUID:
+    """Return what names this bill and no other: a UUID of all that is in it.
+
+    A random one, as most tools give, would make another layer of each build. `form`: the two bills
+    of an image are two documents.
+    """
     digest = hashlib.sha256(repr((form, image, parts)).encode()).digest()
+    # The version sets the bits by which readers tell a UUID from 16 bytes; 5 is "made of a name".
     return uuid.UUID(bytes=digest[:16], version=5)
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 ARCHIVE = "classes.jsa"
 CLASS_PATH = "jars.jar"
+"""Both in SPARK_HOME, where driver and executors name them (icdc_spark.container.commands)."""
 
 _LINE_BYTES = 70
 """The specification of jars allows 72, with a space before what continues a line."""
@@ -49,15 +50,23 @@ _GENERATED = re.compile(r"^#|\$Proxy\d|^jdk/(jfr/internal/handlers|internal/refl
 
 
 def manifest(jars: Sequence[str]) -> bytes:
-    """A manifest whose class path these relative addresses are."""
+    """Return a manifest whose class path these addresses are, relative to the jar it is in.
+
+    A line goes on in the next one that begins with a blank, wherever it is cut:
+
+        Class-Path: jars/HikariCP-7.0.2.jar jars/RoaringBitmap-1.5.3.jar jars/
+         aircompressor-2.0.3.jar …
+    """
     line = f"Class-Path: {' '.join(jars)}"
     parts = [line[at : at + _LINE_BYTES] for at in range(0, len(line), _LINE_BYTES)]
+    # With an end of line after the last one, without which Java passes over that line.
     return "\r\n".join(["Manifest-Version: 1.0", "\r\n ".join(parts), "", ""]).encode()
 
 
 def write_class_path(home: Path) -> None:
-    """Writes the jar that names the jars of this Spark, in the order of their names."""
+    """Write the jar that names the jars of this Spark, in the order of their names."""
     shown = sorted(jar.relative_to(home).as_posix() for jar in (home / "jars").glob("*.jar"))
+    # A ZipInfo of its own has the date 1980; a name alone would get the date of the moment.
     with zipfile.ZipFile(home / CLASS_PATH, "w") as made:
         made.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), manifest(shown))
     # The archive fits only a jar of this date, which a builder may change at the image's end.
@@ -65,7 +74,10 @@ def write_class_path(home: Path) -> None:
 
 
 def dump(classes: Path, home: Path) -> None:
-    """Writes the archive; CalledProcessError where Java cannot."""
+    """Write the archive; CalledProcessError where Java cannot.
+
+    `classes` is the packed list, `home` SPARK_HOME with the jar of `write_class_path` in it.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch, "classes")
         plain.write_bytes(gzip.decompress(classes.read_bytes()))
@@ -78,7 +90,7 @@ def dump(classes: Path, home: Path) -> None:
 
 
 def _same_each_time() -> None:
-    """Takes chance away from the process to be: an archive has addresses and an order in it."""
+    """Take chance away from the process to be: an archive has addresses and an order in it."""
     ctypes.CDLL(None).personality(_ADDRESSES_NOT_RANDOM)
     # Threads of Java's own, as it starts, would add their names between those of the main thread.
     # First in, first out on one processor they run where it waits for them, at the same places each
@@ -89,13 +101,22 @@ def _same_each_time() -> None:
 
 
 def pack_lists(lists: Iterable[str]) -> bytes:
-    """One list of all that these name (-XX:DumpLoadedClassList), the same whatever their order."""
+    """Return one packed list of all that these name, the same whatever their order.
+
+    `lists` are texts that JVMs wrote by -XX:DumpLoadedClassList, of a driver and of executors:
+
+        # NOTE: Do not modify this file.       left out
+        java/lang/Object                       once, whichever of them has it
+        @lambda-proxy org/a/B run              a lambda of that class
+        jdk/proxy1/$Proxy3                     left out: made up while that JVM ran
+    """
     lines = {line for text in lists for line in text.splitlines() if not _GENERATED.search(line)}
+    # mtime: the file is committed, and the same list must be the same bytes.
     return gzip.compress("".join(f"{line}\n" for line in sorted(lines)).encode(), mtime=0)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Does what the first argument says."""
+    """Do what the first argument says; SystemExit for another word than these three."""
     what, first, *rest = arguments
     if what == "jar":
         write_class_path(Path(first))

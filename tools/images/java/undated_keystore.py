@@ -21,9 +21,12 @@ PASSWORD = "changeit"
 """Debian's, and Java's: it protects nothing, since it seals certificates that everybody has."""
 
 _HEADER = struct.Struct(">III")
+"""Java writes numbers with the highest byte first, and so are all of them here."""
 _MAGIC = 0xFEEDFEED
+"""Of JKS. A store in PKCS12 begins otherwise, and is refused: its dates lie elsewhere."""
 _VERSION = 2
 _CERTIFICATE = 2
+"""The tag of an entry that is a trusted certificate; 1 is a private key with its chain."""
 _SHA1_BYTES = 20
 
 
@@ -32,6 +35,7 @@ def remove_dates(store: bytes) -> bytes:
     magic, version, count = _HEADER.unpack_from(store)
     if (magic, version) != (_MAGIC, _VERSION) or store[-_SHA1_BYTES:] != seal(store[:-_SHA1_BYTES]):
         raise ValueError("not a JKS keystore of version 2, or sealed with another password")
+    # By their bytes, so by length of the alias first: any order does that is the same each time.
     entries = sorted(_entries(store, count))
     body = store[: _HEADER.size] + b"".join(entries)
     return body + seal(body)
@@ -43,6 +47,7 @@ def _entries(store: bytes, count: int) -> Iterator[bytes]:
     for _ in range(count):
         (tag, alias) = struct.unpack_from(">IH", store, at)
         if tag != _CERTIFICATE:
+            # An entry of another form, and no business of a store of authorities.
             raise ValueError("the keystore holds a key")
         date = at + 6 + alias  # 4 bytes of tag and 2 of length come before the alias
         kind = date + 8
