@@ -1,6 +1,18 @@
 """The table of values in the README of each chart, made from the comments in its values.yaml.
 
-So a key is described once, where people edit it. A comment that starts with `# --` belongs to the
+So a key is described once, where people edit it, and no README describes one that was removed. What
+a YAML parser gives has no comments in it: their lines are found by the lines of keys.
+
+    # -- Where the image comes from.     image             (a group: it has no default)
+    image:
+      # -- The tag; empty:               image.tag   ""    The tag; empty: the chart's version.
+      # the chart's version.
+      tag: ""
+    # -- Of the pod, as Kubernetes       resources   {"limits": {"memory": "1Gi"}}
+    # has them.
+    resources: {limits: {memory: 1Gi}}
+
+A comment that starts with `# --` belongs to the
 key below it, and goes on in the comment lines that follow. Every key has one, but those inside of a
 value that is described as a whole. `--check` fails where a README differs, `--write` writes it.
 """
@@ -19,6 +31,7 @@ CHARTS = Path(__file__).parents[2] / "charts"
 NAMES = ("iceberg-cdc-operator", "iceberg-cdc-pipelines")
 START = "<!-- Made from values.yaml by `make charts`. Do not edit. -->\n"
 END = "<!-- End of what is made. -->\n"
+"""What stands before START and after END is written by hand and stays."""
 _COMMENT = re.compile(r"\s*# ?(.*)")
 
 
@@ -30,13 +43,16 @@ class Key(NamedTuple):
     """One documented key."""
 
     path: str
+    """With the keys above it: `image.tag`, as `helm --set` has it."""
     description: str
+    """On one line, without the `--`."""
     default: str | None
-    """As one line of YAML; None for a group of keys."""
+    """As one line of JSON, which is YAML too; None for a group of keys."""
 
 
 def keys(text: str) -> list[Key]:
-    """The keys of a values.yaml in their order; BadValuesError where a comment is missing."""
+    """Return the keys of a values.yaml in order; BadValuesError where a comment is missing."""
+    # Nodes and not values: only these know their lines.
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         raise BadValuesError("values.yaml is not a map")
@@ -45,12 +61,14 @@ def keys(text: str) -> list[Key]:
 
 
 def _keys(name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str) -> Iterator[Key]:
+    """Yield the key and, where it is a group, those in it; `above` is the path before its name."""
     path = f"{above}{name.value}"
     line = name.start_mark.line
     description = _comment(lines, line)
     if description is None:
         raise BadValuesError(f"{path} has no comment that starts with `# --`")
     pairs = value.value if isinstance(value, yaml.MappingNode) else []
+    # Keys on the line of their parent, `{limits: …}`, can have no comment: such a value is whole.
     below = [child.start_mark.line for child, _ in pairs if child.start_mark.line > line]
     if any(_comment(lines, number) for number in below):
         yield Key(path, description, None)
@@ -61,7 +79,11 @@ def _keys(name: yaml.Node, value: yaml.Node, *, lines: Sequence[str], above: str
 
 
 def _comment(lines: Sequence[str], line: int) -> str | None:
-    """The comment right above the line, if it is one of ours."""
+    """Return the comment right above the line, None if it is none of ours.
+
+    Read upwards to the line that starts with `--`; anything but a comment on the way, an empty line
+    too, ends it. So a heading above a gap belongs to no key.
+    """
     comment: list[str] = []
     for above in reversed(lines[:line]):
         match = _COMMENT.fullmatch(above)
@@ -74,12 +96,14 @@ def _comment(lines: Sequence[str], line: int) -> str | None:
 
 
 def _one_line(node: yaml.Node) -> str:
+    """Return the value of a node in flow style, so that it fits a cell of a table."""
+    # json.dumps and not yaml.dump: that one breaks long lines, and writes `...` after a scalar.
     value = yaml.safe_load(yaml.serialize(node))
     return json.dumps(value, ensure_ascii=False)
 
 
 def table(text: str) -> str:
-    """The Markdown table of a values.yaml."""
+    """Return the Markdown table of a values.yaml."""
     rows = ["| key | default | what it does |", "|---|---|---|"]
     for key in keys(text):
         default = "" if key.default is None else f"`{_cell(key.default)}`"
@@ -88,6 +112,7 @@ def table(text: str) -> str:
 
 
 def _cell(text: str) -> str:
+    # Also within backticks: a table is cut into cells before anything in them is read.
     return text.replace("|", "\\|")
 
 
@@ -103,7 +128,10 @@ def render_readme(chart: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks; 1 when a README differs, or has no place for the table."""
+    """Write or check; 1 when a README differs, or has no place for the table.
+
+    All charts are gone through before that, so that one call names all problems.
+    """
     parser = argparse.ArgumentParser(description="writes the tables of values of the charts")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true", help="write the tables")

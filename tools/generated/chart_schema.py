@@ -1,6 +1,7 @@
 """The schema of the values of charts/iceberg-cdc-pipelines, made from the models of a spec.
 
-`helm` then names a misspelt field before the API server is asked. What fields mean together is the
+`helm` checks values against a `values.schema.json` of the chart before it renders anything, and
+then names a misspelt field before the API server is asked. What fields mean together is the
 API server's to say: values are parts of specs. Without arguments the schema is printed, `--write`
 writes the committed file, with `--check` a file that differs is an error.
 """
@@ -15,6 +16,8 @@ from icdc_api.crd.schema import Schema, build_structural_schema, find_node
 from icdc_api.spec.pipeline import PipelineSpec
 
 COMMITTED = Path(__file__).parents[2] / "charts" / "iceberg-cdc-pipelines" / "values.schema.json"
+# By a list: what only the API server understands stays out, such as `format: int64` and rules in
+# CEL. What is left means the same to JSON Schema.
 _COPIED = (
     *("enum", "pattern", "minLength", "maxLength", "minimum", "maximum"),
     *("minItems", "maxItems", "maxProperties"),
@@ -25,10 +28,12 @@ _SNAPSHOT_ID = {"type": ["integer", "string"], "minimum": 1, "pattern": "^[1-9][
 
 
 def document() -> Schema:
-    """The JSON schema of all values."""
+    """Return the JSON schema of all values."""
+    # Without defaults: those are the API server's, and here they would count as the user's choice.
     spec = _of_values(build_structural_schema(PipelineSpec, defaults=False), is_merged=True)
     find_node(spec, "tables[].startFrom")["properties"]["snapshotId"] = _SNAPSHOT_ID
     return {
+        # Older releases of Helm 3 read no later draft; `$defs` is called `definitions` in it.
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of iceberg-cdc-pipelines. Made by `make charts`. Do not edit.",
         "type": "object",
@@ -50,7 +55,15 @@ def document() -> Schema:
 
 
 def _of_values(node: Schema, *, is_merged: bool) -> Schema:
-    """One node. `is_merged`: it is laid over a default, so it may be a part, or null."""
+    """Return the schema of one node of values, made from one of the CRD's structural schema.
+
+    `is_merged`: it is laid over a default, so it may be a part, or null.
+
+        spec                     merged: nothing is required, null is allowed
+        spec.sink                merged
+        spec.tables              merged: null, or a whole list
+        spec.tables[]            not merged: `required` holds as in the CRD
+    """
     kind = node.get("type")
     result: Schema = {} if kind is None else {"type": [kind, "null"] if is_merged else kind}
     result.update({key: node[key] for key in _COPIED if key in node})
@@ -67,6 +80,8 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
         result["properties"] = {
             name: _of_values(field, is_merged=is_merged) for name, field in below
         }
+    # What is missing here may be in the defaults; what is missing in both, the template refuses
+    # (tables, sink) or else the API server.
     if "required" in node and not is_merged:
         result["required"] = node["required"]
     return result
@@ -75,17 +90,20 @@ def _of_values(node: Schema, *, is_merged: bool) -> Schema:
 def _of_others(node: Schema, *, is_merged: bool) -> Any:
     """Return the schema of fields besides the properties: false where none may be there."""
     if "additionalProperties" in node:
+        # A map from names of the user's choice, such as spark.conf.
         return _of_values(node["additionalProperties"], is_merged=is_merged)
+    # Where the CRD keeps unknown fields (pod templates, mappings, settings of an index) Helm must
+    # let them pass; elsewhere the API server drops them, and a misspelt field would have no effect.
     return bool(node.get("x-kubernetes-preserve-unknown-fields"))
 
 
 def render() -> str:
-    """The schema as JSON: the same text for the same models."""
+    """Return the schema as JSON: the same text for the same models."""
     return json.dumps(document(), indent=1) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints, writes or checks; 1 when the committed file differs."""
+    """Print, write or check; 1 when the committed file differs."""
     parser = argparse.ArgumentParser(description="prints the schema of the pipelines chart")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="write the committed file")

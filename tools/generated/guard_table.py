@@ -1,6 +1,7 @@
 """Writes the table of guards in docs/testing.md from the list that the tests take out.
 
-`--check` fails where the page differs, `--write` writes it.
+The list is code, since each entry takes a guard out of the product; a page by hand would soon name
+tests and guards of before. `--check` fails where the page differs, `--write` writes it.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from mutants.guards import LISTED
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"
 HEADING = "## A test for each guard\n"
+"""The last heading of the page: all that follows it is made, and an end mark is not needed."""
 _TOP = """\
 <!-- From here on made from tests/support/mutants/guards by `make guard-table`. Do not edit. -->
 A guard is there only if a test fails without it. So the tests take each of them out of a copy of
@@ -24,13 +26,14 @@ does so for all, and prints how long each took. With all guards in place the sam
 
 
 def section() -> str:
-    """Return the whole section, without its heading."""
+    """Return the whole section without its heading: how many guards, a table for each kind."""
     slow = sum(not guard.is_cheap for guard in LISTED)
     counts = f"\n{len(LISTED)} guards, {len(LISTED) - slow} of them in `make test`.\n"
     return "".join((_TOP, counts, *(part for kind in GuardKind for part in _table(kind))))
 
 
 def _table(kind: GuardKind) -> Iterator[str]:
+    """Yield the lines of the kind's table in the order of the list, none without guards."""
     guards = [guard for guard in LISTED if guard.kind is kind]
     if not guards:
         return
@@ -41,7 +44,7 @@ def _table(kind: GuardKind) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks; 1 when the page differs."""
+    """Write or check; 1 when the page differs."""
     parser = argparse.ArgumentParser(description="writes the table of guards")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true", help="write the page")

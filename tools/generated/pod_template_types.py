@@ -1,5 +1,9 @@
 """Writes the types of a PodTemplateSpec that the operator checks templates against.
 
+spark-operator decodes the templates of all applications together, so that one value of a wrong kind
+keeps it from starting anything (icdc_operator.manifests.pods.shapes refuses such a template). A CRD
+could hold these types too, but a whole PodTemplateSpec makes it too large for `kubectl apply`.
+
 Reads the OpenAPI v3 document of an API server, `kubectl get --raw /openapi/v3/api/v1`, from
 standard input. It has what counts for decoders written in Go: which whole numbers have 32 bits,
 which texts are quantities or times. `--write` writes the committed file, one line for each type.
@@ -26,7 +30,8 @@ _SPECIAL = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "any",
 }
-"""Types that are decoded by code of their own."""
+"""Types with decoders of their own, which take other values than the schema says; the operator has
+checks by hand for them (icdc_operator.manifests.pods.scalars)."""
 
 Schema = dict[str, Any]
 
@@ -36,15 +41,21 @@ class UnknownFormError(Exception):
 
 
 def types(document: Schema) -> dict[str, dict[str, str]]:
-    """The fields of each type below a PodTemplateSpec, with the type of each.
+    """Return the fields of each type below a PodTemplateSpec, with the type of each.
 
-    `[X]` is a list of X, `{X}` a map from text to X.
+    `[X]` is a list of X, `{X}` a map from text to X. KeyError for another document than core/v1's.
+
+        PodTemplateSpec    {"metadata": "ObjectMeta", "spec": "PodSpec"}
+        PodSpec            {"containers": "[Container]", "nodeSelector": "{string}", ...}
+        Container          {"ports": "[ContainerPort]", ...}
+        ContainerPort      {"containerPort": "int32", "name": "string", ...}
     """
     schemas: dict[str, Schema] = document["components"]["schemas"]
     fields_by_type: dict[str, dict[str, str]] = {}
     waiting = [ROOT]
     while waiting:
         name = waiting.pop()
+        # Several types refer to one: all kinds of containers have ports and probes.
         if _short(name) in fields_by_type:
             continue
         fields = schemas[name]["properties"]
@@ -55,10 +66,16 @@ def types(document: Schema) -> dict[str, dict[str, str]]:
 
 
 def _short(name: str) -> str:
+    # Of the types below a pod no two have the same last word, and these are what people know.
     return name.rsplit(".", 1)[-1]
 
 
 def _type(schema: Schema, waiting: list[str]) -> str:
+    """Return the type of a field as the file has it; add what it refers to to `waiting`.
+
+    UnknownFormError for a form that is none of these: a check that lets a value of unknown kind
+    pass would be worse than no new file.
+    """
     if "allOf" in schema:
         # OpenAPI lets nothing stand beside a reference: one with a default is wrapped in a list.
         (schema,) = schema["allOf"]
@@ -82,13 +99,14 @@ def _type(schema: Schema, waiting: list[str]) -> str:
 
 
 def render(document: Schema) -> str:
-    """The committed file: the same text for the same document."""
+    """Return the text of the committed file: the same for the same document."""
+    # One line for each type: a new version of Kubernetes then reads well as a difference.
     lines = (f" {json.dumps(name)}: {json.dumps(of)}" for name, of in types(document).items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or prints the file."""
+    """Write or print the file. No `--check`, as that would take an API server."""
     parser = argparse.ArgumentParser(description="writes the types of a PodTemplateSpec")
     parser.add_argument("--write", action="store_true", help="write the committed file")
     options = parser.parse_args(arguments)

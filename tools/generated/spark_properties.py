@@ -1,5 +1,8 @@
 """Writes docs/spark-properties.md from the tables that decide which properties a pipeline may set.
 
+So the page cannot differ from what the operator refuses, and each reason stands in one place: users
+read it in the page and in the message of a refusal.
+
 `--check` fails where the page differs, `--write` writes it.
 """
 
@@ -57,8 +60,10 @@ _REFUSED = """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page: allowed, trusted, refused, by reasons in the order of the tables."""
     flags = "".join(f"- `{flag}`\n" for flag in spark_conf.HARMLESS_FLAGS)
+    # These properties are in the table of allowed ones. A flag in their value decides whether a
+    # namespace must be trusted, so the table of trusted ones has no entry for them.
     jvm = {spark_conf.Risk.JVM: "spark.{role}.extraJavaOptions spark.{role}.defaultJavaOptions"}
     return "".join(
         (
@@ -70,13 +75,14 @@ def page() -> str:
 
 
 def _rows(entries: Mapping[spark_conf.Why, str]) -> Iterator[str]:
+    """Yield a row of a table for each reason, with all names that have it."""
     for why, names in entries.items():
         shown = ", ".join(f"`{name}`" for name in spark_conf.expand_names(names))
         yield f"| {shown} | {why} |\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks; 1 when the page differs."""
+    """Write or check; 1 when the page differs."""
     parser = argparse.ArgumentParser(description="writes the page about Spark properties")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true", help="write the page")
