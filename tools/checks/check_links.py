@@ -1,6 +1,7 @@
 """Check that the documentation names nothing that does not exist: files, headings and tests.
 
-A test is named as `tests/….py::test_…`.
+Pages send a reader to code and tests; a rename must find them, and no compiler does. A test is
+named as `tests/….py::test_…`. Other sites are not asked: checks run without a network.
 """
 
 import re
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# Images, which begin with `!`, are shown by their own syntax and left out.
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = ("*.md", "docs/**/*.md", "charts/*/README.md")
 HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
@@ -15,7 +17,11 @@ TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def list_anchors(text: str) -> set[str]:
-    """Return the anchors that a Markdown renderer makes from the headings of a page."""
+    """Return the anchors that a Markdown renderer makes from the headings of a page.
+
+    ## A test for each guard      a-test-for-each-guard
+    ### `spark.conf`, in short    sparkconf-in-short
+    """
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text))
     return {heading.strip().replace(" ", "-") for heading in plain}
 
@@ -24,7 +30,8 @@ def find_broken_links(page: Path) -> Iterator[str]:
     """Yield a sentence for each link of the page to a file or heading that does not exist."""
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", target):
-            continue  # Another site: checks run without a network.
+            continue  # Another site, or mailto:
+        # `#anchor` alone is a heading of this page.
         name, _, anchor = target.partition("#")
         linked = (page.parent / name) if name else page
         if not linked.exists():
@@ -37,6 +44,7 @@ def find_missing_tests(page: Path, root: Path) -> Iterator[str]:
     """Yield a sentence for each test that the page names and that does not exist."""
     for name, test in TEST.findall(page.read_text(encoding="utf-8")):
         path = root / name
+        # As text: importing tests would need all that they need.
         if not path.exists() or f"def {test}(" not in path.read_text(encoding="utf-8"):
             yield f"{page}: there is no test {name}::{test}"
 

@@ -1,5 +1,8 @@
 """Refuses what is wrong with names by itself, whoever reads them.
 
+One name for one thing is a rule that nobody keeps by attention: a word that was given up comes back
+with the next branch, and prose goes on naming modules that were moved.
+
 - A class name that stands twice: a reader of one meets the other.
 - A module or file in backticks that does not exist, in docstrings, comments and pages.
 - A name in code that is, or holds, a word of the glossary's list of old words
@@ -29,6 +32,7 @@ PRODUCT = ("crds", "operator", "sparkapps", "tools")
 SOURCES = ("crds", "operator", "sparkapps", "tests/support")
 """The folders from which modules are imported."""
 GLOSSARY = "docs/glossary.md"
+"""Its table below "## Old words" is the list: people edit it where they read it."""
 FOREIGN = frozenset(
     {"catalog", "jvm", "metadata", "process", "result", "retry", "shop", "spark", "spec", "status"}
 )
@@ -38,6 +42,7 @@ _BACKTICKED = re.compile(r"`([^`\s]+)`")
 _OLD_WORD = re.compile(r"^\| (`[a-z]+`) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
 _PATH = re.compile(r"(crds|operator|sparkapps|tests|tools|docs|charts)/[\w./*-]*\w")
 _DOTTED = re.compile(r"[a-z_]\w*(\.\w+)+")
+# Parts of a name of any style: rows_told, ToldRows and HTTPRows give the words told, rows, http.
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
@@ -47,10 +52,12 @@ class Name:
 
     text: str
     line: int
+    """From 1, where it is given."""
 
 
 def list_names(tree: ast.AST) -> Iterator[Name]:
     """Yield the names of all classes, functions, parameters, variables and attributes set here."""
+    # Where a name is only read it was given elsewhere, here or by a library that has its own words.
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -82,7 +89,11 @@ def find_repeated_classes(trees: Mapping[str, ast.AST]) -> Iterator[str]:
 
 
 def parse_old_words(glossary: str) -> dict[str, frozenset[str]]:
-    """Return the words of the glossary's list, each with the terms in which it is allowed."""
+    """Return the words of the glossary's list, each with the terms in which it is allowed.
+
+    | `letters` | `dead_letters` | `dead_letters` |     {"letters": {"dead_letters"}}
+    | `told` | `known`, with its noun | |              {"told": nothing}
+    """
     _, _, section = glossary.partition("## Old words")
     return {
         word.strip("`"): frozenset(_BACKTICKED.findall(allowed))
@@ -91,7 +102,12 @@ def parse_old_words(glossary: str) -> dict[str, frozenset[str]]:
 
 
 def find_old_word(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
-    """Return the old word that the name is or holds as a part, None if it holds none."""
+    """Return the old word that the name is or holds as a part, None if it holds none.
+
+    ToldRows        _told_rows_        holds _told_
+    retold          _retold_           told is no part of it
+    dead_letters    _dead_letters_     _ once the allowed term is taken out
+    """
     parts = [part.lower() for part in _PART.findall(name)]
     joined = f"_{'_'.join(parts)}_"
     for word, allowed in words.items():
@@ -122,6 +138,8 @@ class Modules:
     """The modules that can be imported, and the names that each of them defines."""
 
     def __init__(self, trees: Mapping[str, ast.AST]) -> None:
+        # Modules of one name in several packages become one entry, with the names of all: which
+        # `errors` is meant is clear to a reader but not here.
         names = {_module_name(path): _top_names(tree) for path, tree in trees.items()}
         for name in list(names):
             # A folder without a module of its own name, as `icdc_testing.kills`.
@@ -147,12 +165,14 @@ class Modules:
         module, _, name = text.rpartition(".")
         if module in self._names:
             return name not in self._names[module]
-        # `tables.IcebergTable.snapshot`, a member of a class.
+        # `tables.IcebergTable.snapshot`, a member of a class: only the class is looked for, since
+        # members may be inherited, or set where no class statement shows them.
         owner, _, kind = module.rpartition(".")
         return kind not in self._names.get(owner, frozenset())
 
 
 def _module_name(path: str) -> str:
+    """Return the dotted name by which a path from the root is imported."""
     for source in SOURCES:
         if path.startswith(f"{source}/"):
             path = path.removeprefix(f"{source}/")
@@ -160,6 +180,7 @@ def _module_name(path: str) -> str:
 
 
 def _top_names(tree: ast.AST) -> frozenset[str]:
+    """Return what a module has at its top, and what is named within that, such as methods."""
     body = tree.body if isinstance(tree, ast.Module) else []
     names = {name.text for statement in body for name in list_names(statement)}
     # A name that a module imports is spoken of as its own: `status.Condition`.
@@ -170,7 +191,10 @@ def _top_names(tree: ast.AST) -> frozenset[str]:
 
 
 def list_prose(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the comments and all strings of a Python file that stand as statements, by line."""
+    """Yield the comments and all strings of a Python file that stand as statements, by line.
+
+    Two readers, since a syntax tree has no comments, and tokens do not say which string is prose.
+    """
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -192,6 +216,7 @@ def find_missing_references(
             # Of `tests/….py::test_…` the file; check_links.py looks for the test.
             reference = match[1].partition("::")[0]
             if _PATH.fullmatch(reference):
+                # A path in prose may hold a star: `docs/*.md`.
                 missing = not any(ROOT.glob(reference))
             else:
                 missing = bool(_DOTTED.fullmatch(reference)) and modules.refutes(reference)
@@ -219,6 +244,7 @@ def problems() -> Iterator[str]:
         for path in list_python_files(ROOT)
     }
     trees = {path: ast.parse(text) for path, text in texts.items()}
+    # Not tests: their names are sentences, in which English needs some of these words.
     product = {path: tree for path, tree in trees.items() if path.split("/")[0] in PRODUCT}
     yield from find_repeated_classes(product)
     words = parse_old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))

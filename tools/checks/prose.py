@@ -48,8 +48,10 @@ class Anchor(NamedTuple):
     """The figures of another project, measured in November 2026 with the same definitions."""
 
     name: str
+    # From here on in the order of `LABELS`, as `Figures.rows` has them.
     questions: float
     participles: float | None
+    """None: not measured."""
     vague: float
     comments: float
     prose: float
@@ -69,6 +71,7 @@ class Figures:
     """Counts over some files."""
 
     lines: int = 0
+    """All, blank ones too: what names are counted against."""
     code_lines: int = 0
     """Lines that are neither blank nor a comment alone; docstrings are among them."""
     comment_lines: int = 0
@@ -77,12 +80,14 @@ class Figures:
     functions: int = 0
     documented: int = 0
     """Functions with a docstring."""
+    # As text, "path:line: what", for `--list`: figures count them.
     questions: list[str] = field(default_factory=list)
     participles: list[str] = field(default_factory=list)
     vague: list[str] = field(default_factory=list)
 
     def rows(self) -> tuple[float, ...]:
         """Return the five figures in the order of `LABELS`."""
+        # max: a folder without functions or files has figures of 0, not an error.
         return (
             100 * len(self.questions) / max(self.documented, 1),
             100 * len(self.participles) / max(self.functions, 1),
@@ -102,7 +107,13 @@ LABELS = (
 
 
 def is_participle(name: str) -> bool:
-    """True if a function of this name is called after what was done, as `joined_rows` is."""
+    """True if a function of this name is called after what was done, as `joined_rows` is.
+
+    joined_rows    joined    ends in -ed: True
+    _kept          kept      in the list: True
+    embed_node     embed     ends so and is a verb: False
+    rows_joined    rows      the first word counts: False
+    """
     word = name.strip("_").split("_")[0]
     if _NO_PARTICIPLE.fullmatch(word):
         return False
@@ -110,7 +121,10 @@ def is_participle(name: str) -> bool:
 
 
 def count_comments(text: str) -> tuple[int, int]:
-    """Return how many lines hold a comment for people, and how many hold nothing else."""
+    """Return how many lines hold a comment for people, and how many hold nothing else.
+
+    By tokens: `#` within a string is no comment.
+    """
     comments = alone = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not _PRAGMA.match(token.string):
@@ -139,6 +153,7 @@ def measure(figures: Figures, path: str, text: str) -> None:
     figures.code_lines += sum(1 for line in lines if line.strip()) - alone
     figures.comment_lines += comments
     figures.docstring_lines += count_docstring_lines(tree)
+    # Every variable that is set, at each place: one that is set often is met often.
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             _measure_function(figures, path, node)
@@ -152,6 +167,7 @@ def _measure_function(
     figures: Figures, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> None:
     figures.functions += 1
+    # @property, @functools.cached_property: the last part of the name, with a module or without.
     where = f"{path}:{node.lineno}"
     decorators = {
         getattr(decorator, "id", getattr(decorator, "attr", ""))
@@ -168,6 +184,7 @@ def _measure_function(
 
 
 def _variables(node: ast.AST) -> Iterator[str]:
+    """Yield the name that the node gives to a variable or parameter, if it is one that does."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -175,7 +192,10 @@ def _variables(node: ast.AST) -> Iterator[str]:
 
 
 def measure_folder(folder: str, files: Iterable[Path], figures: Figures) -> None:
-    """Add those of the files to `figures` that lie below the folder, a path from the root."""
+    """Add those of the files to `figures` that lie below the folder, a path from the root.
+
+    `folder` may be a file as well, so that a writer can look at one.
+    """
     for path in files:
         name = path.relative_to(ROOT).as_posix()
         if name == folder or name.startswith(f"{folder.rstrip('/')}/"):
@@ -187,6 +207,7 @@ def format_table(columns: dict[str, Figures]) -> str:
     heads = [*columns, *(anchor.name for anchor in ANCHORS)]
     ours = [figures.rows() for figures in columns.values()]
     theirs = [anchor[1:] for anchor in ANCHORS]
+    # Wide enough for a head and for `100.0`.
     widths = [max(len(head), 6) for head in heads]
     lines = [
         " " * 44 + "  ".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))

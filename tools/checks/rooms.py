@@ -1,5 +1,8 @@
 """Prints the import graph as rooms and floors, from the data that the import contracts check.
 
+Contracts (.importlinter) say what is forbidden, and nothing of what there is. This shows it: what a
+reader must know first, where a new module fits, and circles that no contract names yet.
+
 The rooms of a package are the packages and modules directly in it. An arrow leads from a
 room to one that it imports, however many modules of the two do so. A room's floor is one above the
 highest room that it imports:
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 
 import grimp
 
+# With every package that ships: an import of one that is not built into the graph would not show.
 PACKAGES = ("icdc_api", "icdc_cli", "icdc_operator", "icdc_spark")
 HOUSE = "the house"
 """Stands for a package above all, whose rooms are the packages themselves."""
@@ -43,8 +47,16 @@ class Package:
 
 
 def find_circles(arrows: Arrows) -> list[frozenset[str]]:
-    """Return the sets of two or more rooms of which each is reached from every other."""
+    """Return the sets of two or more rooms of which each is reached from every other.
+
+        a imports b    a reaches b, c, a      a and b reach each other, and themselves:
+        b imports a    b reaches a, b, c      the circle {a, b}
+        b imports c    c reaches nothing      in no circle
+
+    From every room anew: a package has a dozen of them.
+    """
     reached = {room: _reach(arrows, room) for room in arrows}
+    # A set, since every room of a circle finds the same circle.
     circles = {
         frozenset(other for other in reached[room] if room in reached[other])
         for room in arrows
@@ -54,6 +66,7 @@ def find_circles(arrows: Arrows) -> list[frozenset[str]]:
 
 
 def _reach(arrows: Arrows, room: str) -> set[str]:
+    """Return the rooms that are imported from `room` on, itself only where a way leads back."""
     reached: set[str] = set()
     waiting = list(arrows[room])
     while waiting:
@@ -84,8 +97,9 @@ def assign_floors(arrows: Arrows) -> dict[str, int]:
 
 
 def map_package(graph: grimp.ImportGraph, name: str) -> Package:
-    """Return the rooms of a package and their arrows; of no package, the packages themselves."""
+    """Return the rooms of a package and their arrows; of HOUSE, the packages themselves."""
     rooms = frozenset(PACKAGES) if name == HOUSE else graph.find_children(name)
+    # as_packages: an import anywhere below a room counts as the room's own.
     arrows = {
         room: frozenset(
             other
