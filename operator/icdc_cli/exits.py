@@ -1,9 +1,21 @@
 """Exit codes, once: what a script may rely on.
 
+A scheduler that calls `icdc` must decide by the code alone whether to go on, to call a person or to
+call again later. So the codes say who acts, and not which module failed:
+
 0  done, a requested suspend included
 1  a table stalled, or verify found differences
 2  bad usage, or a spec that is wrong by itself
 3  a passing fault outlasted the retries, or this host cannot run the application
+
+    status of a pipeline, or error                              code
+    every table Streaming, Verified=False: 3 documents differ   1
+    Stalled by Gap of one table, the last run Succeeded         1
+    the last run Failed by BadSpec                              2
+    the last run Failed by TargetUnavailable, five times        3
+    no JDK on this host (Submission)                            3
+
+A code never changes its meaning: scripts of users hold it. 2 is also what argparse exits with.
 """
 
 from enum import IntEnum
@@ -18,11 +30,17 @@ class Exit(IntEnum):
     """See the module."""
 
     DONE = 0
+    """Nobody has to act."""
     STALLED = 1
+    """A person has to act on a table, an index or a defect of ours; calling again changes
+    nothing."""
     USAGE = 2
+    """The author of the command line or of the pipeline has to change it."""
     OUTLASTED = 3
+    """Calling again later, or on another host, may be enough."""
     INTERRUPTED = 130
-    """By Ctrl-C, as shells have it, where nothing could be finished first."""
+    """By Ctrl-C, as shells have it (128 and the number of SIGINT, 2), where nothing could be
+    finished first. `icdc run` ends with its status instead, since it lets a batch finish."""
 
 
 _HOST_CLASSES = frozenset(
@@ -35,6 +53,8 @@ _HOST_CLASSES = frozenset(
         FailureClass.NODE_LOST,
     }
 )
+"""Classes of faults of the host or cluster, whatever `retryable` says: Submission, such as of a
+missing JDK, is not repeated by itself, and yet pipeline and tables are innocent of it."""
 
 
 def of_error(error: IcdcError) -> Exit:
@@ -53,13 +73,20 @@ def of_failure(failure: Failure) -> Exit:
 
 
 def of_status(status: PipelineStatus) -> tuple[Exit, str]:
-    """The code for a pipeline that was left in this status, and what to say on stderr."""
+    """The code for a pipeline that was left in this status, and what to say on stderr.
+
+    The message is empty with DONE. `icdc run` and `icdc status` share it, so a pipeline on a host
+    and one in a cluster end a script in the same way.
+    """
+    # Stalled before Verified: a table that waits for a person may be the very reason for a
+    # difference, and its message says what to do.
     stalled = status.condition(ConditionType.STALLED)
     if stalled is None or not status.holds(ConditionType.STALLED):
         verified = status.condition(ConditionType.VERIFIED)
         if verified is not None and verified.status == ConditionStatus.FALSE:
             return Exit.STALLED, verified.message
         return Exit.DONE, ""
+    # A question (plan, verify) that failed says nothing about whether tables are followed.
     last = status.last_run
     if last is not None and last.failure is not None and not last.kind.inspects:
         return of_failure(last.failure), stalled.message

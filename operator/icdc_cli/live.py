@@ -1,5 +1,14 @@
 """What `icdc run` shows while it works: a live table on a terminal, one line per event elsewhere.
 
+Why two views: a table that is redrawn in place is the quickest to read for a person, and useless in
+the log of a scheduler, where each redrawing would be another page. What a log needs is one line
+when something happens, and silence otherwise.
+
+    standard output is    --output      view
+    a terminal            text          Terminal
+    a file or a pipe      text          Lines, events on standard output
+    anything              json, yaml    Lines without a stream: the one document comes at the end
+
 Shows what it is told and keeps nothing that matters.
 """
 
@@ -28,7 +37,10 @@ from icdc_operator.core.events import Event
 
 
 class View(Protocol):
-    """A context manager that is told of every change."""
+    """A context manager that is told of every change.
+
+    `show` is called by the thread that runs the pipeline, after the status is durable.
+    """
 
     def __enter__(self) -> Self: ...
 
@@ -64,6 +76,7 @@ class Lines:
             return
         for event in update.events:
             self._stream.write(line(event) + "\n")
+        # Python buffers what goes to a file or a pipe, and `tail -f` would show it hours later.
         self._stream.flush()
 
 
@@ -81,6 +94,8 @@ class Terminal:
             console=console,
         )
         self._bars: dict[str, TaskID] = {}
+        # Four times a second is as much as an eye follows; reports of a run come more seldom.
+        # Transient: the live table is wiped at the end, where `run` prints the last one for good.
         self._live = Live(console=console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> Self:
@@ -88,19 +103,29 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # Also after an error: `Live` has hidden the cursor and taken over standard output.
         self._live.stop()
 
     def show(self, update: Update) -> None:
         """Redraws, with the events above the table."""
         for event in update.events:
             style = "yellow" if event.warning else None
+            # By the console of `Live`, which moves the table below the line. As `Text`: a message
+            # with brackets, such as a column type, must not be read as rich's markup.
             self._live.console.print(Text(line(event)), style=style)
         for table in update.status.tables:
             self._draw_bar(table)
+        # Cut at the edge and not wrapped: a wrapped row would change the height with every message,
+        # and the columns would no longer stand below their heads.
         listing = Text(tables.status_table(update.status.tables), no_wrap=True, overflow="ellipsis")
         self._live.update(Group(listing, self._progress))
 
     def _draw_bar(self, table: TableStatus) -> None:
+        """Add, move or remove the bar of a table: of exports alone the end is known.
+
+        Removed with its export: a table that is exported again later gets a new bar, whose rate and
+        remaining time do not count the months in between.
+        """
         bar = self._bars.get(table.name)
         if table.state != TableState.EXPORTING or table.export is None:
             if bar is not None:
@@ -116,11 +141,13 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Empty until there are two reports to compare."""
+        # Of a bar at its end, the speed that it ended with: there are no further reports.
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
 
 
 def line(event: Event) -> str:
-    """One event as one line, with the local time."""
+    """One event as one line, with the local time: whoever reads along compares it with a watch."""
+    # A message may quote several lines of an error; a log is searched line by line.
     text = " ".join(event.message.split())
     return f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip()

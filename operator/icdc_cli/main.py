@@ -1,5 +1,17 @@
 """Entry of `icdc`, also as `kubectl icdc`: picks the command, turns errors into exit codes.
 
+Why one entry for local runs and for questions to a cluster: both speak of the same resource, take
+the same options and end with the same codes, so a script need not know where a pipeline runs.
+Commands add themselves by `add_parser` and set `command`, a function from arguments to a code.
+What they need is imported when they run: kubectl starts this program anew for each call, and
+`kubectl icdc status` shall not wait for the imports of `icdc run`.
+
+    raised                    standard error                     exit code
+    IcdcError                 icdc: <its message>                exits.of_error
+    KeyboardInterrupt         icdc: interrupted                  130
+    anything else             icdc: internal error: …; try -v    1
+    SystemExit of argparse    usage and a hint                   2
+
 As the root of its process it catches everything (tests/unit/tools/test_broad_excepts.py).
 """
 
@@ -14,6 +26,7 @@ from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import crd, dead_letters, demo, questions, run
 from icdc_cli.exits import Exit
 
+# In the order of `icdc --help`: first what works on a file alone, the demo last.
 _COMMANDS = (
     run.add_parser,
     questions.add_plan_parser,
@@ -45,12 +58,16 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code. Errors are one or two sentences on standard error."""
+    # Outside of the try: argparse ends the process by itself, with 2 for bad usage and 0 for
+    # --help. Also, no error could be printed as -v asks before the arguments are known.
     arguments = parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
     except IcdcError as error:
         _print_error(error.message, arguments.verbose)
         return exits.of_error(error)
+    # No Exception but a BaseException, so the clause below would let it through with a traceback.
+    # It comes from commands that only wait; `icdc run` takes SIGINT as a request to stop.
     except KeyboardInterrupt:
         _print_error("interrupted", arguments.verbose)
         return Exit.INTERRUPTED
@@ -60,7 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_error(message: str, verbose: bool) -> None:
+    """Write the message to standard error, with a traceback before it where -v was given.
+
+    Only inside an `except` clause: `print_exc` prints the error that is being handled.
+    """
     if verbose:
+        # First, so that the sentence for people is the last line on the screen.
         traceback.print_exc()
     sys.stderr.write(f"icdc: {message}\n")
 

@@ -1,6 +1,11 @@
 """Options that several commands share, and what they stand for.
 
-Names and meanings are the contract with users and scripts.
+Names and meanings are the contract with users and scripts, so each is spelled here once: two
+commands in which `--wait` counted in other units would be found out only by those who use both.
+Values are checked while they are parsed, where argparse can name the option in its message and
+exit with 2, before anything is started or asked.
+
+Must import nothing large: every call of `icdc` reads this module, `--help` included.
 """
 
 import argparse
@@ -20,7 +25,8 @@ if TYPE_CHECKING:
     from icdc_api.spec.pipeline import PipelineSpec
 
 WAIT_SECONDS = 600
-"""How long to wait for the answer of a cluster unless --wait says otherwise."""
+"""How long to wait for the answer of a cluster unless --wait says otherwise: an operator first lets
+the batch of an active run finish, and a driver's pod has to be scheduled and to start a JVM."""
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -30,12 +36,19 @@ class Output(StrEnum):
     """What a command writes to standard output."""
 
     TEXT = "text"
+    """Tables for people; no program should read them, as columns and words may change."""
     JSON = "json"
+    """One document, whose fields are those of the API."""
     YAML = "yaml"
+    """The same document as `kubectl get -o yaml` would print it."""
 
 
 def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`-f`, `--state-dir`, `--secrets-dir`, `--output`."""
+    """`-f`, `--state-dir`, `--secrets-dir`, `--output`.
+
+    `required` is False for commands that take either `-f` or the NAME of a pipeline in a cluster;
+    `questions.is_of_file` sees to that, and can say what the two stand for.
+    """
     parser.add_argument(
         "-f",
         "--filename",
@@ -68,7 +81,11 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """`-v`."""
+    """`-v`.
+
+    Every command has it, as `main` reads `arguments.verbose` of whichever command has failed. It is
+    no option of the root: argparse would then take it before the command alone.
+    """
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say more, and show tracebacks of errors"
     )
@@ -94,13 +111,19 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
 
 
 def choice_of(values: type[Choice]) -> Callable[[str], Choice]:
-    """Return the `type` of an option that takes one of `values`, in whatever case it is typed."""
+    """Return the `type` of an option that takes one of `values`, in whatever case it is typed.
+
+    For `ResyncMode`: `verify` and `VERIFY` give `ResyncMode.VERIFY`; `verfy` is refused as "'verfy'
+    is not one of Export, Verify, Repair; did you mean verify?".
+    """
     # Not argparse's `choices`: with an enum its message shows Python's way of writing the values.
     by_name = {value.value.lower(): value for value in values}
 
     def parse(text: str) -> Choice:
         if text.lower() not in by_name:
             allowed = ", ".join(value.value for value in values)
+            # argparse prints the text of this error alone; of a ValueError it would make "invalid
+            # parse value", by the name of this function.
             raise argparse.ArgumentTypeError(
                 f"{text!r} is not one of {allowed}{_near(text, by_name)}"
             )
@@ -121,14 +144,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def _near(text: str, names: Iterable[str]) -> str:
+    """Return what to add to a refusal of `text`: the nearest of `names`, or nothing if none is
+    near."""
     near = difflib.get_close_matches(text.lower(), list(names), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def number_from(least: int) -> Callable[[str], int]:
-    """Return the `type` of an option that takes whole numbers from `least` on."""
+    """Return the `type` of an option that takes whole numbers from `least` on, 0 or more."""
 
     def parse(text: str) -> int:
+        # Not by `int` alone, which takes "1_000", " 7" and a minus as well.
         if not text.isdecimal() or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
         return int(text)
@@ -137,7 +163,10 @@ def number_from(least: int) -> Callable[[str], int]:
 
 
 def check_tables(names: Iterable[str], spec: "PipelineSpec", *, source: str) -> None:
-    """Raise BadSpec for a `--table` that the pipeline in `source` does not have."""
+    """Raise BadSpec for a `--table` that the pipeline in `source` does not have.
+
+    Before anything starts, as a misspelled name would otherwise cost a whole run to find out.
+    """
     tables = [table.name for table in spec.tables]
     for name in names:
         if name not in tables:
@@ -145,10 +174,16 @@ def check_tables(names: Iterable[str], spec: "PipelineSpec", *, source: str) -> 
 
 
 def write(value: dict[str, Any], output: Output) -> None:
-    """`value` to standard output, in the form that programs read."""
+    """Write `value` to standard output, in the form that programs read.
+
+    Only the answer goes there, and all else to standard error, so that `icdc … -o json | jq` works.
+    """
     if output == Output.YAML:
+        # Here and not above: text and JSON do without it.
         import yaml
 
+        # In the order in which fields were written, which is for readers: names stand before
+        # numbers. And with text in any script as it is, not as escapes.
         yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -1,4 +1,16 @@
-"""Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames."""
+"""Tables as text, in the form of `kubectl get`: aligned columns, capitals on top, no frames.
+
+One form for what a run on this host, a driver in a cluster and the status of a pipeline say, so
+that people compare them at a glance and `awk` and `column` can work on them. Results of runs are
+read as plain values by key: another version of the application may leave a field out, which shows
+as `-`, or add one, which is not shown.
+
+    NAME          STATE           APPLIED               BEHIND   LAG   ROWS     MESSAGE
+    shop.orders   Streaming       5139476312650311405   0        4s    200000
+    shop.events   Exporting 2/8   -                     -        -     7500
+
+Texts in answers of runs go through `printable`. Pure; writes nothing.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +19,9 @@ from typing import Any
 from icdc_api.status.pipeline_status import TableStatus
 
 NONE = "-"
+"""A cell without a value; kubectl's <none> is wider than most values here."""
 GAP = "   "
+"""Between columns: three spaces, as kubectl has at least."""
 _STATUS_HEAD = ("NAME", "STATE", "APPLIED", "BEHIND", "LAG", "ROWS", "MESSAGE")
 _PLAN_HEAD = (
     *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),
@@ -20,6 +34,8 @@ _VERIFY_HEAD = (
 _DEAD_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
 _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+# C0 with ESC, DEL and C1, of which 0x9b begins an escape sequence as ESC [ does. Tab and line feed
+# stay; carriage return does not, as what follows it would overwrite the line before.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -29,7 +45,10 @@ def status_table(tables: Iterable[TableStatus]) -> str:
 
 
 def plan_table(result: Mapping[str, Any]) -> str:
-    """Render the plan: one line for each table, then the mapping changes."""
+    """Render the plan: one line for each table, then the mapping changes.
+
+    Below the table, since a batch may change any number of fields, and each needs a line.
+    """
     rows = [
         (
             *(_cell(table.get(key)) for key in ("name", "index", "mode")),
@@ -89,10 +108,14 @@ def replay_table(result: Mapping[str, Any]) -> str:
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """`rows` below `head`, each column as wide as its widest cell."""
+    """`rows` below `head`, each column as wide as its widest cell.
+
+    Counted in characters of Python: names in wide scripts stand a little out of line.
+    """
     lines = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
+        # Without spaces at the end: they would wrap the line of a narrow terminal for nothing.
         GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
@@ -104,7 +127,11 @@ def printable(text: str) -> str:
 
 
 def duration(seconds: int) -> str:
-    """As kubectl writes ages: the two greatest units."""
+    """Return `seconds` as an age, in one unit and rounded down.
+
+    A unit serves until twice the next one, so that an age is never wrong by more than a third: 119
+    gives 119s, 120 gives 2m, 7199 gives 119m, 7200 gives 2h.
+    """
     if seconds < 2 * _MINUTE:
         return f"{seconds}s"
     if seconds < 2 * _HOUR:
@@ -117,6 +144,7 @@ def duration(seconds: int) -> str:
 def _status_row(table: TableStatus) -> tuple[str, ...]:
     state = table.state.value
     if table.export is not None and state == "Exporting" and table.export.chunks_total:
+        # Chunks and not rows: what is done of an export survives a crash by whole chunks.
         state = f"{state} {table.export.chunks_done}/{table.export.chunks_total}"
     message = table.message or ""
     return (
@@ -137,6 +165,7 @@ def _verify_row(table: Mapping[str, Any]) -> tuple[str, ...]:
         message = f"repaired {repaired} documents{'; ' if message else ''}{message}"
     return (
         *(_cell(table.get(key)) for key in ("name", "index", "snapshotId")),
+        # Absent is "no": a table that could not be compared has not been shown to be equal.
         "yes" if table.get("equal") else "no",
         *(_cell(table.get(key)) for key in ("rows", "documents")),
         *(_cell((table.get(kind) or {}).get("count")) for kind in ("missing", "extra")),
@@ -151,10 +180,12 @@ def _message(table: Mapping[str, Any]) -> str:
 
 
 def _cell(value: object) -> str:
+    # 0 and False are values: "0 missing" is not "unknown how many are missing".
     return NONE if value is None or value == "" else printable(str(value))
 
 
 def _bytes(value: object) -> str:
+    """Return a size in the greatest binary unit below it: 1536 gives 1.5 KiB, None gives `-`."""
     if not isinstance(value, int):
         return NONE
     size = float(value)

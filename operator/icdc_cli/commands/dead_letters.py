@@ -1,5 +1,10 @@
 """`icdc dead-letters list` and `replay`: rows that an index refused, and another attempt for them.
 
+A refused row is a difference of index and table that a pipeline lives with: one bad value must not
+stop a table. Somebody has to see these rows, mend what refused them, and send them again, without
+queries of their own to OpenSearch. `replay` reads the row anew from the applied snapshot and does
+not send what was stored, which later batches may have overtaken.
+
 Of a file Spark answers on this host; of a pipeline in a cluster, a run in the cluster does. It
 must not know how either is reached.
 """
@@ -72,6 +77,10 @@ def replay_dead_letters(arguments: argparse.Namespace) -> int:
 def _ask(
     arguments: argparse.Namespace, mode: RunMode, kind: AskedKind, details: dict[str, Any]
 ) -> dict[str, Any] | Failure:
+    """Return the answer, from a run on this host or in a cluster, or why there is none.
+
+    `mode` and `kind` are one question in two vocabularies: of requests and of annotations.
+    """
     ids = arguments.id
     if questions.is_of_file(arguments, "dead-letters"):
         from icdc_cli.local import resource
@@ -79,6 +88,7 @@ def _ask(
         local = resource.load(arguments.filename)
         options.check_tables(arguments.table or (), local.pipeline.spec, source=str(local.source))
         return questions.answer(local, arguments, mode, only=arguments.table, ids=ids, **details)
+    # A file's request is a file and takes any number; an annotation shares 256 KiB with others.
     if ids is not None and len(ids) > MAX_ASKED_IDS:
         raise BadSpec(f"--id: at most {MAX_ASKED_IDS} at a time of a pipeline in a cluster")
     from icdc_cli.cluster import asking
@@ -92,6 +102,8 @@ def _show(
     text: Callable[[Mapping[str, Any]], str],
 ) -> int:
     def is_bad(table: Mapping[str, Any]) -> bool:
+        # `left` counts what was refused again; a list has none, and refused rows in it are no
+        # failure of the command.
         return bool(table.get("reason") or table.get("left"))
 
     return questions.show_answer(answer, arguments, text, is_bad)

@@ -1,4 +1,8 @@
-"""`icdc demo`: the options of the demo, whose parts are imported when it runs."""
+"""`icdc demo`: the options of the demo, whose parts are imported when it runs.
+
+Apart from `icdc_cli.demo`, which imports rich, the node and the lake when it is read: the parser of
+`icdc status` must not pay for them, nor fail where the extra `spark` is not installed.
+"""
 
 import argparse
 

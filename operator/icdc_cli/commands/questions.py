@@ -1,5 +1,14 @@
 """`icdc plan` and `icdc verify`: one question to the application, and its answer as text or data.
 
+One module for both ways of asking, so that a person reads the same table and a script gets the same
+code whether the pipeline is a file or in a cluster:
+
+                       icdc plan -f shop.yaml            icdc plan shop -n sales
+    who answers        Spark on this host                a run in the cluster
+    needs here         JDK, pyspark, jars                a kubeconfig
+    credentials        from --secrets-dir and ${ENV}     those of the driver
+    answer             dict or Failure                   dict or Failure
+
 Of a file Spark runs on this host. It reads the state document and needs no state directory, unless
 the node is embedded in one. Of a pipeline in a cluster a run in the cluster answers.
 """
@@ -67,8 +76,11 @@ def plan(arguments: argparse.Namespace) -> int:
     answer = reply.answer
     if arguments.output == Output.TEXT:
         sys.stdout.write(f"The operator: {reply.next_step}\n")
+        # Before an error of the run may go to standard error, which is not buffered: in a file
+        # with both the order would be the wrong way round.
         sys.stdout.flush()
     elif not isinstance(answer, Failure):
+        # First, since dictionaries keep their order and it is what a reader looks for.
         answer = {"operator": reply.next_step, **answer}
     return _show_tables(answer, arguments, RunMode.PLAN, tables.plan_table)
 
@@ -89,12 +101,14 @@ def is_of_file(arguments: argparse.Namespace, command: str) -> bool:
 
     BadSpec for both or none, and for options that a pipeline in a cluster has no use for.
     """
+    # Not by a group of argparse, whose message lists the names and not what they stand for.
     if (arguments.name is None) == (arguments.filename is None):
         raise BadSpec(
             f"{command}: it takes either NAME, a pipeline in a cluster, or -f PIPELINE.yaml"
         )
     if arguments.name is None:
         return True
+    # Refused and not passed over: somebody who gives Secrets believes that they are used.
     for option in ("secrets_dir", "state_dir"):
         if getattr(arguments, option) is not None:
             flag = option.replace("_", "-")
@@ -118,15 +132,21 @@ def _ask(
 def answer(
     local: "LocalPipeline", arguments: argparse.Namespace, mode: RunMode, **details: Any
 ) -> dict[str, Any] | Failure:
-    """Ask the application on this host; `details` are further fields of its request."""
+    """Ask the application on this host; `details` are further fields of its request.
+
+    Return the result, or the failure of the run. Raises BadSpec and Submission for what is missing
+    before a run can start: a Secret, a JDK, jars, the state directory of an embedded node.
+    """
     from icdc_cli.local import application, host
     from icdc_cli.local.ask import ask
 
     secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
         spark = application.installed(local.pipeline.spec)
+        # Only then: without the lock, a question may be asked while `icdc run` follows the tables.
         if local.pipeline.spec.sink.opensearch.embedded:
             state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
+            # Joins a node that --keep left running, and does not end that one.
             local = stack.enter_context(host.with_node(local, state, keep=False))
         return ask(local, mode, application=spark, secrets_dir=secrets_dir, **details)
 
@@ -137,7 +157,11 @@ def show_answer(
     text: Callable[[Mapping[str, Any]], str],
     is_bad: Callable[[Mapping[str, Any]], bool],
 ) -> int:
-    """Print the answer, and return the exit code: 1 where `is_bad` says so of a table."""
+    """Print the answer, and return the exit code: 1 where `is_bad` says so of a table.
+
+    `text` renders an answer for people. A Failure goes to standard error and leaves standard output
+    empty, so that a program which parses the answer reads either all of it or nothing.
+    """
     if isinstance(answer, Failure):
         # A driver in a cluster chooses its words; a terminal must not act on them.
         message = tables.printable(answer.message)
@@ -157,6 +181,7 @@ def _show_tables(
     text: Callable[[Mapping[str, Any]], str],
 ) -> int:
     """Print the answer; a table is bad without one, or when a comparison found differences."""
+    # `plan` has no field `equal`, and would else end with 1 for every table.
     compared = mode in (RunMode.VERIFY, RunMode.REPAIR)
 
     def is_bad(table: Mapping[str, Any]) -> bool:

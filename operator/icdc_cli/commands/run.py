@@ -1,4 +1,18 @@
-"""`icdc run`: the pipeline on this host, until it is caught up or for as long as it is wanted."""
+"""`icdc run`: the pipeline on this host, until it is caught up or for as long as it is wanted.
+
+For who has no cluster, or wants to see what a pipeline does before it gets one. This module decides
+the order in which things are taken and given back; `local` does the work:
+
+    1  read and check PIPELINE.yaml        nothing is started for a wrong one
+    2  find the Secrets that it names      no JVM runs for minutes to find one missing
+    3  lock the state directory            a second `icdc run` ends here
+    4  find JDK and jars, start the node   a node only where `hosts` says `embedded`
+    5  run, with signals as requests       the status is durable after every step
+    6  print the status, choose the code   after the live view has left the screen
+
+Everything is given back in the reverse order, also after an error: the node ends before the lock
+is free, so that the next runner does not meet its data folder in use.
+"""
 
 import argparse
 import contextlib
@@ -36,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Here and not above: a laptop that only asks a cluster has neither rich nor Spark.
     from icdc_cli.local import application
 
+    # Before `live`, which needs rich: without it a person would get an ImportError for an answer.
     application.require_spark()
     from icdc_cli import live
     from icdc_cli.local import host, resource
@@ -47,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
         resource.recall(state, local)  # refuses a directory before anything is started in it
+        # Before the node: without a JDK for Spark there is no use in starting OpenSearch first.
         spark = application.installed(local.pipeline.spec)
         local = stack.enter_context(host.with_node(local, state, keep=arguments.keep))
         view = live.view(quiet=arguments.output != Output.TEXT)
@@ -58,11 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
             secrets_dir=secrets_dir,
             watcher=view.show,
         )
+        # Signals are taken over for the loop alone. While jars are fetched or a node starts, Ctrl-C
+        # raises KeyboardInterrupt, which the stack answers by ending the node.
         with view, _stopping_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
         sys.stdout.write(tables.status_table(status.tables) + "\n")
     else:
+        # With placeholders as written: what is printed may end in a log that others read.
         options.write(runner.resource, arguments.output)
     code, message = exits.of_status(status)
     if message:
@@ -72,7 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _stopping_by_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run, not the process."""
+    """Ctrl-C and SIGTERM end the run, not the process.
+
+    The application does not get Ctrl-C from the terminal, as it has a session of its own; the
+    runner asks it to end, waits, and saves what it reported. The second signal ends it at once.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         stop()
@@ -83,5 +106,6 @@ def _stopping_by_signal(stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
+        # Printing the result may block on a pipe, and must be interruptible as usual.
         for number, handler in before.items():
             signal.signal(number, handler)
