@@ -11,6 +11,10 @@ read pods. The answer is in the report that the pod of the run's driver carries.
     "the run shop-p2-1 answers …"
                                        report.result in the pod's annotation; observedAsk finished
     remove annotation, print result
+
+The annotation is also what says that somebody still waits: the operator ends the run once it is
+gone. So nothing may end this command without removing it, but a kill, after which the run goes on
+to its end and costs what it costs.
 """
 
 import argparse
@@ -40,11 +44,13 @@ from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
 
 POLL_SECONDS = 1.0
-"""Between two reads of the pipeline while it has no answer."""
+"""Between two reads of the pipeline while it has no answer. Reads and no watch: a watch takes the
+right to watch pipelines, and ends with each restart of the API server; a run takes many seconds."""
 
 TAKEN_UP_SECONDS = 60.0
 """How long an operator may take to notice a question while no run is active: more than a new
-leader needs."""
+leader needs. Much less than --wait, so that a cluster without an operator is told apart soon from
+one whose run takes long."""
 
 MAX_WITHDRAWALS = 5
 """Attempts to remove the annotation while others write the pipeline at the same time."""
@@ -66,6 +72,8 @@ def ask(arguments: argparse.Namespace, mode: AskedKind, **details: Any) -> Clust
     `details` are further fields of the question. Raises BadSpec for what the cluster refuses or
     does not have, StartTimeout where no operator answers in time.
     """
+    # Random and not counted: the status holds only the last question, and two people who ask at
+    # once must not take each other's answer for theirs.
     try:
         question = Ask(id=secrets.token_hex(8), mode=mode, **details)
     except ValidationError as error:
@@ -84,6 +92,7 @@ async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswe
     source = f"{naming.SINGULAR}/{target.name}"
     options.check_tables(question.tables or (), spec, source=source)
     now = datetime.now(UTC)
+    # Before the annotation is set: afterwards the next step would be to answer this question.
     step = next_step.next_step(resource, status.parse_status_of(resource), spec, now=now)
     # The right to read the answer is needed in the end; without it nothing is asked.
     await target.api.list_driver_pods(target.namespace, target.name)
@@ -131,14 +140,20 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
         obstacle = _obstacle(pipeline_status, question)
         if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
             raise StartTimeout(_no_answer(target, obstacle, waited))
+        # Once for each state: the command waits for minutes, and a line a second would bury it.
         if obstacle != shown:
             sys.stderr.write(f"icdc: {obstacle}\n")
             shown = obstacle
+        # The last read falls on the deadline, however --wait and the interval divide.
         await asyncio.sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
 
 
 def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
-    """Return the run that has to end before the answer is there; empty where none is active."""
+    """Return the run that has to end before the answer is there; empty where none is active.
+
+    For standard error, so one line: run shop-c4-1 follows tables  → "… is at work and has to end
+    first"; run shop-p5-1 was planned for this very question → "… answers (Submitted)".
+    """
     run = pipeline_status.current_run
     if run is None:
         return ""
@@ -148,6 +163,7 @@ def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
 
 
 def _no_answer(target: Target, obstacle: str, waited: float) -> str:
+    """Return why there is no answer after `waited` seconds, and who can do what about it."""
     lead = f"no answer within {waited:.0f} s"
     if obstacle:
         return (
@@ -166,6 +182,10 @@ def _question_of(resource: Resource) -> Ask | None:
 
 
 async def _annotate(target: Target, text: str | None, version: str | None = None) -> None:
+    """Set the annotation, or remove it where `text` is None: null in a merge patch removes a key.
+
+    With `version` only if the pipeline still has that one; kube.errors.Conflict if not.
+    """
     metadata: dict[str, Any] = {"annotations": {naming.ANNOTATION_ASK: text}}
     if version is not None:
         metadata["resourceVersion"] = version
@@ -174,7 +194,11 @@ async def _annotate(target: Target, text: str | None, version: str | None = None
 
 
 async def _withdraw(target: Target, question: Ask) -> None:
-    """Remove the annotation; a run that still works on the question ends."""
+    """Remove the annotation; a run that still works on the question ends.
+
+    Gives up silently after MAX_WITHDRAWALS conflicts: an annotation that stays is replaced by the
+    next question, and must not hide an answer that has arrived.
+    """
     for _ in range(MAX_WITHDRAWALS):
         resource = await target.api.get_pipeline(target.namespace, target.name)
         if resource is None or _question_of(resource) != question:
@@ -193,6 +217,7 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
     assert taken_up is not None  # that is what was waited for
     if taken_up.failure is not None:
         return taken_up.failure
+    # A name returns when a status was lost; only the id says that a report is of this run.
     ids = [run.run_id for run in answered.recent_runs if run.name == taken_up.run]
     for pod in await target.api.list_driver_pods(target.namespace, target.name):
         metadata = pod["metadata"]

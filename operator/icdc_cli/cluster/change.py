@@ -1,5 +1,13 @@
 """`icdc pause`, `resume` and `resync`: one field of the spec each; the operator does the rest.
 
+`kubectl patch` could do the same. What a person gets here: table names are checked, a nonce is
+raised above whatever was used before, and the answer says whether anything changed. Nothing is
+waited for; `icdc status` shows what came of it.
+
+    pause     spec.suspend: true
+    resume    spec.suspend: false
+    resync    spec.resync: {nonce: 1 + the greatest so far, tables, mode}
+
 A pipeline that is kept in Git is changed there: what is patched here would be put back.
 """
 
@@ -110,6 +118,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
         try:
             await _patch(target, {"metadata": version, "spec": {"resync": resync}})
         except errors.Conflict:
+            # The last conflict is told as it is: somebody writes this pipeline all the time.
             if not tries_left:
                 raise
         else:
@@ -125,12 +134,18 @@ async def _patch(target: Target, patch: dict[str, Any]) -> None:
 
 
 def _next_nonce(pipeline: Resource) -> int:
-    """Above the one in the spec and the one acted on: a spec may have come back from a backup."""
+    """Above the one in the spec and the one acted on: a spec may have come back from a backup.
+
+    spec 4, acted on 4 → 5. Restored spec 2, acted on 4 → 5: a 3 would ask for nothing, as the
+    operator acts on a nonce that is higher than its last one. Neither → 1.
+    """
     triggers = (pipeline.get("status") or {}).get("observedTriggers") or {}
     asked = (_spec(pipeline).get("resync") or {}).get("nonce", 0)
     return 1 + max(int(asked), int(triggers.get("resyncNonce", 0)))
 
 
+# Not `options.check_tables`, which takes the models of a spec: to build them would take longer than
+# the requests of this command.
 def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
     names = [table.get("name") for table in _spec(pipeline).get("tables") or ()]
     for name in wanted:

@@ -2,7 +2,12 @@
 
 Why not the `kubernetes` library: it takes 126 MB and 0.3 s to import, for one request. This knows
 what kubectl knows but the plugin `auth-provider`, for which that library is asked where it is
-installed. Sends nothing.
+installed. Sends nothing, and puts no credential into a message.
+
+A login is made for one command and never renewed: a command sends its requests within minutes, for
+which tokens of plugins and pods are good, and a followed log is one request. Where several
+credentials stand in an entry, each goes its own way: a client certificate with the TLS handshake, a
+token or a password, in this order, with each request.
 
     kubeconfig                                 Login
     clusters[].cluster.server, …-authority     server, tls
@@ -28,6 +33,7 @@ from icdc_cli.cluster.kubeconfig import Entry, find_entry, in_pod, refuse_no_con
 from icdc_operator.cluster.kube.environment import IN_CLUSTER
 
 POD_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet mounts token and authority of a pod's service account."""
 
 EXEC_VERSIONS = (
     "client.authentication.k8s.io/v1",
@@ -78,6 +84,7 @@ def read_login(env: Mapping[str, str], context: str | None) -> Login:
     server = str(cluster.inner.get("server") or "").rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise BadSpec(f"the kubeconfig has no server for the context {context}")
+    # After the server was checked: a plugin may open a browser, and not for a broken file.
     user = _with_plugin(user, cluster)
     return Login(
         server=server,
@@ -101,7 +108,10 @@ def _pod_login(env: Mapping[str, str]) -> Login:
 
 
 def _ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
-    """Return the trust in the server, with the client certificate of the user if there is one."""
+    """Return the trust in the server, with the client certificate of the user if there is one.
+
+    BadSpec for a certificate or key that cannot be read or that do not belong together.
+    """
     try:
         authority = _content(cluster, "certificate-authority")
         # Without an authority Python trusts what this host trusts, as kubectl does.
@@ -112,6 +122,8 @@ def _ssl_context(cluster: Entry, user: Entry) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_NONE
         certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
         if certificate:
+            # In one text: a file of a certificate may hold its key as well. The newline is for a
+            # certificate without one at its end, which would run into the next header.
             _load_certificate(context, certificate + b"\n" + (key or b""))
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise BadSpec(f"a certificate of the kubeconfig cannot be used: {error}") from error
@@ -130,7 +142,10 @@ def _load_certificate(context: ssl.SSLContext, pem: bytes) -> None:
 
 
 def _content(entry: Entry, key: str) -> bytes | None:
-    """Return what `<key>-data` holds, or else the file that `key` names."""
+    """Return what `<key>-data` holds, or else the file that `key` names; None without either.
+
+    The data goes first, as in client-go: tools that embed a certificate may leave the path behind.
+    """
     data, path = entry.inner.get(f"{key}-data"), entry.inner.get(key)
     if data:
         try:
@@ -143,6 +158,7 @@ def _content(entry: Entry, key: str) -> bytes | None:
 
 
 def _headers(user: Entry) -> dict[str, str]:
+    """Return the header by which the API server knows the user; none for a certificate's."""
     inner = user.inner
     token = inner.get("token")
     # The file goes first, as in client-go: a program renews it, and `token` is what it began with.
@@ -180,14 +196,25 @@ def _encoded(pem: Any) -> str | None:
 
 
 def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict[str, Any]:
-    """Run a credential plugin by its protocol (`ExecCredential`); return its `status`."""
+    """Run a credential plugin by its protocol (`ExecCredential`); return its `status`.
+
+    It reads the question from KUBERNETES_EXEC_INFO and prints its answer:
+
+        {"kind": "ExecCredential", "spec": {"interactive": true, "cluster": {"server": …}}}
+        {"kind": "ExecCredential", "status": {"token": …, "expirationTimestamp": …}}
+
+    No time limit: a person may be reading a code from a telephone meanwhile. BadSpec where it
+    cannot be started, fails, or prints something else.
+    """
     version, command = str(plugin.get("apiVersion")), str(plugin.get("command"))
     if version not in EXEC_VERSIONS:
         raise BadSpec(
             f"the credential plugin {command} has the apiVersion {version}; known are "
             f"{', '.join(EXEC_VERSIONS)}"
         )
+    # Unless it says that it never asks, a plugin is told that it may: see standard input below.
     spec: dict[str, Any] = {"interactive": plugin.get("interactiveMode") != "Never"}
+    # Only on demand, as kubectl does it: a large authority would fill the environment.
     if plugin.get("provideClusterInfo"):
         spec["cluster"] = {
             key: cluster.inner[key]
@@ -199,6 +226,7 @@ def _run_plugin(plugin: Mapping[str, Any], folder: Path, cluster: Entry) -> dict
     # With a separator it is a path beside the kubeconfig; without, a program on the PATH.
     program = str(folder / command) if os.sep in command else command
     arguments = [program, *map(str, plugin.get("args") or ())]
+    # Ours last: a kubeconfig may set variables of its plugin, but not the question to it.
     environment = {**os.environ, **env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
     try:
         # Standard input and error stay those of the person: it may ask for a login.

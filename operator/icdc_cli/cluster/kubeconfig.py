@@ -1,5 +1,9 @@
 """The kubeconfig by the rules of kubectl: which context and namespace a person is in.
 
+Read here and not by the `kubernetes` library, whose import takes longer than the whole command; see
+`credentials`. A person who has just used kubectl must land in the same cluster and namespace: a
+pause of the wrong pipeline is worse than an error.
+
 Several files are read as one: the first that names something wins. Must not know what an entry
 means for a connection; that is `credentials`.
 
@@ -45,13 +49,17 @@ class Entry:
 def choose_context(
     env: Mapping[str, str], wanted: str | None, *, pod_file: Path = POD_NAMESPACE_FILE
 ) -> Context:
-    """Return the context `wanted`, or the current one. BadSpec where a file cannot be read."""
+    """Return the context `wanted`, or the current one. BadSpec where a file cannot be read.
+
+    A context that does not exist is no error here, but of `credentials.read_login`, which needs the
+    entry; only there can the message list those that exist. `pod_file` is for tests.
+    """
     # A context that is asked for by name goes before the pod's own account.
     if in_pod(env) and wanted is None:
         return Context(None, _pod_namespace(pod_file))
     documents = [document for _, document in _documents(env)]
-    current = (document["current-context"] for document in documents if _has_current(document))
     # A generator: of several files, only the first that has a current context counts.
+    current = (document["current-context"] for document in documents if _has_current(document))
     name = wanted or next(current, None)
     entry = None if name is None else _find(env, "contexts", "context", name)
     namespace = None if entry is None else entry.inner.get("namespace")
@@ -59,7 +67,11 @@ def choose_context(
 
 
 def in_pod(env: Mapping[str, str]) -> bool:
-    """Return whether this is a pod whose own account counts: no kubeconfig is named."""
+    """Return whether this is a pod whose own account counts: no kubeconfig is named.
+
+    A file in ~/.kube does not count, as an image may hold one by accident; who sets the variable
+    means it.
+    """
     return IN_CLUSTER in env and not env.get(KUBECONFIG)
 
 
@@ -78,6 +90,7 @@ def find_entry(env: Mapping[str, str], section: str, key: str, name: str) -> Ent
 
 def refuse_no_context(env: Mapping[str, str]) -> BadSpec:
     """Return the error for a host on which nothing says which cluster is meant."""
+    # Two errors with two remedies: a file without a current context, and none at all.
     if any(path.is_file() for path in _files(env)):
         return BadSpec(f"the kubeconfig {_paths(env)} has no current context: use --context")
     return BadSpec(
@@ -106,6 +119,7 @@ def _paths(env: Mapping[str, str]) -> str:
 
 
 def _files(env: Mapping[str, str]) -> list[Path]:
+    # Empty parts are passed over: `KUBECONFIG=$KUBECONFIG:more` has one where it was unset.
     return [Path(path).expanduser() for path in _paths(env).split(os.pathsep) if path]
 
 
@@ -120,17 +134,22 @@ def _documents(env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:
             text = " ".join(str(error).split())
             raise BadSpec(f"the kubeconfig {path} cannot be read: {text}") from error
         if document is None:
-            continue
+            continue  # an empty file, such as of `touch`
         if not isinstance(document, dict):
             raise BadSpec(f"the kubeconfig {path} is not one: it holds no mapping")
         yield path.parent, document
 
 
 def _has_current(document: dict[str, Any]) -> bool:
+    # kubectl writes "" when a context is unset, and the next file then has a say.
     return isinstance(document.get("current-context"), str) and bool(document["current-context"])
 
 
 def _entries(env: Mapping[str, str], section: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the entries of a section with the folder of their file, in the order of the files.
+
+    Sections are lists of {name, …} and not mappings; who takes the first of a name has kubectl's.
+    """
     for folder, document in _documents(env):
         entries = document.get(section)
         for entry in entries if isinstance(entries, list) else ():

@@ -1,4 +1,16 @@
-"""`icdc logs`: what the driver of a pipeline's run prints, which is the log of the run."""
+"""`icdc logs`: what the driver of a pipeline's run prints, which is the log of the run.
+
+`kubectl logs` needs the name of a pod, which each attempt has anew. Here the pipeline's name does:
+its status names the current run, and labels of the pods say which run and pipeline they are of.
+
+    asked for          pods of drivers           shown
+    nothing            p-c7-1 (current), p-c6-1  p-c7-1
+    nothing            p-c6-1, p-e5-2; no run    p-c6-1, the youngest
+    --run p-e5-2       p-c6-1, p-e5-2            p-e5-2
+    nothing            p-c6-1; p-c7-1 planned    nothing: "p-c7-1 has no driver yet", code 3
+
+Never another run than the one asked about: its errors would be taken for those of the present one.
+"""
 
 import argparse
 import os
@@ -18,6 +30,7 @@ from icdc_operator.cluster.runs import pod_failures
 from icdc_operator.manifests.pods.roles import Role
 
 TAIL_LINES = 1000
+"""Lines shown at first. A continuous run logs for weeks, and the API server would send it all."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,6 +68,7 @@ async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:
         return _none(waits_for)
     try:
         await _show(target, pod["metadata"]["name"], arguments)
+    # The answer of the API server for a pod without a started container is 400.
     except errors.Invalid as error:
         # Its container has just not started; the message says what it waits for.
         return _none(error.message)
@@ -62,17 +76,21 @@ async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:
         return _none(f"the driver {pod['metadata']['name']} is gone")
     except BrokenPipeError:
         # Whoever reads has had enough; Python must not complain of that at its end.
+        # As in the notes on SIGPIPE of Python's `signal` module: its last flush would raise anew.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.DONE
 
 
 async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None:
     where = (target.namespace, pod, arguments.tail)
+    # By its name: a pod with a sidecar of the cluster's has more than one container, and the API
+    # server refuses to choose.
     container = Role.DRIVER.container
     if not arguments.follow:
         sys.stdout.write(await target.api.read_log(*where, container=container))
         sys.stdout.flush()
         return
+    # Line by line and flushed: `| grep` shows a line when it is printed, not 8 KiB later.
     async for line in target.api.follow_log(*where, container=container):
         sys.stdout.write(line)
         sys.stdout.flush()
@@ -93,6 +111,8 @@ def _newest(drivers: list[Resource], run: str | None) -> Resource | None:
     return _by_age(candidates)[-1] if candidates else None
 
 
+# Times of Kubernetes are in UTC and of one width, so their texts sort as they do. By time and not
+# by name, in which run 10 stands before run 9.
 def _by_age(drivers: list[Resource]) -> list[Resource]:
     return sorted(drivers, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
 
@@ -121,5 +141,6 @@ def _current(pipeline: Resource) -> str | None:
 
 
 def _none(why: str) -> Exit:
+    """Say why there is no log; return code 3, since a later call may show one."""
     sys.stderr.write(f"icdc: {why}\n")
     return Exit.OUTLASTED

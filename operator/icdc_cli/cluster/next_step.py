@@ -1,7 +1,20 @@
 """What the operator does next with a pipeline by itself, or who must act first: one line of text.
 
-Read from the resource alone, as the operator left it. Pure; asks nobody, and promises nothing that
-only a run can find out.
+`icdc plan NAME` opens with it: what a run would find out is of little use to a person who does not
+see that no run will start, because the pipeline is suspended, queued or stalled.
+
+    situation, the first that applies         line
+    is being deleted                          nothing new: …
+    no operator has seen it                   unknown: …
+    the spec is newer than the status         takes in generation 8 …
+    a run is active                           follows the run shop-c4-1 …
+    suspended                                 nothing: suspended until …
+    stalled, no attempt planned               stalled: TableStalled: …; action required: …
+    else                                      waits 40s, until 10:00:00 UTC, and starts a run
+
+The times come from `core.schedule`, the very code by which the operator acts, so that the two
+cannot disagree. Read from the resource alone, as the operator left it. Pure; asks nobody, and
+promises nothing that only a run can find out.
 """
 
 from datetime import datetime
@@ -19,6 +32,8 @@ from icdc_operator.core.observed import Observed
 MAX_LINE = 1000
 """Characters of the line; messages of the status may be as long as that by themselves."""
 
+# Only errors that stall a table, of which each names in its class who acts. By name, since a status
+# holds reasons as words.
 _STALLING: tuple[type[errors.IcdcError], ...] = (*errors.TableError.__subclasses__(), errors.Bug)
 _WHO = {kind.__name__: kind.who_acts for kind in _STALLING}
 
@@ -27,6 +42,7 @@ def next_step(
     resource: Resource, status: PipelineStatus, spec: PipelineSpec, *, now: datetime
 ) -> str:
     """Return the next step as one line of text; `now` has a time zone."""
+    # Messages of the status may have several lines; callers print or store one.
     text = " ".join(_next(resource, status, spec, now).split())
     return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…"
 
@@ -41,6 +57,7 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
             "unknown: no operator has seen the pipeline yet; where that lasts, the platform "
             "engineer must see whether one runs that watches this namespace"
         )
+    # Before the run: it may be that of the old spec, about to be stopped for the new one.
     if generation not in (None, status.observed_generation):
         return (
             f"takes in generation {generation} of the spec, which no operator has seen yet; the "
@@ -53,6 +70,7 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
     if spec.suspend:
         return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
     stalled = _stalled(status, "stalled")
+    # With a time the pipeline is retried by itself, stalled as it is: both are said.
     if stalled and status.next_attempt_time is None:
         return stalled
     planned = _by_schedule(resource, status, spec, now)

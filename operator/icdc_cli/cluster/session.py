@@ -1,5 +1,7 @@
 """From the arguments of a command to a cluster and the pipeline that is meant.
 
+A command is a function from a `Target` to an exit code; everything that is the same for all of them
+is here: choose the context as kubectl does, open the connection, close it, and translate errors.
 The border where what the cluster refuses becomes bad usage: it was this person's request.
 """
 
@@ -24,8 +26,11 @@ class Target:
     """One pipeline in a cluster, whether it is there or not."""
 
     api: ClusterApi
+    """An open connection, which ends with the command."""
     namespace: str
+    """Namespace of the pipeline: of -n, else of the context, else `default`."""
     name: str
+    """Name of the pipeline, as typed."""
 
     async def pipeline(self) -> Resource:
         """The pipeline as it is now; BadSpec when there is none."""
@@ -42,7 +47,10 @@ Result = TypeVar("Result")
 
 
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`NAME`, `-n`, `--context`; which cluster is as with kubectl."""
+    """`NAME`, `-n`, `--context`; which cluster is as with kubectl.
+
+    `required` is False for commands that also take a file; see `questions.is_of_file`.
+    """
     parser.add_argument(
         "name",
         metavar="NAME",
@@ -74,6 +82,8 @@ def run_for(
 
     BadSpec for what the cluster refuses.
     """
+    # A loop for each command, which at Ctrl-C cancels `work` and waits for its `finally`: that is
+    # how a question is withdrawn. asyncio raises KeyboardInterrupt afterwards.
     return asyncio.run(_run_for(work, arguments))
 
 
@@ -88,5 +98,7 @@ async def _run_for(
     try:
         async with thin_client.open_api(os.environ, context=context.name) as api:
             return await work(Target(api, namespace, arguments.name), arguments)
+    # Neither passes by itself. For the operator they are failures of a run, here they are an answer
+    # to what was typed; Unavailable stays what it is, and ends with code 3.
     except (errors.Denied, errors.Invalid) as error:
         raise BadSpec(error.message) from error

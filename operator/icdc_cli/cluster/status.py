@@ -1,5 +1,9 @@
 """`icdc status`: one pipeline as `kubectl get` shows it, then its tables and conditions.
 
+`kubectl get` shows the columns of the CRD and `kubectl describe` all fields; a person on duty wants
+what lies between: the tables in a table, each condition with its message, and the time until the
+next attempt. One read answers it, without a run.
+
 The exit code is that of `icdc run` for a pipeline left in this status.
 """
 
@@ -52,6 +56,7 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
     # As kubectl does: who wrote which field is of no interest to a reader.
     resource.get("metadata", {}).pop("managedFields", None)
     if arguments.output != Output.TEXT:
+        # Before the status is parsed: what another version wrote can then still be seen.
         options.write(resource, arguments.output)
     status = parse_status_of(resource)
     if arguments.output == Output.TEXT:
@@ -63,10 +68,16 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
 
 
 def parse_status_of(resource: Resource) -> PipelineStatus:
-    """Return the status of the pipeline. BadSpec where another version has written it."""
+    """Return the status of the pipeline. BadSpec where another version has written it.
+
+    The models of a status are strict, as is right for the operator, which would otherwise lose a
+    field that it does not know. A laptop is often older or newer than the cluster's operator, so
+    here that is an expected answer and names both sides.
+    """
     try:
         return parse_status(resource.get("status") or {})
     except ValidationError as error:
+        # Without the input: a status may quote what is not for a terminal. One problem is enough.
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         version = (resource.get("status") or {}).get("operatorVersion", "unknown")
@@ -77,7 +88,11 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
 
 
 def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
-    """The exit code for the status, and what to say on stderr."""
+    """The exit code for the status, and what to say on stderr.
+
+    SpecValid first: with a spec that is wrong the operator goes on by the last one that was right,
+    and all else in the status is about that one.
+    """
     valid = status.condition(ConditionType.SPEC_VALID)
     if valid is not None and valid.status == ConditionStatus.FALSE:
         return Exit.USAGE, valid.message
@@ -85,7 +100,10 @@ def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
 
 
 def text(resource: Resource, status: PipelineStatus, *, now: datetime) -> str:
-    """All of it for a person; `now` is aware."""
+    """Return all of it for a person, parts apart by an empty line; `now` has a time zone.
+
+    The line of the pipeline comes first, then what is strange about it, tables, conditions.
+    """
     parts = [tables.aligned(_HEAD, [_row(resource, status, now)])]
     parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
     parts += [tables.status_table(status.tables)] if status.tables else []
@@ -106,6 +124,7 @@ def text(resource: Resource, status: PipelineStatus, *, now: datetime) -> str:
 def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str, ...]:
     ready = status.condition(ConditionType.READY)
     summary, run = status.summary, status.current_run
+    # An empty status has defaults, which would read as the opinion of an operator.
     seen = status.observed_generation is not None
     behind = summary.snapshots_behind if summary else None
     lag = summary.lag_seconds if summary else None
@@ -122,6 +141,11 @@ def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str
 
 
 def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterator[str]:
+    """Yield a sentence for each thing that makes the table say less than it seems to.
+
+    Most of all a status of an older generation: whoever has just applied a spec would take what
+    stands there for its result.
+    """
     generation = resource["metadata"].get("generation")
     if status.observed_generation is None:
         yield "No operator has seen the pipeline yet."
@@ -131,6 +155,7 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
             f"seen generation {generation} yet."
         )
     active = status.condition(ConditionType.RUN_ACTIVE)
+    # Before the next attempt: that time may be over while the pipeline waits for others.
     if active is not None and active.reason == "Queued":
         yield f"The next run waits for its turn: {active.message}."
     elif status.next_attempt_time is not None:

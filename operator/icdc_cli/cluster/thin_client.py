@@ -1,7 +1,12 @@
 """A client of one API server over aiohttp alone, because the `kubernetes` library costs a command
 126 MB and 0.3 s of importing for the one or two requests that it sends.
 
-It stands in place of that library's `ApiClient` and has the two methods that `kube.transport`
+    kube.transport calls    in the operator              in icdc
+    param_serialize         ApiClient of the library     adds server and login to path and headers
+    call_api                ApiClient of the library     sends one request of aiohttp
+    close                   ApiClient of the library     closes the session
+
+It stands in place of that library's `ApiClient` and has the methods that `kube.transport`
 calls, so that time limits, errors and messages are those of the operator. Must know no kind of
 object.
 """
@@ -28,8 +33,11 @@ class ThinAnswer:
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
+        """For what is read as it comes: the lines of a log that is followed."""
         self.status = response.status
+        """Status of HTTP."""
         self.headers = response.headers
+        """Among them Retry-After of an API server that is overloaded."""
 
     async def read(self) -> bytes:
         """Return the whole body."""
@@ -37,7 +45,11 @@ class ThinAnswer:
 
 
 class ThinClient:
-    """Requests with the credentials of a login. For one event loop."""
+    """Requests with the credentials of a login. For one event loop.
+
+    Made inside of a running loop, as aiohttp binds its session to that; `close` must follow, or
+    Python warns of connections that were left open.
+    """
 
     def __init__(self, login: Login) -> None:
         self._login = login
@@ -58,6 +70,7 @@ class ThinClient:
         auth_settings: object,
     ) -> Request:
         """Return the arguments of `call_api`; `auth_settings` is the library's business."""
+        # A coroutine only because the library's is one, and the caller awaits either.
         headers = {**header_params, **self._login.headers}
         return method, self._login.server + path, headers, body
 
@@ -77,6 +90,7 @@ class ThinClient:
             URL(url, encoded=True),
             headers=headers,
             data=None if body is None else json.dumps(body),
+            # The caller's: a followed log has no limit, every other request has one.
             timeout=_request_timeout,
             # True is the default of aiohttp; only a server without TLS has no context.
             ssl=self._login.tls or True,
