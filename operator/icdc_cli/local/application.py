@@ -1,5 +1,14 @@
 """How the Spark application is started on this host: its file, its JDK, its jars, its settings.
 
+In a cluster the image fixes all of this and spark-operator calls spark-submit. A host has whatever
+its owner installed: another Spark in SPARK_HOME, a JDK that is too new, no jars at all. So
+JDK and jars are chosen by us, and variables that would change our Spark are kept from it.
+
+    icdc (python)                     holds the pipe of standard input
+      python main.py request.json     the driver: our child, a session of its own
+        java … SparkSubmit            started by pyspark; ends when its standard input does
+          python worker_daemon        forks workers, which write to OpenSearch
+
 The driver's Python is our direct child and starts the JVM itself, through the spark-submit of
 the installed pyspark: with spark-submit on top, the JVM would stand between us and the driver and
 pass on neither the end of standard input nor a polite signal. Starts nothing itself.
@@ -22,11 +31,17 @@ from icdc_cli.embedded import class_data, jars, jdk
 from icdc_cli.local import processes
 
 TASK_ATTEMPTS = 4
-"""As on a cluster; Spark's own default in local mode is one."""
+"""As on a cluster; Spark's own default in local mode is one, with which the first task that fails
+fails its batch. `spark.task.maxFailures` does not count in local mode: the number stands in the
+master, local[CORES,ATTEMPTS]."""
 
 FIXED_CONF: Mapping[str, str] = {
+    # The ports of a driver are open to its network by default, and the host's own name, which Spark
+    # would look up, may lead to an address that a VPN has just taken away.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # It costs memory and a port, and nobody looks at it: the view of `icdc run` says what is done.
+    # Progress bars of stages would fill the log with carriage returns.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # One host has few cores; 200 shuffle tasks would cost more than the rows of most batches.
@@ -35,7 +50,8 @@ FIXED_CONF: Mapping[str, str] = {
 """Further defaults of local runs; `spec.spark.conf` goes over them."""
 
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", class_data.VARIABLE)
-"""What gives a JVM options beside its command line."""
+"""What gives a JVM options beside its command line. One may name a garbage collector, and a JVM
+with two does not start; see `build_defaults`."""
 
 _FOREIGN_VARIABLES = (
     "PYSPARK_DRIVER_PYTHON",
@@ -44,7 +60,9 @@ _FOREIGN_VARIABLES = (
     "SPARK_CONF_DIR",
     "SPARK_HOME",
 )
-"""What belongs to another Spark on this host and would change ours."""
+"""What belongs to another Spark on this host and would change ours: SPARK_HOME says which Spark is
+started, SPARK_CONF_DIR whose spark-defaults.conf it reads, and PYSPARK_GATEWAY_PORT, which programs
+below another pyspark have, that none is started and that one's JVM is used."""
 
 
 LOCAL_PACKAGES = ("pyspark", "rich")
@@ -89,7 +107,16 @@ def installed(spec: PipelineSpec | None = None) -> Application:
 
 
 def leaves_the_host(catalog: Catalog) -> bool:
-    """Return whether a catalog may need the libraries of AWS, or a database driver."""
+    """Return whether a catalog may need the libraries of AWS, or a database driver.
+
+        {type: hadoop, warehouse: /data}                    False
+        {type: jdbc, uri: jdbc:sqlite:/data/c.db}           False: its driver is in the Spark set
+        {type: jdbc, uri: jdbc:postgresql://…}              True: the driver of PostgreSQL
+        {type: hadoop, warehouse: s3://bucket}              True
+        any, with propertiesFrom                            True: a Secret may say anything
+
+    True when in doubt: a class that is missing fails a run, while jars cost one download.
+    """
     properties = catalog.properties
     of_files = properties.get("type") == "hadoop"
     here = of_files or properties.get("uri", "").startswith("jdbc:sqlite:")
@@ -112,14 +139,21 @@ def application_file() -> Path:
 
 
 def require_spark() -> None:
-    """Raise Submission where the packages of a local run are not installed."""
+    """Raise Submission where the packages of a local run are not installed.
+
+    Finds them without importing: pyspark takes its time, and no caller needs it in this process.
+    """
     missing = [name for name in LOCAL_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise Submission(f"a run on this host needs {' and '.join(missing)}: {_INSTALL}")
 
 
 def command(application: Application, request: Path) -> list[str]:
-    """The command line; nothing secret is on it."""
+    """The command line; nothing secret is on it, as any user of the host may list processes.
+
+    The request is a file that only its owner reads. Settings of Spark do come onto a command line,
+    that of the JVM, where pyspark puts them: `spec.spark.conf` is not for credentials.
+    """
     return [application.python, str(application.main_file), str(request)]
 
 
@@ -132,7 +166,9 @@ def environment(
         processes.MARKER_VARIABLE: marker,
         "PYSPARK_PYTHON": application.python,
         "PYSPARK_SUBMIT_ARGS": shlex.join(submit_arguments(application, spark, scratch=scratch)),
+        # The log is a file: unbuffered, it has the last lines of a driver that was killed.
         "PYTHONUNBUFFERED": "1",
+        # Beside spark.driver.host: asks no resolver for the name of the host, and warns of nothing.
         "SPARK_LOCAL_IP": "127.0.0.1",
         **application.variables,
     }
@@ -142,21 +178,33 @@ def environment(
 
 
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
-    """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`."""
+    """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`.
+
+    Settings by rising precedence: defaults of every run, FIXED_CONF, `spec.spark.conf`. The last
+    word is the name by which spark-submit knows that it is called by pyspark; without it, it would
+    look for a program to run.
+    """
     java_options = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
     fixed = {**build_defaults(spark, *java_options), **FIXED_CONF, "spark.local.dir": str(scratch)}
     arguments = ["--master", f"local[{_cores(spark)},{TASK_ATTEMPTS}]"]
+    # As an option and not by a session's config: the heap of a JVM is fixed when it starts. In
+    # local mode it is the memory of the executors as well.
     arguments += ["--driver-memory", spark.driver.memory]
     if application.class_path:
         # On the class path, not as --jars: a JDBC driver is only found by the first class loader.
         jars_path = os.pathsep.join(str(jar) for jar in application.class_path)
         arguments += ["--driver-class-path", jars_path]
+    # Sorted, so that two runs of one pipeline have one command line, and their logs compare.
     for key, value in sorted({**fixed, **spark.conf}.items()):
         arguments += ["--conf", f"{key}={value}"]
     return [*arguments, "pyspark-shell"]
 
 
 def _cores(spark: Spark) -> int:
-    """Tasks at a time: what the executors together would run, at most the cores of this host."""
+    """Tasks at a time: what the executors together would run, at most the cores of this host.
+
+    A spec for 10 executors of 4 cores gives 8 on a laptop of 8: more tasks than cores only share
+    the heap of the one JVM among more sorts and hash tables.
+    """
     wanted = spark.executor.cores * spark.executor.instances
     return max(1, min(wanted, os.cpu_count() or 1))

@@ -1,5 +1,13 @@
 """Asks the application one question (`plan`, `verify`, `repair`) and waits for its answer.
 
+A run like any other to the application, with an epoch of its own; but nothing decides about it: it
+is not repeated, recorded or resumed, since a person waits for it and sees at once how it ended.
+
+    1  request with epoch now, in a temporary directory
+    2  the application answers in its report, or fails
+    3  fenced by an epoch of the future: once more, one above it
+    4  answered: all is removed; failed: the log stays
+
 Needs no state directory and keeps nothing: progress is read from the state document. What an
 answer means is the caller's business.
 """
@@ -23,6 +31,7 @@ from icdc_operator.core.asked import resyncs
 from icdc_operator.core.observed import RunSeen
 
 POLL_SECONDS = 0.1
+"""Between two looks at the run: half of what the runner takes, since a person waits for the end."""
 
 
 def ask(
@@ -50,7 +59,11 @@ def ask(
 
 
 def _now() -> int:
-    """The epoch of a run that begins now."""
+    """The epoch of a run that begins now: the time in milliseconds, as the operator counts them.
+
+    So it is above the epoch of every run before it, one in a cluster included, of which nothing is
+    known here, unless a clock is wrong.
+    """
     return int(datetime.now(UTC).timestamp() * 1000)
 
 
@@ -71,6 +84,7 @@ def _ask(
         request = RunRequest(
             run_id=f"{name}.{epoch}",
             mode=mode,
+            # By the spec alone: without a status nothing is known of nonces acted on before.
             reexport=resyncs.build_reexport(PipelineStatus(), local.pipeline.spec),
             pipeline=local.request,
             owner=local.pipeline.owner,
@@ -85,6 +99,7 @@ def _ask(
         answered = seen.failure is None
         return _answer(seen)
     finally:
+        # First: what still runs writes to the directory that is about to be removed.
         runs.close()
         if answered:
             shutil.rmtree(root, ignore_errors=True)
@@ -96,6 +111,7 @@ def _ask(
 def _wait(runs: LocalRuns) -> RunSeen:
     while True:
         (seen,) = runs.observe()
+        # Not before its last worker has ended: `repair` writes, and the caller may look at once.
         if not seen.live:
             return seen
         time.sleep(POLL_SECONDS)

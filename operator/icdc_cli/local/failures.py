@@ -1,5 +1,16 @@
 """Why a child process ended without an outcome of its own, by the evidence that it left.
 
+A driver that ends in order says in its report why. This is for the others: killed by the kernel for
+memory, without a JVM, ended by a person. The class decides whether the runner tries again at once,
+later, or not at all, so a wrong guess costs retries and never data.
+
+    exit  end of the log                                  class         because
+    1     … java.lang.OutOfMemoryError: Java heap space   OutOfMemory   a larger heap helps
+    1     Py4JNetworkError: Answer from Java side …       NodeLost      the JVM was killed
+    1     [JAVA_GATEWAY_EXITED] …                         Submission    options or JDK are wrong
+    -9    anything else                                   NodeLost      somebody sent SIGKILL
+    -11   anything else                                   Bug           it crashed by itself
+
 The one place where exit codes and log lines become classes of failure; a guess, but a bounded
 one: never silence, never a hang. Knows nothing of how the process was started.
 """
@@ -17,7 +28,8 @@ MAX_SHOWN_TEXT = 600
 _TAKEN_AWAY = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 )
-"""Signals that somebody else sends; a crash of the process's own making is not one of them."""
+"""Signals that somebody else sends; a crash of the process's own making is not one of them, such as
+SIGSEGV and SIGABRT, by which native code in Python ends itself: those are a Bug to be told."""
 
 _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_java_server")
 """What the driver's Python says when the JVM beside it has vanished."""
@@ -38,6 +50,7 @@ def behind_bug(log_tail: str, *, log: str) -> Failure | None:
 
 
 def _jvm_error(log_tail: str, where: str) -> errors.IcdcError | None:
+    # First: a JVM without memory is lost as well, but the cause is the better answer.
     if "java.lang.OutOfMemoryError" in log_tail:
         return errors.OutOfMemory(
             f"the JVM ran out of memory; raise spec.spark.driver.memory ({where})"
@@ -56,6 +69,8 @@ def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
     if "JAVA_GATEWAY_EXITED" in log_tail:
         return errors.Submission(f"the JVM did not start: {_shown(log_tail)} ({where})")
     if -exit_code in _TAKEN_AWAY:
+        # Not OutOfMemory for SIGKILL: on a host, unlike in a pod, nothing tells the OOM killer from
+        # a person.
         name = signal.Signals(-exit_code).name
         return errors.NodeLost(f"the application was ended from outside by {name} ({where})")
     return errors.Bug(

@@ -1,5 +1,9 @@
 """Files that are either the old one or the new one, whatever happens while they are written.
 
+Two programs read them while we write: the application its request, this one the application's
+reports. And a host may lose power: half a status would be StateCorrupt, which a person has
+to mend.
+
 Knows nothing of what the files hold.
 """
 
@@ -12,7 +16,11 @@ PRIVATE_MODE = 0o600
 
 def write_atomically(path: Path, text: str) -> None:
     """Replaces `path`; a reader, or a crash at any point, sees the old text or the new one."""
+    # Beside it, as a rename is atomic within one file system only. With our id: no two
+    # processes write one scratch file.
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # The mode is given when it is made: a chmod afterwards leaves a moment in which anybody may
+    # open it.
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -36,7 +44,7 @@ def tail(path: Path, limit_bytes: int) -> str:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Makes the rename itself durable."""
+    """Makes the rename itself durable: it is an entry of the directory, and not of the file."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,5 +1,8 @@
 """What a command on this host needs around a pipeline: state directory, Secrets, a node.
 
+`run`, `plan`, `verify` and `dead-letters` take these in the same order, and each for as long as it
+works: directory and Secrets are checked before a node is started, which takes seconds and memory.
+
 Apart from the options that name them, so that a command about a cluster imports none of it.
 """
 
@@ -15,7 +18,11 @@ from icdc_cli.local.state_dir import STATE_HOME, StateDir
 
 
 def choose_state_dir(given: Path | None, local: LocalPipeline) -> StateDir:
-    """Return the state directory that was named, or the pipeline's own."""
+    """Return the state directory that was named, or the pipeline's own. Not locked yet.
+
+    The default depends on the working directory, as .git and .venv do: two checkouts of one
+    pipeline do not meet in it, and it is removed with the project.
+    """
     return StateDir(STATE_HOME / local.key if given is None else given)
 
 
@@ -29,11 +36,16 @@ def choose_secrets_dir(given: Path | None, local: LocalPipeline) -> Path | None:
 
 @contextlib.contextmanager
 def with_node(local: LocalPipeline, state: StateDir, *, keep: bool) -> Iterator[LocalPipeline]:
-    """Yield the pipeline with a real host: of a node under `state` where it says `embedded`."""
+    """Yield the pipeline with a real host: of a node under `state` where it says `embedded`.
+
+    The node ends with the context unless `keep`; one that was kept by an earlier run is joined and
+    stays. StartTimeout and Submission where it does not start.
+    """
     if not local.pipeline.spec.sink.opensearch.embedded:
         yield local
         return
     with OpenSearchNode(state.node_path, keep=keep) as node:
         yield local.with_host(node.url)
+        # To standard error: with --output json standard output holds one document.
         if keep:
             sys.stderr.write(f"OpenSearch goes on at {node.url}; stop it: {node.stop_command}\n")

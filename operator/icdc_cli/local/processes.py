@@ -4,6 +4,13 @@ A run is a tree: the driver, the JVM that it starts, and Python workers that sen
 The workers leave the driver's process group, and an orphan outlives its parent, so neither the
 group nor the parent's exit code proves that nobody writes any more. What every descendant keeps
 is the environment: a run is known by a marker in it. This module knows no Spark.
+
+    pid   parent  group  environment                       what it is
+    4101  4000    4101   ICDC_RUN_MARKER=…/shop-c4-1@17…   driver, child of `icdc`
+    4120  4101    4101   the same, inherited               JVM
+    4180  4120    4180   the same, inherited               pyspark's daemon, a group of its own
+    4181  4180    4180   the same, inherited               worker, in the middle of a bulk request
+    4101 is killed: 4120 and 4181 go on, with parent 1 or a reaper; the marker still names them
 """
 
 import os
@@ -20,13 +27,18 @@ PROC = Path("/proc")
 def members(marker: str) -> list[int]:
     """The ids of the live processes that carry `marker`; a zombie writes nothing and is not one."""
     if PROC.is_dir():
+        # As a whole entry: the marker of epoch 17 is also the beginning of that of epoch 170.
         entry = f"{MARKER_VARIABLE}={marker}".encode()
         return [pid for pid in _all_pids() if entry in _environment(pid)]
     return _members_by_ps(marker)
 
 
 def kill(marker: str) -> None:
-    """Ends every process of the run at once; returns before they are gone."""
+    """Ends every process of the run at once; returns before they are gone.
+
+    One that was forked meanwhile is missed: who must be sure asks `members` again, as the loop of a
+    runner does. Ids may be reused, but not within the moment between list and signal.
+    """
     for pid in members(marker):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -51,6 +63,7 @@ def _members_by_ps(marker: str) -> list[int]:
     listing = subprocess.run(
         ["ps", "-A", "-E", "-ww", "-o", "pid=,command="], capture_output=True, text=True, check=True
     )
+    # One text for command and environment, so a marker with a space in its path is not found here.
     entry = f"{MARKER_VARIABLE}={marker}"
     lines = (line.split() for line in listing.stdout.splitlines())
     return [int(words[0]) for words in lines if entry in words]

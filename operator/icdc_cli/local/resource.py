@@ -1,5 +1,10 @@
 """The pipeline of a local run: as its author wrote it, and as the application gets it.
 
+    catalog.properties in the file      s3.secret-access-key: ${KEY}
+    written    saved, printed           s3.secret-access-key: ${KEY}
+    request    to the application       s3.secret-access-key: <value of KEY>
+    pipeline   parsed from the request  the models, by which decisions are made
+
 The first is kept and printed, with `${ENV}` as it stands; the second has the values, which may be
 credentials, and goes into requests alone. Knows nothing of runs.
 """
@@ -20,7 +25,10 @@ from icdc_cli.local.state_dir import StateDir
 
 
 class _Verbatim(Mapping[str, str]):
-    """An environment in which every `${NAME}` stands for itself."""
+    """An environment in which every `${NAME}` stands for itself.
+
+    So one function reads the file for both forms, and they cannot differ in anything but values.
+    """
 
     def __getitem__(self, name: str) -> str:
         return f"${{{name}}}"
@@ -37,11 +45,13 @@ class LocalPipeline:
     """One PIPELINE.yaml, checked."""
 
     source: str
+    """Path of the file as given, for messages."""
     written: dict[str, Any]
     """The resource as its author wrote it."""
     request: dict[str, Any]
     """The resource for the application, without placeholders."""
     pipeline: Pipeline
+    """The same as models. `hosts` may say `embedded` still, when `request` has an address."""
 
     @property
     def key(self) -> str:
@@ -49,14 +59,21 @@ class LocalPipeline:
         return f"{self.pipeline.metadata.namespace}-{self.pipeline.metadata.name}"
 
     def with_host(self, url: str) -> "LocalPipeline":
-        """The same with `url` in place of the word `embedded`, for the application alone."""
+        """The same with `url` in place of the word `embedded`, for the application alone.
+
+        Not in what is saved: the node has another port at its next start, and a spec that changes
+        with it would be a new generation, which ends the run of the one before.
+        """
         sink = {**self.request["spec"]["sink"]}
         sink["opensearch"] = {**sink["opensearch"], "hosts": [url]}
         request = {**self.request, "spec": {**self.request["spec"], "sink": sink}}
         return replace(self, request=request)
 
     def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
-        """The whole resource, as `kubectl get -o yaml` shows it."""
+        """The whole resource, as `kubectl get -o yaml` shows it.
+
+        With the namespace, which the file may leave out: `recall` compares it.
+        """
         metadata = {
             **self.written["metadata"],
             "namespace": self.pipeline.metadata.namespace,
@@ -77,7 +94,13 @@ def load(path: Path) -> LocalPipeline:
 
 
 def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
-    """Generation and status to go on from.
+    """Generation and status to go on from: what an API server would have kept.
+
+    saved                       file                   returns
+    nothing                     any                    1, an empty status
+    generation 3, spec A        spec A                 3, its status
+    generation 3, spec A        spec B                 4, its status
+    of sales/shop               of sales/orders        BadSpec
 
     Raises BadSpec when the directory is that of another pipeline, and StateCorrupt when what is
     in it was not written by us.
@@ -87,6 +110,7 @@ def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
         return 1, PipelineStatus()
     metadata = saved["metadata"]
     owner = f"{metadata.get('namespace')}/{metadata.get('name')}"
+    # Its status would be taken for that of this pipeline, tables of the same name included.
     if owner != local.pipeline.owner:
         raise BadSpec(
             f"--state-dir {state.root} belongs to the pipeline {owner}, not to "
@@ -99,6 +123,8 @@ def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
         raise StateCorrupt(_unreadable(state)) from error
     if not isinstance(generation, int):
         raise StateCorrupt(_unreadable(state))
+    # As written: another value of an environment variable is no new spec, as it is none in a
+    # cluster when a Secret changes.
     changed = saved.get("spec") != local.written["spec"]
     return generation + (1 if changed else 0), status
 

@@ -1,5 +1,14 @@
 """Runs one pipeline on this host: observe, decide, make the status durable, act, again.
 
+    observe   runs as processes, the status as last saved, `stop` if it was called
+    decide    the operator's own, which knows nothing of this host
+    save      the new status, before anything is done about it
+    act       create, stop or forget runs
+    wait      0.2 s while a run is active, else as long as the decision says
+
+A crash between save and act is made good by the next step: the status says Planned, no such run is
+observed, so `decide` asks for it again. A crash before save has done nothing.
+
 The loop of the operator without a cluster. All decisions are `decide`'s; this module only carries
 them out, and ends the loop where nothing is left to do.
 """
@@ -62,11 +71,14 @@ class LocalRunner:
         self._once = once
         self._secrets_dir = secrets_dir
         self._watcher = watcher
-        # Plain flags: a signal handler may not take a lock that the loop may hold.
+        # Plain flags: a signal handler may not take a lock that the loop may hold. Python runs it
+        # between two instructions of the main thread, where the loop may be anywhere.
         self._closing = False
         self._impatient = False
+        # Whoever calls `icdc run` asks for a run now, whatever the schedule says.
         self._started = datetime.now(UTC)
         self._generation, status = recall(state, local)
+        # And has perhaps just mended what failed: the pause after failures is not for a person.
         self._status = decide.reset_failures(status)
 
     @property
@@ -96,6 +108,7 @@ class LocalRunner:
                     return self._status
                 self._wait(decision)
         finally:
+            # Also after an error of ours: a driver that nobody asks to end is not left behind.
             self._runs.close()
 
     def _step(self) -> Decision:
@@ -120,6 +133,7 @@ class LocalRunner:
         for action in decision.actions:
             self._act(action)
         run = self._status.current_run
+        # After the actions, which may have asked the same run to end after its batch.
         if self._impatient and run is not None:
             self._runs.stop(run.name, graceful=False)
         return decision
@@ -156,17 +170,20 @@ class LocalRunner:
         )
 
     def _is_done(self, decision: Decision) -> bool:
+        # Settled is about tables; a run that is asked to end still has a report to write.
         if not decision.settled or self._status.current_run is not None:
             return False
         return self._once or self._closing or decision.requeue_after is None
 
     def _wait(self, decision: Decision) -> None:
         """Until the next look is due, or at once when `stop` is called meanwhile."""
+        # The core counts on an adapter that watches and is woken; this one has to look for itself.
         wanted = POLL_SECONDS if decision.requeue_after is None else decision.requeue_after
         if self._status.current_run is not None:
             wanted = min(wanted, POLL_SECONDS)
         end = time.monotonic() + wanted
         closing = self._closing
+        # In slices: `sleep` goes on after a signal whose handler returns, so only the flag ends it.
         while (left := end - time.monotonic()) > 0 and self._closing == closing:
             time.sleep(min(left, POLL_SECONDS))
 

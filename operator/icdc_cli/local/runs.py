@@ -1,5 +1,17 @@
 """Runs as child processes: what SparkApplications and driver pods are in a cluster.
 
+The promise to the reconcile core: what `observe` says of `writer_alive` is true even if the driver,
+or a runner before this one, was killed at any line of this file. Otherwise a second run would start
+while Python workers of the first still write.
+
+    process.json   processes   report       observe() says
+    none           -           -            nothing: the run does not exist
+    written        driver      none         Pending
+    written        driver      unfinished   Running
+    exit 0         none        finished     Succeeded, or Failed with an outcome
+    exit -9        workers     unfinished   Failed, and something may still write: killed after 15 s
+    no exit code   none        unfinished   Missing: it ended while no runner watched
+
 Everything about a run is in its directory, so that a runner that was killed finds its runs again.
 Knows how a process is started, watched and ended; what a run is for is the reconcile core's
 business, and why it failed that of `failures`.
@@ -31,12 +43,14 @@ from icdc_cli.local import failures, files, processes
 from icdc_operator.core.observed import RunPhase, RunSeen
 
 STOP_GRACE_SECONDS = 120.0
-"""How long a run that was asked to stop may finish its batch before it is killed."""
+"""How long a run that was asked to stop may finish its batch before it is killed. A batch that is
+cut off is written again by the next run, so the limit costs work and no data."""
 
 LEFTOVER_GRACE_SECONDS = 15.0
 """How long processes may outlive their driver; a JVM needs some time to clean up."""
 
 LOG_TAIL_BYTES = 16 * 1024
+"""End of a log in which a cause is looked for: enough for several stack traces of Java."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +58,13 @@ class _Record:
     """`process.json`: what must survive the runner."""
 
     epoch: int
+    """Epoch of the attempt; another attempt under this name has another."""
     marker: str
+    """By which `processes` finds what belongs to it: its directory and epoch."""
     started_at: str
+    """ISO 8601 with a time zone."""
     exit_code: int | None = None
+    """Of the driver, negative for a signal; None while it runs or if nobody saw it end."""
     refused: str | None = None
     """Why the process could not be started."""
 
@@ -65,7 +83,9 @@ class LocalRuns:
         self._application = application
         self._grace = grace_seconds
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        """Drivers that this object has started and not yet seen end, by run."""
         self._kill_at: dict[str, float] = {}
+        """When a run is killed, by the monotonic clock: of those that have to end."""
 
     def report_path(self, name: str) -> Path:
         """Return the path to which the application of that run writes its report."""
@@ -82,12 +102,16 @@ class LocalRuns:
         """
         directory = self._root / name
         record = self._record(name)
+        # The core creates a run until it has seen it: after a crash of the runner it does so again.
         if record is not None and record.epoch == request.epoch:
             return
+        # Of an earlier attempt: its report must not be taken for one of this run.
         shutil.rmtree(directory, ignore_errors=True)
         scratch = directory / "scratch"
         scratch.mkdir(parents=True)
         marker = f"{directory}@{request.epoch}"
+        # Before the process: a runner that dies between the two leaves a record without a process,
+        # which is seen as Missing. The other way round it would leave a process that nobody finds.
         record = _Record(request.epoch, marker, datetime.now(UTC).isoformat())
         self._write(name, record)
         path = directory / "request.json"
@@ -97,18 +121,24 @@ class LocalRuns:
             with self.log_path(name).open("wb") as log:
                 self._children[name] = subprocess.Popen(
                     app.command(self._application, path),
-                    stdin=subprocess.PIPE,  # its end tells the application that we are gone
+                    # Never written to. The kernel closes it with this process, however that
+                    # ends, and its end tells the application that we are gone.
+                    stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env=env,
-                    start_new_session=True,  # Ctrl-C is for us alone
+                    # A terminal sends SIGINT to its whole foreground group: it is for us alone,
+                    # who ask the driver to end after its batch.
+                    start_new_session=True,
                 )
         except OSError as error:
+            # Such as E2BIG, or an interpreter whose virtual environment was removed meanwhile.
             refused = f"{self._application.python} cannot be started: {error.strerror}"
             self._write(name, _Record(record.epoch, marker, record.started_at, refused=refused))
 
     def observe(self) -> tuple[RunSeen, ...]:
         """Every run that left a trace. Also carries on with stops whose time has come."""
+        # Here, as the runner's loop comes by all the time: there is no thread for deadlines.
         for name, moment in list(self._kill_at.items()):
             if time.monotonic() >= moment:
                 self._kill(name)
@@ -133,7 +163,11 @@ class LocalRuns:
         self._kill_at.pop(name, None)
 
     def close(self) -> None:
-        """Kills what still runs and waits until it is gone."""
+        """Kills what still runs and waits until it is gone.
+
+        Waited for: an exit code that nobody collects leaves a zombie for as long as this process
+        lives, which in tests and the demo is longer than the runs.
+        """
         for name, child in self._children.items():
             if child.poll() is None:
                 self._kill(name)
@@ -143,6 +177,11 @@ class LocalRuns:
         self._children.clear()
 
     def _seen(self, name: str) -> RunSeen | None:
+        """Return what is true of a run now; None for a directory without a record.
+
+        Processes are searched for only where no child of ours is alive: that takes a walk over all
+        processes of the host, and the loop comes by five times a second.
+        """
         record = self._record(name)
         if record is None:
             return None
@@ -159,6 +198,7 @@ class LocalRuns:
                 self._kill_at.setdefault(name, time.monotonic() + LEFTOVER_GRACE_SECONDS)
             else:
                 self._kill_at.pop(name, None)
+                # Shuffle files may be gigabytes; report and log are kept for people.
                 shutil.rmtree(self._root / name / "scratch", ignore_errors=True)
         report, unreadable = self._report(name)
         phase, failure = self._judged(name, record, report, unreadable, alive=alive)
@@ -174,6 +214,12 @@ class LocalRuns:
         *,
         alive: bool,
     ) -> tuple[RunPhase, Failure | None]:
+        """Return the phase, and the failure where the run could not report one of its own.
+
+        By falling trust: what we refused ourselves, a live driver, its report, its exit code. The
+        report goes before the exit code, since a JVM that crashes while it ends changes nothing
+        about tables that are done.
+        """
         if record.refused is not None:
             return RunPhase.FAILED, Failure.of(Submission(record.refused))
         if alive and record.exit_code is None:
@@ -220,7 +266,10 @@ class LocalRuns:
         return report if cause is None else report.model_copy(update={"outcome": cause})
 
     def _ask_to_end(self, name: str, record: _Record) -> None:
-        """SIGTERM to the driver alone: its JVM must live on until the batch is finished."""
+        """SIGTERM to the driver alone: its JVM must live on until the batch is finished.
+
+        A signal to the whole group, as a terminal sends it, would take the JVM from under it.
+        """
         child = self._children.get(name)
         if child is not None:
             child.send_signal(signal.SIGTERM)
@@ -228,6 +277,7 @@ class LocalRuns:
         # A driver of an earlier runner: its standard input has ended, which asks for the same.
         for pid in processes.members(record.marker):
             with contextlib.suppress(ProcessLookupError):
+                # It leads the session that it was started in; JVM and workers do not.
                 if os.getsid(pid) == pid:
                     os.kill(pid, signal.SIGTERM)
 

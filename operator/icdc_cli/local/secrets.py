@@ -1,4 +1,9 @@
-"""Looks for the Secrets that a pipeline names before anything is started that would need them."""
+"""Looks for the Secrets that a pipeline names before anything is started that would need them.
+
+In a cluster the kubelet holds a pod back until its Secrets exist. Here the application would find
+out after a JVM has started, and would retry every ten minutes, since somebody may be about to mend
+it. On a host that somebody is the person at the keyboard.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +17,7 @@ from icdc_operator.manifests.secret_names import list_secret_fields
 
 def check_secrets(local: LocalPipeline, secrets_dir: Path | None) -> None:
     """Raise BadSpec, with a line for each field whose Secret `secrets_dir` does not have."""
+    # All of them at once: with three Secrets missing, three attempts would be a nuisance.
     problems = list(_problems(local, secrets_dir))
     if problems:
         raise BadSpec(explain.format_lines(problems, source=local.source))

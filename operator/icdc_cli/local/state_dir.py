@@ -1,5 +1,12 @@
 """The state directory of a local run: where the resource with its status is kept.
 
+Why a lock: two runners on one directory would each take the other's run for a stray and stop it, in
+turns for ever. In a cluster an election sees to that; here the kernel does.
+
+    icdc run A    open, flock: granted    writes its process id    works
+    icdc run B    open, flock: refused    reads the id of A        "in use by … (process 4101)"
+    A is killed   the kernel frees it     B: granted               finds A's runs by their markers
+
 It stands in place of the API server: one runner at a time, each write whole or not at all.
 The truth about progress is in OpenSearch's state document; losing this directory loses history,
 nothing else. This module does not interpret specs or statuses.
@@ -51,6 +58,8 @@ class StateDir:
         """Raises BadSpec when another runner holds the directory or it cannot be written."""
         try:
             self.runs_path.mkdir(parents=True, exist_ok=True)
+            # Without O_TRUNC, which would wipe the id of the holder. O_CLOEXEC: a lock belongs to
+            # the open file, and a driver that inherited it would hold it after we are gone.
             descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise errors.BadSpec(
@@ -79,6 +88,8 @@ class StateDir:
         traceback: TracebackType | None,
     ) -> None:
         if self._lock is not None:
+            # Frees the lock. The file stays: to unlink it would let a third runner lock a new one
+            # while a second, which has the old one open, gets that.
             os.close(self._lock)
             self._lock = None
 
