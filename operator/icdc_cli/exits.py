@@ -12,7 +12,7 @@ call again later. So the codes say who acts, and not which module failed:
     every table Streaming, Verified=False: 3 documents differ   1
     Stalled by Gap of one table, the last run Succeeded         1
     the last run Failed by BadSpec                              2
-    the last run Failed by TargetUnavailable, five times        3
+    Stalled by TargetUnavailable after retry.maxAttempts runs   3
     no JDK on this host (Submission)                            3
 
 A code never changes its meaning: scripts of users hold it. 2 is also what argparse exits with.

@@ -1,5 +1,12 @@
 """`icdc demo`: tables, a pipeline, changes, a crash, and the proof that index and table are equal.
 
+    1  OpenSearch and a Spark that writes start side by side
+    2  three tables are made and filled
+    3  one pipeline is applied, and exports all three
+    4  eight changes, each waited for until every index equals its table
+    5  a large change, during which the application is killed with SIGKILL
+    6  `icdc verify` compares every document with its row
+
 Everything is real and on this host: an OpenSearch node, a Spark that writes the tables, and the
 application in a process of its own, driven by the same runner as `icdc run`.
 """
@@ -39,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="icdc-demo-"))
     try:
         equal = _Demo(folder, keep=arguments.keep).play()
+    # Logs are worth most when something went wrong, so nothing is removed then.
     except IcdcError:
         sys.stderr.write(f"icdc: what the demo made stays in {folder}\n")
         raise
@@ -96,6 +104,7 @@ class _Demo:
             view,
             Stage(path, state, view, url) as stage,
         ):
+            # Before the first change: the last one rolls the table back to here.
             start = lake.head(scenario.ROLLBACK_TABLE)
             self._settle(stage, lake)
             for change in scenario.CHANGES:
@@ -119,6 +128,7 @@ class _Demo:
     def _settle(self, stage: Stage, lake: Lake) -> None:
         """Waits until every index equals its table, and shows the status."""
         heads = {name.removeprefix("lake."): lake.head(name) for name in scenario.TABLES}
+        # By snapshot and not by counts: a compaction changes no count, and must be applied too.
         stage.wait_applied(heads)
         sys.stdout.write(tables.status_table(stage.status.tables) + "\n")
         sys.stdout.flush()
@@ -136,6 +146,7 @@ class _Demo:
         sys.stdout.write(tables.verify_table(answer) + "\n")
         entries: list[dict[str, Any]] = answer["tables"]
         equal = all(entry.get("equal") for entry in entries)
+        # From the saved resource: the runner has ended, and its status with it.
         state = yaml.safe_load((self._folder / "state" / "pipeline.yaml").read_text())
         applied = state["status"]["tables"]
         upserted = sum(table["rowsUpserted"] for table in applied)
@@ -163,6 +174,7 @@ class _Demo:
 
     def _say(self, text: str) -> None:
         sys.stdout.write(f"\n[{self._seconds():5.1f} s] {text}\n")
+        # In a pipe, such as of CI, a step shows when it begins, and not with all others at the end.
         sys.stdout.flush()
 
     def _seconds(self) -> float:

@@ -2,6 +2,13 @@
 
 The tables stand for the three ways in which Iceberg tables change: `orders` rewrites its files
 (copy-on-write), `customers` writes delete files beside them (merge-on-read), `events` only grows.
+Each change is one that a replication by rows or by files alone gets wrong:
+
+    UPDATE, copy-on-write     a file with one changed row is new, and all other rows in it are not
+    DELETE, merge-on-read     no data file is new, and documents must go
+    UPDATE of the partition   a row leaves one file and comes in another: one upsert, no delete
+    compaction                all files are new, and no document may be written
+    rollback                  the new head is an old snapshot: deleted rows come back
 """
 
 from dataclasses import dataclass
@@ -11,6 +18,9 @@ from icdc_cli.embedded.lake import QUICK_START
 
 ORDERS, CUSTOMERS, EVENTS = "lake.shop.orders", "lake.shop.customers", "lake.shop.events"
 TABLES = (ORDERS, CUSTOMERS, EVENTS)
+
+# `orders` has no property for its mode: copy-on-write is the default of Iceberg. Distribution
+# `none` spares a shuffle by the partition before each write.
 
 CREATE = (
     "CREATE NAMESPACE IF NOT EXISTS lake.shop",
@@ -55,10 +65,12 @@ FILL = (
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that happens to the tables; `{…_start}` is a snapshot id remembered before."""
+    """One thing that happens to the tables."""
 
     title: str
+    """What a person reads before it happens, with numbers that the documents then confirm."""
     statements: tuple[str, ...]
+    """SQL, in this order; `{start}` is the snapshot of ROLLBACK_TABLE before all changes."""
 
 
 ROLLBACK_TABLE = CUSTOMERS
@@ -120,6 +132,7 @@ CHANGES = (
     ),
 )
 
+# A third of all rows: the batch must last long enough to be killed in the middle on a fast host.
 CRASH = Change(
     "UPDATE of 66,667 orders, and the application is killed in the middle of it",
     (f"UPDATE {ORDERS} SET status = 'shipped' WHERE order_id % 3 = 0",),
@@ -139,10 +152,12 @@ def pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
                 {"name": "shop.customers", "index": "customers"},
                 {"name": "shop.events", "index": "events", "appendOnly": True},
             ],
+            # A person watches: the default interval would be most of what there is to see.
             "changelog": {"trigger": "Continuous", "pollIntervalSeconds": 1},
             "sink": {
                 "opensearch": {
                     "hosts": [url],
+                    # One node never places a replica: with one, all indices would be yellow.
                     "indexSettings": {"number_of_replicas": 0},
                     # Small requests, so that the crash falls between many of them.
                     "bulk": {"maxBytes": 262144},
@@ -154,6 +169,7 @@ def pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
                 # A JVM that lives for two minutes is quicker without its second compiler.
                 "conf": {"spark.driver.extraJavaOptions": QUICK_START},
             },
+            # The application that is killed is replaced at once; this is for all other failures.
             "retry": {"initialSeconds": 1},
         },
     }

@@ -24,6 +24,7 @@ from icdc_cli.local.state_dir import StateDir
 PATIENCE_SECONDS = 300.0
 """How long any step may take before the demo gives up and says what it waited for."""
 POLL_SECONDS = 0.1
+"""Between two looks: short, as the kill has to fall inside of one batch."""
 
 
 class Stage:
@@ -41,6 +42,8 @@ class Stage:
             watcher=view.show,
         )
         self._failure: IcdcError | None = None
+        # A thread, since the demo must act while the runner works; no signal comes here, as Python
+        # delivers those to the main thread.
         self._thread = threading.Thread(target=self._run, name="runner")
 
     def __enter__(self) -> Self:
@@ -79,7 +82,14 @@ class Stage:
         self._wait(applied, "every table is caught up")
 
     def kill_within_batch(self, index: str, documents: int) -> str:
-        """SIGKILLs the application once `documents` writes of a batch are done; the run's name."""
+        """SIGKILLs the application once `documents` writes of a batch are done; the run's name.
+
+        intent in icdc-state   writes since before   what it is
+        none                   0                     the commit was not noticed yet
+        open                   1,200                 too early: hardly anything to repeat
+        open                   5,400                 killed here
+        none                   66,667                too late: it would show nothing
+        """
         before = self._writes(index)
         # Both: an intent is in the state document from the plan to the last write of a batch, and
         # writes alone could be those of a batch that has ended.
@@ -91,6 +101,7 @@ class Stage:
         if run is None:
             raise Bug("no run was at work when it should have been killed")
         record = json.loads((self._state.runs_path / run.name / "process.json").read_text())
+        # Driver, JVM and workers at once, as a host that loses power would end them.
         processes.kill(record["marker"])
         return run.name
 
@@ -98,6 +109,7 @@ class Stage:
         try:
             self._runner.run()
         except IcdcError as error:
+            # For the main thread, which waits and raises it: an error of a thread is only printed.
             self._failure = error
 
     def _wait(self, reached: Callable[[], bool], what: str) -> None:
@@ -117,6 +129,8 @@ class Stage:
 
     def _writes(self, index: str) -> int:
         stats = self._get(f"{index}/_stats/indexing")
+        # Counted by the node itself: reports of the application come after the fact. Of primaries,
+        # since replicas count the same write again.
         return int(stats["_all"]["primaries"]["indexing"]["index_total"])
 
     def _get(self, path: str) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def make() -> Path:
     archive = path()
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
+        # Two `make setup` at once would each take half a minute, and one of the two for nothing.
         with jars.exclusive(archive.with_suffix(".lock")):
             # Another process may have made it while this one waited.
             if not archive.is_file():
@@ -77,6 +78,8 @@ def make() -> Path:
 
 def _make(archive: Path) -> None:
     """Ends a Spark that has done a little of everything by writing down what it has loaded."""
+    # Beside the archive, as a rename works within one file system: a JVM that starts meanwhile sees
+    # no archive, or all of it.
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".class-data-") as scratch:
         folder = Path(scratch)
         made = folder / archive.name
@@ -90,10 +93,16 @@ def _make(archive: Path) -> None:
         # Of another Java or other jars, so no JVM of this installation maps them any more.
         for old in archive.parent.glob("spark-*.jsa"):
             old.unlink()
+        # After the lake has ended: the JVM writes the file while it exits.
         made.rename(archive)
 
 
 def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
+    """Return the variable with `options` behind what the environment has there.
+
+    Each once: the environment may be that of an `icdc` which has added them already. Not by
+    `spark.driver.extraJavaOptions`, which belongs to the user and has one value.
+    """
     given = shlex.split(environ.get(VARIABLE, ""))
     return {VARIABLE: shlex.join([*given, *(option for option in options if option not in given)])}
 
@@ -101,7 +110,9 @@ def _with_options(environ: Mapping[str, str], *options: str) -> dict[str, str]:
 def path() -> Path:
     """Return the path of the archive that fits; another Java or jar gives another name.
 
-    Submission without a JDK or jars.
+    Submission without a JDK or jars. The JVM compares paths, sizes and times of all jars at each
+    start and turns an archive down whole if one differs. By its name one that cannot fit is never
+    offered, and a new one takes its place.
     """
     state = "\n".join([jdk.find_spark_jdk().build, *_jar_states()])
     key = hashlib.sha256(state.encode()).hexdigest()[:16]
@@ -109,6 +120,7 @@ def path() -> Path:
 
 
 def _jar_states() -> Iterator[str]:
+    """Yield a line for each jar on the class path of Spark, ours first, then those of pyspark."""
     package = importlib.util.find_spec("pyspark")
     homes = [] if package is None else list(package.submodule_search_locations or ())
     files = [file for home in homes for file in sorted(Path(home, "jars").glob("*.jar"))]

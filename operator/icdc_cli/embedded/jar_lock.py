@@ -1,5 +1,12 @@
 """The committed list of the jars that local runs use: which files, from where, with which sums.
 
+Why not let Maven resolve versions at each run: a repository may serve another file under an old
+version, or a mirror a wrong one, and local runs would differ from host to host. What is in the lock
+was resolved once, reviewed, and is the same everywhere.
+
+    spark org.xerial:sqlite-jdbc:3.50.3.0 sqlite-jdbc-3.50.3.0.jar 9c2e…(64 digits)
+    set   coordinates, for Maven          file, in the cache       sha256, of the file
+
 A text file with one jar per line (`set coordinates file sha256`), so that a change can be
 reviewed. Pure: knows neither Maven nor the cache.
 """
@@ -41,6 +48,8 @@ class JarSet:
     @property
     def key(self) -> str:
         """A folder name that changes with any of the jars, and only then."""
+        # Without coordinates: the same files from elsewhere are the same set. Sorted, as the order
+        # of lines says nothing about what is in the folder.
         text = "\n".join(f"{jar.file} {jar.sha256}" for jar in sorted(self.jars))
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
@@ -58,6 +67,8 @@ def parse(text: str) -> dict[str, JarSet]:
         if not line.strip() or line.startswith("#"):
             continue
         fields = line.split()
+        # Checked though it is generated: a merge by hand may have torn it, and a line without its
+        # sum must not become a jar that nobody checks.
         if len(fields) != 4 or fields[1].count(":") not in (2, 3) or len(fields[3]) != 64:
             raise Submission(
                 f"{LOCK_NAME} line {number} is not 'set group:artifact:version file sha256'. "

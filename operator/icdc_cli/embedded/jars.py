@@ -20,10 +20,13 @@ from icdc_cli.embedded import jar_lock, maven
 from icdc_cli.embedded.jar_lock import JarSet, LockedJar
 
 SPARK_SET = "spark"
+"""For Spark on this host, and in the image; what pyspark itself does not bring."""
 IMAGE_SET = "image"
 OPENSEARCH_VERSIONS = ("2.19.6", "3.8.0")
 """OpenSearch releases that can be embedded, oldest first."""
 
+# The server, its transport, and modules of every distribution that runs need: reindex has
+# delete-by-query, mapper-extras the type scaled_float. Analyzers and scripts are for users.
 _OPENSEARCH_PARTS = (
     "org.opensearch:opensearch",
     "org.opensearch:opensearch-plugin-classloader",
@@ -62,7 +65,11 @@ ROOTS: dict[str, tuple[str, ...]] = {
 
 
 def cache_dir() -> Path:
-    """Return the folder of fetched and compiled files: ICDC_CACHE_DIR, or the user's cache."""
+    """Return the folder of fetched and compiled files: ICDC_CACHE_DIR, or the user's cache.
+
+    Absolute, because processes that get paths from it work in other directories. It may be removed
+    at any time: everything in it is fetched or made again.
+    """
     own = os.environ.get("ICDC_CACHE_DIR")
     if own:
         return Path(own).expanduser().absolute()
@@ -76,6 +83,13 @@ def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
 
     Fast and offline once fetched. Submission where they cannot be had: no Maven, no network, or
     a file that is not the one of the lock. BadSpec for a name that the lock does not have.
+
+        the lock has 2 files with sums for "spark"   key spark-1f0c…, new with any change of them
+        jars/spark-1f0c…/ is complete                return its paths
+        it is not                                    lock out other processes, fill a folder beside
+                                                     it by Maven, check the sums, rename
+
+    Sets of older locks stay in the cache: another checkout, or a node that runs, may use them.
     """
     sets = jar_lock.load() if lock is None else lock
     if name not in sets:
@@ -102,6 +116,7 @@ def exclusive(lock_file: Path) -> Iterator[None]:
             "Set ICDC_CACHE_DIR to a folder that can."
         ) from exc
     with handle:
+        # Waits, for as long as another process fetches: that one's success is ours as well.
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -118,6 +133,8 @@ def _complete(folder: Path, wanted: JarSet) -> bool:
 
 def _fetch(wanted: JarSet, folder: Path) -> None:
     """Fills a folder beside the final one and renames it: no reader sees half a set."""
+    # With a dot and another name than the final one: `_complete` never sees it, and what a killed
+    # process leaves behind is in nobody's way.
     scratch = Path(tempfile.mkdtemp(prefix=f".{wanted.name}-", dir=folder.parent))
     try:
         maven.copy_exactly((jar.coordinates for jar in wanted.jars), scratch)
@@ -133,6 +150,8 @@ def _fetch(wanted: JarSet, folder: Path) -> None:
 
 
 def _check(path: Path, jar: LockedJar) -> None:
+    """Raise Submission unless the file is the one of the lock. Maven checks only sums that come
+    from the same server as the file."""
     if not path.is_file():
         raise Submission(
             f"Maven ended without an error but did not deliver {jar.file} ({jar.coordinates}); "
@@ -163,12 +182,14 @@ def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
 
 
 def _write_lock() -> None:
+    # All sets before the file is opened: Maven may fail at the last one.
     text = jar_lock.render({name: resolve(name) for name in ROOTS})
     Path(__file__).with_name(jar_lock.LOCK_NAME).write_text(text, encoding="utf-8")
 
 
 def _copy(jars: Sequence[Path], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    # Copies and no links: an image has no cache that a link could lead to.
     for jar in jars:
         shutil.copyfile(jar, folder / jar.name)
 

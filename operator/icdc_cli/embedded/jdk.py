@@ -1,5 +1,13 @@
 """Finds the JDKs of this machine, so that nobody has to set a path by hand.
 
+Spark and each release of OpenSearch run on other ranges of Java, a machine often has several, and
+`java` on the PATH is the one that somebody else needed last. So all are found, and each purpose
+takes the first that fits:
+
+    JAVA_HOME=…/jdk-25, /usr/lib/jvm has 17 and 21    discover: 25, 17, 21
+    to run Spark: 17 or 21                            17: 25 was named, but does not fit
+    to run OpenSearch 3.8.0: 21 or later, with javac  25, or 21 where 25 has no javac
+
 Looks only at folders and `release` files: no process is started, so a call costs milliseconds.
 Knows nothing of what the JDK is for, beyond the words that a caller wants in the error.
 """
@@ -15,6 +23,7 @@ from icdc_api.errors import Submission
 SPARK_JDKS = (17, 21)
 """Majors that run Spark 4.1: Hadoop's `getSubject` fails on later ones."""
 
+# Where packages of Linux distributions, images and macOS put JDKs.
 _SYSTEM_FOLDERS = (
     "/usr/lib/jvm/*",
     "/usr/lib64/jvm/*",
@@ -25,6 +34,7 @@ _SYSTEM_FOLDERS = (
     "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
     "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
 )
+# Where version managers of a user and IDEs put them: SDKMAN, asdf, IntelliJ, macOS.
 _HOME_FOLDERS = (
     ".sdkman/candidates/java/*",
     ".asdf/installs/java/*",
@@ -69,6 +79,7 @@ def discover(environ: Mapping[str, str] | None = None, *, root: Path = Path("/")
     env = os.environ if environ is None else environ
     named = _unique(_named_homes(env))
     usual = _unique(_usual_homes(env, root))
+    # By home as well, so that two of one major do not change places from call to call.
     return named + sorted((j for j in usual if j not in named), key=lambda j: (j.major, j.home))
 
 
@@ -115,6 +126,7 @@ def _named_homes(env: Mapping[str, str]) -> Iterator[Path]:
     """Homes in the environment: what a person chose goes before what happens to be there."""
     if env.get("JAVA_HOME"):
         yield Path(env["JAVA_HOME"])
+    # JAVA_HOME_17_X64 and the like, as runners of CI name the JDKs that they have.
     for name in sorted(env):
         if name.startswith("JAVA_HOME_") and env[name]:
             yield Path(env[name])
@@ -153,5 +165,6 @@ def _major(home: Path) -> int | None:
     except OSError:
         return None
     version = _VERSION.search(text)
+    # A `release` file alone is no JDK: folders of other programs may have one too.
     usable = version and (home / "bin" / "java").is_file()
     return int(version.group(1)) if version and usable else None

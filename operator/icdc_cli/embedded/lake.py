@@ -1,5 +1,9 @@
 """A local lake to write to: a Spark SQL process over a folder, for the demo and for tests.
 
+    sql("INSERT …")  → one line of JSON to `lakeshell`'s standard input
+                     ← one line of JSON from its standard output, when the commit is done
+    its log          standard error, to lake.log: what Spark prints must not get between answers
+
 It is somebody else than the application: another process with its own JVM, whose commits the
 application must notice by itself. It needs no server: the catalog is a folder (`hadoop`) or a
 SQLite file (`jdbc`).
@@ -18,6 +22,7 @@ from icdc_api.errors import Bug, SourceUnavailable
 from icdc_cli.embedded import jars, jdk
 
 STOP_SECONDS = 20.0
+"""For Spark to close down after the end of its input, before it is killed."""
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """Statements are small: a JVM that starts quickly is worth more than one that peaks high.
 
@@ -84,6 +89,7 @@ class Lake:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.extraJavaOptions": QUICK_START,
             "spark.ui.enabled": "false",
+            # The process has two cores, by local[2]; 200 tasks would cost more than the rows.
             "spark.sql.shuffle.partitions": "2",
             "spark.local.dir": str(self._folder / "spark"),
         }
@@ -92,6 +98,7 @@ class Lake:
             command += ["--property", f"{key}={value}"]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
+        # Spark's launcher takes JAVA_HOME before the PATH, whose `java` may be too new.
         java = {"JAVA_HOME": str(jdk.find_spark_jdk().home)}
         environment = {**os.environ, **java, **self._environment}
         with self.log_file.open("w", encoding="utf-8") as log:
@@ -113,6 +120,7 @@ class Lake:
         """Runs one statement; its rows as dictionaries. Raises LakeError with Spark's message."""
         process = self._running()
         assert process.stdin is not None
+        # As JSON: a statement has line breaks of its own, and a line is a request.
         process.stdin.write(json.dumps({"sql": statement}) + "\n")
         process.stdin.flush()
         answer = self._receive()
@@ -129,6 +137,7 @@ class Lake:
 
     def stop(self) -> None:
         """Ends the process: at the end of its input, or by force after a while."""
+        # So that a second call does nothing: the demo stops it early, and once more at its end.
         process, self._process = self._process, None
         if process is None:
             return
@@ -149,6 +158,10 @@ class Lake:
         return self._process
 
     def _receive(self) -> dict[str, Any]:
+        """Return the next answer. SourceUnavailable where the process has ended instead.
+
+        Without a time limit: a MERGE takes what it takes, and a process that dies ends its output.
+        """
         process = self._running()
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -169,5 +182,7 @@ def jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:
         "type": "jdbc",
         "uri": f"jdbc:sqlite:{database}",
         "warehouse": str(warehouse),
+        # With the column `iceberg_type` from the start: to pyiceberg a catalog without it is one of
+        # an old schema.
         "jdbc.schema-version": "V1",
     }

@@ -19,6 +19,7 @@ from icdc_cli.embedded.jdk import Jdk
 
 MAIN_CLASS = "OpenSearchNode"
 _COMPILE_TIMEOUT_SECONDS = 120
+"""For one file of some 100 lines: a few seconds, on a host that swaps far more."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def launcher(version: str, jdk: Jdk) -> Launcher:
     jar = folder / "launcher.jar"
     if not jar.is_file():
         with jars.exclusive(folder / ".lock"):
+            # The jar comes last: where it is, the folder is complete.
             if not jar.is_file():
                 (folder / "log4j2.properties").write_bytes(log_config)
                 _compile(source, libraries, jdk, jar)
@@ -63,6 +65,7 @@ def _compile(source: bytes, libraries: list[Path], jdk: Jdk, jar: Path) -> None:
         java_file = Path(scratch) / f"{MAIN_CLASS}.java"
         java_file.write_bytes(source)
         class_path = os.pathsep.join(map(str, libraries))
+        # No annotation processing: javac would run the processor that log4j-core brings.
         command = [str(jdk.javac), "-nowarn", "-proc:none", "-cp", class_path]
         command += ["-d", str(classes), str(java_file)]
         name = f"{jdk.javac}, which compiles the launcher of the node,"
@@ -70,6 +73,8 @@ def _compile(source: bytes, libraries: list[Path], jdk: Jdk, jar: Path) -> None:
         # A jar and no folder of classes: class-data archives take jars alone.
         packed = Path(scratch) / "launcher.jar"
         with zipfile.ZipFile(packed, "w") as archive:
+            # With its nested class, `OpenSearchNode$ClasspathNode`. ZIP without compression is
+            # quicker to load, and a manifest is not needed for a class that is named.
             for class_file in sorted(classes.glob("*.class")):
                 archive.write(class_file, class_file.name)
         packed.replace(jar)

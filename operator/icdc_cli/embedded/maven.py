@@ -1,5 +1,13 @@
 """Fetches jars with the ordinary Maven client, so that a user's mirrors and settings apply.
 
+Companies have mirrors, proxies and credentials in ~/.m2/settings.xml; a downloader of our own would
+work everywhere but there. A POM that depends on the wanted files is written, and Maven's plugin
+`dependency` copies what it resolves:
+
+    copy_exactly(["g:a:1"])             g:a:1 without dependencies   FOLDER/a-1.jar
+    copy_with_dependencies(["g:a:1"])   g:a:1, which needs h:b:2     FOLDER/g/a/1/a-1.jar
+                                                                     FOLDER/h/b/2/b-2.jar
+
 The only module that starts `mvn`. Knows coordinates and folders, neither the lock nor the cache.
 """
 
@@ -41,7 +49,11 @@ def copy_with_dependencies(coordinates: Iterable[str], folder: Path) -> dict[Pat
 
 
 def _coordinates_of(jar: Path, folder: Path) -> str:
-    """From the place in the repository layout: group/parts/artifact/version/file."""
+    """From the place in the repository layout: group/parts/artifact/version/file.
+
+    org/xerial/sqlite-jdbc/3.50.3.0/sqlite-jdbc-3.50.3.0.jar gives org.xerial:sqlite-jdbc:3.50.3.0,
+    and with -arm before .jar it gives the same with :arm behind.
+    """
     *group, artifact, version = jar.parent.relative_to(folder).parts
     classifier = jar.stem.removeprefix(f"{artifact}-{version}").lstrip("-")
     return ":".join(filter(None, (".".join(group), artifact, version, classifier)))
@@ -59,11 +71,15 @@ def _copy(coordinates: Iterable[str], folder: Path, *, exclude_dependencies: boo
         pom.write_text(_pom(coordinates, exclude_dependencies), encoding="utf-8")
         # The folders of a repository tell the group, which the file's name does not.
         layout = "false" if exclude_dependencies else "true"
+        # -B: asks nothing and draws no progress. Runtime: what jars need to be compiled or tested
+        # is not wanted on a class path.
         command = [mvn, "-q", "-B", "-f", str(pom), _COPY, "-DincludeScope=runtime"]
         command += [f"-Dmdep.useRepositoryLayout={layout}", f"-DoutputDirectory={folder}"]
         try:
             done = subprocess.run(
                 command,
+                # A .mvn folder of the directory in which `icdc` is called would change Maven's
+                # options.
                 cwd=scratch,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -82,6 +98,7 @@ def _copy(coordinates: Iterable[str], folder: Path, *, exclude_dependencies: boo
 
 
 def _explain(output: str) -> str:
+    # The first line names the artifact; those behind it are general advice of Maven.
     errors = [line for line in output.splitlines() if "[ERROR]" in line] or output.splitlines()
     first = errors[0].replace("[ERROR]", "").strip()[:600] if errors else "it printed nothing"
     if any(sign in output for sign in _OFFLINE_SIGNS):
@@ -105,6 +122,7 @@ def _dependency(coordinates: str, exclude_dependencies: bool) -> str:
     tags = ("groupId", "artifactId", "version", "classifier")
     inner = "".join(
         f"<{tag}>{escape(value)}</{tag}>"
+        # Not strict: most coordinates have no classifier.
         for tag, value in zip(tags, coordinates.split(":"), strict=False)
     )
     if exclude_dependencies:

@@ -1,5 +1,12 @@
 """The folder of an embedded node: which version wrote it, and whether a node runs on it now.
 
+    node.pid  node.port  node.kept   answers   running() says
+    -         -          -           -         None: never started, or ended in order
+    4101      -          -           -         None: still starts
+    4101      40213      -           yes       a node that ends with its starter
+    4101      40213      there       yes       a node that stays: the next start joins it
+    4101      40213      any         no        None: killed, and its files were left behind
+
 What a user gains: a node is never started on data of a version that it cannot read, nor beside one
 that runs. Holds the file names that the Java launcher and the Python side agree on. Starts nothing.
 """
@@ -50,9 +57,12 @@ def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         forget(data_dir)
+        # A JVM that was killed leaves there what JNA has unpacked for it.
         shutil.rmtree(data_dir / SCRATCH, ignore_errors=True)
         for folder in ("config", "data", SCRATCH):
             (data_dir / folder).mkdir(exist_ok=True)
+        # Before the start: even a node that fails half-way may have written its data in the new
+        # format, which an older release does not read.
         (data_dir / VERSION).write_text(version, encoding="utf-8")
         if keep:
             (data_dir / KEEP).touch()
@@ -80,6 +90,7 @@ def written_by(data_dir: Path) -> str | None:
         version = (data_dir / VERSION).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return None
+    # Of a later or an earlier package than this one: not to be guessed at.
     if version not in OPENSEARCH_VERSIONS:
         raise Submission(
             f"{data_dir} was written by OpenSearch {version!r}, which cannot be embedded here."
@@ -125,6 +136,7 @@ def tail(log: Path) -> str:
 def _number(file: Path) -> int:
     try:
         return int(file.read_text(encoding="utf-8"))
+    # ValueError: an empty file, after the host has lost power. Such a node is not there any more.
     except (FileNotFoundError, ValueError):
         return 0
 

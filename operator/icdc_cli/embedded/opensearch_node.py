@@ -135,7 +135,7 @@ class OpenSearchNode:
             try:
                 process.wait(_STOP_SECONDS)
                 break
-            except subprocess.TimeoutExpired:
+            except subprocess.TimeoutExpired:  # a node that still starts does not read its input
                 if force is not None:
                     process.send_signal(force)
         node_files.forget(self.data_dir)
@@ -281,7 +281,7 @@ def choose_version(
         candidates = [wanted]
     jdks_here = jdks.discover() if installed is None else list(installed)
     # Only the last one's error is told: for `auto` on a new folder that is the oldest release,
-    # which runs on the most JDKs.
+    # which runs on the most JDKs. Of a folder with data there is one candidate.
     for version in candidates[:-1]:
         with contextlib.suppress(Submission):
             return version, _find_jdk(version, jdks_here)

@@ -38,6 +38,7 @@ def run_program(
             input=text,  # also when empty: a question then ends, instead of waiting for a person
             capture_output=True,
             text=True,
+            # A path in a foreign encoding must not turn a message into a UnicodeDecodeError.
             errors="replace",
             timeout=seconds,
             check=False,
@@ -45,6 +46,7 @@ def run_program(
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Submission(f"{name} did not end well: {error}") from error
     if ended.returncode != 0:
+        # Both: compilers write errors to standard error, and other tools to standard output.
         lines = (ended.stdout + ended.stderr).splitlines()[-SHOWN_LINES:]
         raise Submission(f"{name} failed:\n" + "\n".join(lines)[-SHOWN_TEXT:])
     return ended.stdout
