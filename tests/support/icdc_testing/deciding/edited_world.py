@@ -120,7 +120,8 @@ class EditedWorld(World):
                     self.end(run.name, finished=True)
             ended = self.status.current_run is None or self._runs_on
             waits = self.status.next_attempt_time is not None
-            if self.status == before and not decision.actions and ended and not waits:
+            rests = self.status == before and not decision.actions
+            if (rests or self._is_renewed()) and ended and not waits:
                 return
             self.now += timedelta(seconds=min(decision.requeue_after or 1.0, 700.0))
         raise AssertionError(f"not at rest after {LOOKS} looks: {self.status}")
@@ -128,6 +129,13 @@ class EditedWorld(World):
     @property
     def _runs_on(self) -> bool:
         return all(self._stays(run) for run in self.live) and bool(self.live)
+
+    def _is_renewed(self) -> bool:
+        """Return whether the last spec has its run, which `timeouts.runSeconds` ends for ever."""
+        spec, current = self.valid, self.status.current_run
+        if spec is None or current is None or not spec.timeouts.run_seconds:
+            return False
+        return current.generation == self.generation and current.state == RunState.RUNNING
 
     def _stays(self, run: RunSeen) -> bool:
         made = [create for _, _, create in self.launched if create.run.epoch == run.epoch]

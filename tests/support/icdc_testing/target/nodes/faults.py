@@ -95,6 +95,7 @@ LOSING: dict[str, Callable[[Followed, Callable[[], None]], None]] = {
 
 def _lose_newest_copy(followed: Followed, write: Callable[[], None], command: str) -> None:
     nodes, index = followed.nodes, followed.index
+    nodes.wait_until_settled()
     older, newest = nodes.holder(index, primary=False), nodes.holder(index)
     # Else a third copy would be made of the newest one.
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: "none"}})
