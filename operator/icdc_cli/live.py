@@ -31,7 +31,7 @@ from rich.progress import (
 from rich.text import Text
 
 from icdc_api.status.pipeline_status import TableState, TableStatus
-from icdc_cli import tables
+from icdc_cli import tables, terminal
 from icdc_cli.local.runner import Update
 from icdc_operator.core.events import Event
 
@@ -117,7 +117,8 @@ class Terminal:
             self._draw_bar(table)
         # Cut at the edge and not wrapped: a wrapped row would change the height with every message,
         # and the columns would no longer stand below their heads.
-        listing = Text(tables.status_table(update.status.tables), no_wrap=True, overflow="ellipsis")
+        status = terminal.printable(tables.status_table(update.status.tables))
+        listing = Text(status, no_wrap=True, overflow="ellipsis")
         self._live.update(Group(listing, self._progress))
 
     def _draw_bar(self, table: TableStatus) -> None:
@@ -150,4 +151,4 @@ def line(event: Event) -> str:
     """One event as one line, with the local time: whoever reads along compares it with a watch."""
     # A message may quote several lines of an error; a log is searched line by line.
     text = " ".join(event.message.split())
-    return f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip()
+    return terminal.printable(f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip())

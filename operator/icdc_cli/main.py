@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Sequence
 
 from icdc_api.errors import IcdcError
-from icdc_cli import exits, options
+from icdc_cli import exits, options, terminal
 from icdc_cli.cluster import change, logs, status
 from icdc_cli.commands import crd, dead_letters, demo, questions, run
 from icdc_cli.exits import Exit
@@ -79,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_error(message: str, verbose: bool) -> None:
     """Write the message to standard error, with a traceback before it where -v was given.
 
-    Only inside an `except` clause: `print_exc` prints the error that is being handled.
+    Only inside an `except` clause: `format_exc` shows the error that is being handled.
     """
     if verbose:
         # First, so that the sentence for people is the last line on the screen.
-        traceback.print_exc()
-    sys.stderr.write(f"icdc: {message}\n")
+        sys.stderr.write(terminal.printable(traceback.format_exc()))
+    terminal.complain(message)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from icdc_api.errors import BadSpec
+from icdc_cli import terminal
 from icdc_cli.local.state_dir import STATE_HOME
 
 if TYPE_CHECKING:
@@ -186,4 +187,6 @@ def write(value: dict[str, Any], output: Output) -> None:
         # numbers. And with text in any script as it is, not as escapes.
         yaml.safe_dump(value, sys.stdout, sort_keys=False, allow_unicode=True)
     else:
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+        # JSON escapes the control characters below the space by itself, YAML all of them.
+        sys.stdout.write(terminal.CONTROL.sub(lambda m: f"\\u{ord(m[0]):04x}", text) + "\n")

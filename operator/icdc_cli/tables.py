@@ -9,10 +9,9 @@ as `-`, or add one, which is not shown.
     shop.orders   Streaming       5139476312650311405   0        4s    200000
     shop.events   Exporting 2/8   -                     -        -     7500
 
-Texts in answers of runs go through `printable`. Pure; writes nothing.
+Pure; `terminal.say` writes it.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,9 +33,6 @@ _VERIFY_HEAD = (
 _DEAD_LETTERS_HEAD = ("NAME", "INDEX", "ID", "ERROR", "SNAPSHOT", "ORDINAL", "AT", "REASON")
 _REPLAY_HEAD = ("NAME", "INDEX", "RESENT", "LEFT", "MESSAGE")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-# C0 with ESC, DEL and C1, of which 0x9b begins an escape sequence as ESC [ does. Tab and line feed
-# stay; carriage return does not, as what follows it would overwrite the line before.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def status_table(tables: Iterable[TableStatus]) -> str:
@@ -112,6 +108,8 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     Counted in characters of Python: names in wide scripts stand a little out of line.
     """
+    # A message of several lines would be taken for rows of other tables.
+    rows = [[" ".join(cell.splitlines()) for cell in row] for row in rows]
     lines = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
@@ -119,11 +117,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
-
-
-def printable(text: str) -> str:
-    """The text without what a terminal would act on: whoever runs a driver chooses what it says."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def duration(seconds: int) -> str:
@@ -176,12 +169,12 @@ def _verify_row(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _message(table: Mapping[str, Any]) -> str:
     reason, message = table.get("reason"), table.get("message")
-    return printable(": ".join(str(part) for part in (reason, message) if part))
+    return ": ".join(str(part) for part in (reason, message) if part)
 
 
 def _cell(value: object) -> str:
     # 0 and False are values: "0 missing" is not "unknown how many are missing".
-    return NONE if value is None or value == "" else printable(str(value))
+    return NONE if value is None or value == "" else str(value)
 
 
 def _bytes(value: object) -> str:

@@ -20,7 +20,6 @@ to its end and costs what it costs.
 import argparse
 import asyncio
 import secrets
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -35,10 +34,9 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
 from icdc_api.status.triggers import Ask, AskedKind
-from icdc_cli import options
+from icdc_cli import options, terminal
 from icdc_cli.cluster import next_step, session, status
 from icdc_cli.cluster.session import Target
-from icdc_cli.tables import printable
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import reports
@@ -142,7 +140,7 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
             raise StartTimeout(_no_answer(target, obstacle, waited))
         # Once for each state: the command waits for minutes, and a line a second would bury it.
         if obstacle != shown:
-            sys.stderr.write(f"icdc: {obstacle}\n")
+            terminal.complain(obstacle)
             shown = obstacle
         # The last read falls on the deadline, however --wait and the interval divide.
         await asyncio.sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
@@ -236,4 +234,4 @@ def say_what_is_left_out(annotations: dict[str, str]) -> None:
     text = annotations.get(report_text.ANNOTATION_REPORT)
     problem = report_text.from_annotation(text).problem if text else None
     if problem is not None:
-        sys.stderr.write(f"icdc: {printable(problem)}\n")
+        terminal.complain(problem)

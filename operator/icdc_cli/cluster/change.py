@@ -12,12 +12,11 @@ A pipeline that is kept in Git is changed there: what is patched here would be p
 """
 
 import argparse
-import sys
 from typing import Any
 
 from icdc_api.errors import BadSpec
 from icdc_api.status.runs import ResyncMode
-from icdc_cli import options
+from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
@@ -83,17 +82,17 @@ def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 async def _pause(target: Target, _arguments: argparse.Namespace) -> Exit:
     if await _suspend(target, True):
-        _say(f"{target.name} will pause once the current batch is finished")
+        terminal.say(f"{target.name} will pause once the current batch is finished")
     else:
-        _say(f"{target.name} is paused already")
+        terminal.say(f"{target.name} is paused already")
     return Exit.DONE
 
 
 async def _resume(target: Target, _arguments: argparse.Namespace) -> Exit:
     if await _suspend(target, False):
-        _say(f"{target.name} goes on")
+        terminal.say(f"{target.name} goes on")
     else:
-        _say(f"{target.name} is not paused")
+        terminal.say(f"{target.name} is not paused")
     return Exit.DONE
 
 
@@ -125,7 +124,7 @@ async def _resync(target: Target, arguments: argparse.Namespace) -> Exit:
             break
     of = ", ".join(wanted) if wanted else "all tables"
     later = "; it begins when the pipeline is resumed" if _spec(pipeline).get("suspend") else ""
-    _say(f"{target.name}: resync {nonce} of {of} is asked for{later}")
+    terminal.say(f"{target.name}: resync {nonce} of {of} is asked for{later}")
     return Exit.DONE
 
 
@@ -159,7 +158,3 @@ def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
 def _spec(pipeline: Resource) -> dict[str, Any]:
     spec: dict[str, Any] = pipeline.get("spec") or {}
     return spec
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

@@ -20,7 +20,7 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
-from icdc_cli import options
+from icdc_cli import options, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
@@ -87,12 +87,13 @@ async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None
     # server refuses to choose.
     container = Role.DRIVER.container
     if not arguments.follow:
-        sys.stdout.write(await target.api.read_log(*where, container=container))
+        log = await target.api.read_log(*where, container=container)
+        sys.stdout.write(terminal.printable(log))
         sys.stdout.flush()
         return
     # Line by line and flushed: `| grep` shows a line when it is printed, not 8 KiB later.
     async for line in target.api.follow_log(*where, container=container):
-        sys.stdout.write(line)
+        sys.stdout.write(terminal.printable(line))
         sys.stdout.flush()
 
 
@@ -142,5 +143,5 @@ def _current(pipeline: Resource) -> str | None:
 
 def _none(why: str) -> Exit:
     """Say why there is no log; return code 3, since a later call may show one."""
-    sys.stderr.write(f"icdc: {why}\n")
+    terminal.complain(why)
     return Exit.OUTLASTED

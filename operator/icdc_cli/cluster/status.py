@@ -8,7 +8,6 @@ The exit code is that of `icdc run` for a pipeline left in this status.
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from icdc_api.errors import BadSpec
 from icdc_api.status.conditions import ConditionStatus, ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
-from icdc_cli import exits, options, tables
+from icdc_cli import exits, options, tables, terminal
 from icdc_cli.cluster import session
 from icdc_cli.cluster.session import Target
 from icdc_cli.exits import Exit
@@ -60,10 +59,10 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
         options.write(resource, arguments.output)
     status = parse_status_of(resource)
     if arguments.output == Output.TEXT:
-        sys.stdout.write(text(resource, status, now=datetime.now(UTC)) + "\n")
+        terminal.say(text(resource, status, now=datetime.now(UTC)))
     code, message = exit_of(status)
     if message:
-        sys.stderr.write(f"icdc: {message}\n")
+        terminal.complain(message)
     return code
 
 

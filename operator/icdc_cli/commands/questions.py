@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import RunMode
 from icdc_api.status.runs import Failure, RunKind
-from icdc_cli import exits, options, tables
+from icdc_cli import exits, options, tables, terminal
 from icdc_cli.cluster import session
 from icdc_cli.exits import Exit
 from icdc_cli.options import Output
@@ -75,7 +75,7 @@ def plan(arguments: argparse.Namespace) -> int:
     reply = asking.ask(arguments, RunKind.PLAN)
     answer = reply.answer
     if arguments.output == Output.TEXT:
-        sys.stdout.write(f"The operator: {reply.next_step}\n")
+        terminal.say(f"The operator: {reply.next_step}")
         # Before an error of the run may go to standard error, which is not buffered: in a file
         # with both the order would be the wrong way round.
         sys.stdout.flush()
@@ -125,7 +125,7 @@ def _ask(
     local = resource.load(arguments.filename)
     # In a cluster the condition SpecValid says the same; a file has nobody else to say it.
     for caution in find_cautions(local.pipeline.spec):
-        sys.stderr.write(f"icdc: {tables.printable(caution)}\n")
+        terminal.complain(caution)
     return _show_tables(answer(local, arguments, mode), arguments, mode, text)
 
 
@@ -163,12 +163,10 @@ def show_answer(
     empty, so that a program which parses the answer reads either all of it or nothing.
     """
     if isinstance(answer, Failure):
-        # A driver in a cluster chooses its words; a terminal must not act on them.
-        message = tables.printable(answer.message)
-        sys.stderr.write(f"icdc: {answer.failure_class.value}: {message}\n")
+        terminal.complain(f"{answer.failure_class.value}: {answer.message}")
         return exits.of_failure(answer)
     if arguments.output == Output.TEXT:
-        sys.stdout.write(text(answer) + "\n")
+        terminal.say(text(answer))
     else:
         options.write(answer, arguments.output)
     return Exit.STALLED if any(map(is_bad, answer["tables"])) else Exit.DONE

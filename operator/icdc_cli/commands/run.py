@@ -17,12 +17,11 @@ is free, so that the next runner does not meet its data folder in use.
 import argparse
 import contextlib
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from icdc_cli import exits, options, tables
+from icdc_cli import exits, options, tables, terminal
 from icdc_cli.options import Output
 
 
@@ -79,13 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
         with view, _stopping_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
-        sys.stdout.write(tables.status_table(status.tables) + "\n")
+        terminal.say(tables.status_table(status.tables))
     else:
         # With placeholders as written: what is printed may end in a log that others read.
         options.write(runner.resource, arguments.output)
     code, message = exits.of_status(status)
     if message:
-        sys.stderr.write(f"icdc: {message}\n")
+        terminal.complain(message)
     return code
 
 

@@ -12,7 +12,7 @@ import yaml
 from icdc_api import errors
 from icdc_api.status.pipeline_status import PipelineStatus, TableReason
 from icdc_api.status.runs import Failure, RunState
-from icdc_cli import main, tables
+from icdc_cli import main
 from icdc_cli.cluster import status
 from icdc_operator.core.conditions import summary as core
 from icdc_operator.core.observed import Observed, Queued
@@ -198,15 +198,3 @@ def test_a_status_is_asked_for_once(shop: Object, api: ApiStub) -> None:
     assert main.main(["status", "shop"]) == 0
     (request,) = api.asked
     assert request.endswith("/namespaces/default/icebergcdcpipelines/shop")
-
-
-def test_what_a_terminal_would_act_on_is_not_printed() -> None:
-    """A driver reports it, and whoever runs the driver chooses its image."""
-    entry = {
-        "name": "shop.a\x1b[2J",
-        "index": "a",
-        "reason": "Gap",
-        "message": "\x1b]52;c;eA==\x07",
-    }
-    text = tables.verify_table({"tables": [entry]})
-    assert not any(character < " " and character != "\n" for character in text)
