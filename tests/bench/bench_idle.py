@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from file_opens import FileOpens
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
 from icdc_testing.bench.machine import machine
 from icdc_testing.bench.session import bench_session
-from icdc_testing.lake.file_opens import FileOpens
 from icdc_testing.waiting.process_cpu import cpu_seconds
+from idle_tables import ApplicationLooks, IdleTables, OperatorLooks, Requests
 
 
 def main() -> int:

@@ -23,11 +23,11 @@ from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.bench.changelog import CATALOG, session
 from icdc_testing.bench.machine import machine
-from icdc_testing.bench.phases import Phases, medians
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
+from phases import Phases, medians
 
 TABLES = {
     "cow_v2": (COPY_ON_WRITE, 2),

@@ -19,8 +19,8 @@ from icdc_spark.diff.strategies import Strategy
 from icdc_testing.bench.changelog import CATALOG, Range, Ways, session
 from icdc_testing.bench.changelog_ranges import two_commits
 from icdc_testing.bench.machine import machine
-from icdc_testing.bench.memory_peaks import MemoryMeter, Peaks
 from icdc_testing.lake.lake import COPY_ON_WRITE
+from memory_peaks import MemoryMeter, Peaks
 
 STRATEGIES = (Strategy.ONE_READ, Strategy.TWO_READS, Strategy.LINEAGE)
 ROWS_OF_A_FILE = 250_000

@@ -23,9 +23,9 @@ from icdc_spark.iceberg.changes.changed_files import SnapshotFiles
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.machine import machine
-from icdc_testing.bench.planning_tables import Case, ManyFiles
 from icdc_testing.bench.session import bench_session
 from icdc_testing.waiting.process_cpu import cpu_seconds
+from planning_tables import Case, ManyFiles
 
 MANIFESTS = 400
 GOAL_SMALL_SECONDS = 0.3

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from following import Runs
 from icdc_api.errors import FailureClass
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_testing.bench.changelog import session
@@ -30,7 +31,6 @@ from icdc_testing.runs.spark_conf import UNCOMPILED
 from icdc_testing.target import node_calls
 from icdc_testing.target.nodes.faults import LOSING, PASSING
 from icdc_testing.target.nodes.followed import Followed
-from icdc_testing.target.nodes.following import Runs
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.wait import until
 

@@ -21,10 +21,11 @@ from icdc_api.status.runs import RunState
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
-from icdc_testing.kube.failing_server import FailingKubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 from icdc_testing.waiting import wait
+
+from .failing_server import FailingKubeApi
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from icdc_api.spec.pipeline import PipelineSpec
-from icdc_testing.kills.mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, change
 from icdc_testing.kills.playing import Place, play_all
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kills.trial import Site
 from icdc_testing.kube.kstatus import Verdict
 from icdc_testing.kube.stored_pipelines import Resource
+
+from .mutations import MISTAKES, MUTATIONS, ONE_WAY, MutationTrial, Spec, change
 
 pytestmark = pytest.mark.api
 

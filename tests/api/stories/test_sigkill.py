@@ -19,7 +19,6 @@ from icdc_operator.cluster.kube import connect
 from icdc_testing.kills.cuts import Cut, client, connector_to
 from icdc_testing.kills.endings import Ending, check
 from icdc_testing.kills.playing import SOAK_VARIABLE
-from icdc_testing.kills.proxy import Aim, KillProxy
 from icdc_testing.kills.stories import STORIES, Story
 from icdc_testing.kills.trial import Site, Trial
 from icdc_testing.kube import operator_process
@@ -29,6 +28,8 @@ from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import Pipelines
 from icdc_testing.waiting import leaping_clock, wait
 from icdc_testing.waiting.leaping_clock import Clock
+
+from .proxy import Aim, KillProxy
 
 pytestmark = pytest.mark.api
 

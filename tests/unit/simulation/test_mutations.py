@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mutants.source_tree import ROOT, SourceTree
-from simulation.mutations import MUTATIONS, Mutation
+
+from .mutations import MUTATIONS, Mutation
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(900)]
 

@@ -17,11 +17,11 @@ from icdc_api.job.run_files import RunReport
 from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import end_threads
 from icdc_testing.catalogs.rest_catalog import RestCatalog
-from icdc_testing.network import object_store
-from icdc_testing.network.object_store import Harm, ObjectStore
-from icdc_testing.runs import store_runs
-from icdc_testing.runs.store_runs import StoreRuns
 from icdc_testing.target import oracle
+
+from . import object_store, store_runs
+from .object_store import Harm, ObjectStore
+from .store_runs import StoreRuns
 
 pytestmark = pytest.mark.spark
 

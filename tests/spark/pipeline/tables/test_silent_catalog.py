@@ -16,10 +16,11 @@ from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
 from icdc_testing.lake.lake import Lake
-from icdc_testing.network.silent_server import SilentServer
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
+
+from .silent_server import SilentServer
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,10 @@ import pytest
 
 from icdc_testing.catalogs import catalog_service
 from icdc_testing.catalogs.catalog_page import ASKED, NAMESPACE, TABLE, WITHOUT_SERVICE, examples
-from icdc_testing.catalogs.catalog_probe import probe
 from icdc_testing.catalogs.catalog_service import MANIFESTS, TOKEN, VENDED, CatalogService
 from icdc_testing.kube.server_process import HeldPort
+
+from .catalog_probe import probe
 
 pytestmark = pytest.mark.spark
 

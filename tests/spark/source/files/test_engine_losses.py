@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from icdc_testing.runs.engine_faults import Loss, suffer_losses
+from .engine_faults import Loss, suffer_losses
 
 pytestmark = pytest.mark.spark
 

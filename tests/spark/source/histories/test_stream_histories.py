@@ -14,12 +14,13 @@ import pytest
 
 from histories.checking import check_model, check_together, plan_pair
 from histories.columns import PLAIN
-from histories.duplicate_keys import Chosen, check_duplicate_keys
 from histories.history import History
 from histories.playing import STREAM, UPSERTS, play
 from histories.shares import KINDS, REPEATED, ROUNDS, STREAMS, TIMES
 from icdc_spark.iceberg.changes import key_deletes
 from icdc_testing.lake.lake import Lake
+
+from .duplicate_keys import Chosen, check_duplicate_keys
 
 pytestmark = pytest.mark.spark
 

@@ -32,6 +32,7 @@ ending     `endings`: the objects at the end without times, epochs and ids, so t
                   a new operator: GET pipeline, … finds the ConfigMap, creates the SparkApplication
     both endings  equal, or the test fails with the story, the cut and the difference
 
-`proxy` does the same to a real process by SIGKILL, `mutations` to changes of the spec.
+Beside the tests in `tests/api/stories`, `proxy` does the same to a real process by SIGKILL, and
+`mutations` to changes of the spec.
 A normal run tries a share of the cuts, chosen by the seed; ICDC_SOAK=1 tries all.
 """

@@ -22,8 +22,9 @@ from icdc_operator.core.observed import (
     RunSeen,
     StopRun,
 )
-from icdc_testing.deciding.deletion import World
 from icdc_testing.deciding.pipelines import NOW, make_observed, make_spec
+
+from .deleted_pipeline import World
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,11 @@ from icdc_api.errors import IcdcError, SourceUnavailable
 from icdc_operator.cluster.heads.catalog_properties import OutOfSight
 from icdc_operator.cluster.heads.reader.metadata_files import read
 from icdc_operator.cluster.heads.settings import ReaderSettings
-from icdc_testing.catalogs import interpreter_audit, rest_catalog
+from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.readers import open_catalog
 from icdc_testing.catalogs.rest_catalog import RestCatalog
+
+from . import interpreter_audit
 
 pytestmark = pytest.mark.unit
 

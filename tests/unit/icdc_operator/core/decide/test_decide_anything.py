@@ -10,9 +10,10 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import Observed, RunSeen
-from icdc_testing.deciding import any_state
 from icdc_testing.deciding.decide_world import TABLES, World, check
 from icdc_testing.deciding.pipelines import NOW, make_spec
+
+from . import any_state
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from icdc_operator.cluster.heads.reader.limits import confinement, landlock
-from icdc_testing.catalogs import confined
+
+from . import confined
 
 pytestmark = pytest.mark.unit
 

@@ -29,8 +29,9 @@ from icdc_testing.catalogs import rest_catalog
 from icdc_testing.catalogs.head_lake import HeadLake
 from icdc_testing.catalogs.readers import ON_LOOPBACK
 from icdc_testing.deciding.pipelines import make_spec
-from icdc_testing.network import hostile_server
 from icdc_testing.waiting.async_wait import until
+
+from . import hostile_server
 
 pytestmark = pytest.mark.unit
 

@@ -19,9 +19,10 @@ from icdc_spark.iceberg.scan.manifest_entries import read_data_entries
 from icdc_spark.iceberg.scan.manifest_index import ManifestIndex
 from icdc_spark.iceberg.scan.manifests import read_manifests
 from icdc_spark.iceberg.scan.planning import list_files
-from icdc_testing.lake.metadata_history import MetadataHistory
 from icdc_testing.lake.metadata_table import MetadataTable
-from icdc_testing.lake.planning_oracle import describe_plan, plan_by_listing
+
+from .metadata_history import MetadataHistory
+from .planning_oracle import describe_plan, plan_by_listing
 
 pytestmark = pytest.mark.spark
 
