@@ -7,6 +7,7 @@ that is up, since removing would reach into what runs.
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -24,6 +25,9 @@ FOLDERS = {
 }
 """Every folder below the cache, and what it spares whom. One that is missing here is removed with
 the rest, and stands in no line of the table."""
+# The kernel writes what would break its lines (blank, tab, newline, backslash) as three octal
+# digits. In one pass: undone one after the other, "\\134040" would become a blank.
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def bytes_of(folder: Path) -> int:
@@ -56,10 +60,13 @@ def mounts_below(folder: Path, mounts: Iterable[str]) -> list[str]:
     """Return the mount points below the folder, of lines as in /proc/mounts.
 
     overlay /cache/cluster/rootfs overlay rw,lowerdir=... 0 0     its second word: below /cache
+    overlay /my\\040cache/rootfs overlay rw,lowerdir=... 0 0      /my cache/rootfs
     proc /proc proc rw 0 0                                        elsewhere
     """
-    points = [line.split()[1] for line in mounts]
-    return [point for point in points if Path(point).is_relative_to(folder)]
+    points = [_ESCAPED.sub(_unescape, line.split()[1]) for line in mounts]
+    # The kernel names no link: below a linked folder nothing would seem to be mounted.
+    real = folder.resolve()
+    return [point for point in points if Path(point).is_relative_to(real)]
 
 
 def remove(cache: Path, mounts: Iterable[str]) -> int:
@@ -70,7 +77,8 @@ def remove(cache: Path, mounts: Iterable[str]) -> int:
         _say(f"not removed: {held[0]} is mounted. `make cluster-down` ends a test cluster.")
         return 1
     # With its errors: half a cache that is said to be removed would fill a disk unseen.
-    shutil.rmtree(cache, ignore_errors=False)
+    # What a link of that name leads to: the link itself is the user's.
+    shutil.rmtree(cache.resolve(), ignore_errors=False)
     return 0
 
 
@@ -93,6 +101,10 @@ def main(arguments: list[str] | None = None) -> int:
     table = Path("/proc/mounts")
     mounts = table.read_text(encoding="utf-8").splitlines() if table.is_file() else []
     return remove(cache, mounts)
+
+
+def _unescape(code: re.Match[str]) -> str:
+    return chr(int(code[1], 8))
 
 
 def _say(line: str) -> None:

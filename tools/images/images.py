@@ -43,6 +43,8 @@ RETAINED_STATES = 1
 
 Both images of one state take 1.4 GB.
 """
+_ARCHIVES = "image-archives"
+"""The folder of the cache for archives, one folder in it for each builder and state."""
 _BUILDERS = ("buildah", "buildkit")
 # Of Debian. The second builder needs them too: its base image is buildah's.
 _FIRST = ("buildah", "debootstrap")
@@ -158,11 +160,13 @@ def layers(options: argparse.Namespace) -> int:
 
 
 def clean(_: argparse.Namespace) -> int:
-    """Remove the storage of both builders; archives stay until `make clean-caches`."""
+    """Remove the storage of both builders and all archives; those that have another name stay."""
     # The second builder's folder lies in the first one's, and its storage has mounts of its own.
     for name in reversed(_BUILDERS):
         with _storage(argparse.Namespace(builder=name)) as builder:
             builder.clean()
+            # Under the lock: a build that is at work writes its archive there.
+            shutil.rmtree(jars.cache_dir() / _ARCHIVES, ignore_errors=True)
     return 0
 
 
@@ -199,7 +203,7 @@ def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
     key = source.key(tag, options.base_image, options.base)
     if options.builder != _BUILDERS[0]:
         key = f"{options.builder}-{key}"
-    return jars.cache_dir() / "image-archives" / key
+    return jars.cache_dir() / _ARCHIVES / key
 
 
 def _forget(newest: Path) -> None:

@@ -64,6 +64,36 @@ def test_nothing_is_removed_while_something_is_mounted_there(
     assert "`make cluster-down`" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("written", "point"),
+    [
+        (r"/a\040cache/run", "/a cache/run"),
+        (r"/a\040cache/with\011tab", "/a cache/with\ttab"),
+        (r"/a\040cache/back\134040slash", r"/a cache/back\040slash"),
+    ],
+)
+def test_a_mount_point_is_known_though_the_kernel_escapes_it(written: str, point: str) -> None:
+    mounts = [f"overlay {written} overlay rw 0 0", "overlay /a overlay rw 0 0"]
+    assert caches.mounts_below(Path("/a cache"), mounts) == [point]
+
+
+def test_a_mount_point_is_known_though_the_cache_is_named_by_a_link(
+    cache: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path, target_is_directory=True)
+    mounts = [f"overlay {cache}/cluster/run/a overlay rw 0 0"]
+    assert caches.remove(link / "cache", mounts) == 1
+    assert cache.is_dir()
+
+
+def test_a_cache_that_is_a_link_is_removed_where_it_leads_to(cache: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(cache, target_is_directory=True)
+    assert caches.remove(link, []) == 0
+    assert not cache.exists()
+
+
 def test_no_cache_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "none"))
     assert caches.main(["--remove"]) == 0

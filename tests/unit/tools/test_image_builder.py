@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import image_builder
+import images
 from image_buildkit import BuildKit
 
 pytestmark = pytest.mark.unit
@@ -35,6 +36,28 @@ def test_layers_beyond_the_budget_are_removed_before_a_build(
     layer.write_bytes(os.urandom(megabytes * 1_000_000))
     image_builder.Buildah(tmp_path / "images").shrink()
     assert (calls.is_file() and "rmi --all --force" in calls.read_text()) == removed
+
+
+def test_cleaning_removes_archives_and_layers_of_both_builders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "cache"))
+    # Without any program: a host that cleans may have no buildah any more.
+    monkeypatch.setenv("PATH", str(tmp_path))
+    asked = tmp_path / "asked" / "spark.tar"
+    asked.parent.mkdir()
+    for file in (
+        "image-archives/1f3a/spark.tar",
+        "image-archives/buildkit-1f3a/spark-buildkit.tar",
+        "images/storage/layer",
+        "images/buildkit/storage/layer",
+    ):
+        (tmp_path / "cache" / file).parent.mkdir(parents=True)
+        (tmp_path / "cache" / file).touch()
+    asked.hardlink_to(tmp_path / "cache" / "image-archives" / "1f3a" / "spark.tar")
+    assert images.main(["clean"]) == 0
+    assert [path.name for path in (tmp_path / "cache").rglob("*")] == ["images.lock"]
+    assert asked.is_file()
 
 
 def test_the_makefile_starts_image_tools_with_all_that_they_import() -> None:
