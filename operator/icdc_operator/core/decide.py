@@ -195,6 +195,7 @@ def _handle_live_run(
     status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, *, now: datetime
 ) -> Draft:
     """Record the state of the live run, and stop it where that is due."""
+    run = run_log.limit_times(run, now=now)
     started = run.started_at or seen.started_at
     if started is None and seen.phase != RunPhase.PENDING:
         started = now

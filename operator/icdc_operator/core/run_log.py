@@ -107,6 +107,19 @@ def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunSta
     )
 
 
+def limit_times(run: RunStatus, *, now: datetime) -> RunStatus:
+    """Return the live `run`, neither planned nor started after `now`.
+
+    Only a clock that was ahead puts it there, and time-outs would count from when that time comes.
+    """
+    # Recorded, not compared alone: else each decision would count anew, and never to the end.
+    times = {
+        "planned_at": run.planned_at and min(run.planned_at, now),
+        "started_at": run.started_at and min(run.started_at, now),
+    }
+    return run.model_copy(update=times)
+
+
 def add_to_log(recent: Iterable[RunStatus], run: RunStatus) -> tuple[RunStatus, ...]:
     """Return the log with `run` as its newest entry, bounded."""
     return (run, *recent)[:MAX_RECENT_RUNS]

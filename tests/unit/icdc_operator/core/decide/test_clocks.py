@@ -1,5 +1,6 @@
 """The operator's clock is set forward or back amid a pipeline's life, or was wrong for a while."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,12 +10,16 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import RunPhase, RunSeen
 from icdc_testing.deciding.edited_world import PHASES
 from icdc_testing.deciding.pipelines import (
     NOW,
+    at_work,
     caught_up,
     make_observed,
+    make_seen,
     make_spec,
+    report,
     run_record,
 )
 from icdc_testing.deciding.spec_fields import base
@@ -77,3 +82,32 @@ def test_a_poll_that_a_wrong_clock_put_off_is_made_as_late_as_any(
     )
     spec = make_spec(changelog={"trigger": "Continuous", "pollIntervalSeconds": poll})
     assert seconds_until_a_run(spec, status) <= poll
+
+
+NO_IMAGE = Failure.of(errors.ImagePull("pod/x: ErrImagePull"))
+WAITING = make_seen(RunPhase.PENDING)
+BLOCKED = make_seen(RunPhase.PENDING, failure=NO_IMAGE)
+WORKING = make_seen(RunPhase.RUNNING, report=report(caught_up()))
+
+
+@pytest.mark.parametrize("ahead", [HOUR, YEAR_2099 - NOW], ids=str)
+@pytest.mark.parametrize(
+    ("seen", "limit"),
+    [(WAITING, 600), (BLOCKED, 120), (WORKING, 300)],
+    ids=["start", "hopeless", "run"],
+)
+def test_a_time_out_that_a_wrong_clock_put_off_is_over_as_late_as_any(
+    seen: RunSeen, limit: int, ahead: timedelta
+) -> None:
+    started = NOW + ahead if seen is WORKING else None
+    spec = make_spec(timeouts={"startSeconds": 600, "runSeconds": 300})
+    world = at_work(spec, seen, planned_at=NOW + ahead, started_at=started)
+    now = NOW
+    while (now - NOW).total_seconds() <= limit + 10:
+        decision = decide(world, now)
+        if decision.actions:
+            assert (now - NOW).total_seconds() > limit
+            return
+        world = replace(world, status=decision.status)
+        now += timedelta(seconds=5)
+    raise AssertionError("the run is waited for as long as the clock was ahead")
