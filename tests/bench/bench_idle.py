@@ -108,7 +108,7 @@ class _Measure:
 
 
 def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Of each figure; of opened files the most."""
+    """Return the median of each figure over the rounds; of opened files the maximum."""
     medians = {
         key: round(statistics.median(round_[key] for round_ in rounds), 3)
         for key in ("seconds", "cpu_seconds")

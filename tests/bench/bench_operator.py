@@ -190,7 +190,10 @@ def _memory_mb(operator: OperatorProcess, of: str = "VmRSS") -> float:
 
 
 def _processor_seconds(operator: OperatorProcess) -> float:
-    """Of its threads since each began, to the nanosecond: ticks do not see short work."""
+    """Return the processor time of its threads since they began.
+
+    From schedstat, in nanoseconds: the ticks of `stat` miss short work.
+    """
     threads = Path(f"/proc/{operator.pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text(encoding="utf-8").split()[0]) for thread in threads) / 1e9
 

@@ -38,7 +38,7 @@ class FileOpens:
         os.close(self._descriptor)
 
     def take(self) -> Counter[str]:
-        """How often each file was opened since the last call, by its name."""
+        """Return how often each file was opened since the last call, by its name."""
         opens: Counter[str] = Counter()
         while True:
             try:

@@ -92,7 +92,7 @@ def _peak(stage: Any) -> float:
 
 
 def _resident_kb(pid: int) -> int:
-    """Of a Python worker; 0 for any other process, and for one that has ended."""
+    """Return the resident memory of a Python worker; 0 for another process or one that ended."""
     process = Path(f"/proc/{pid}")
     try:
         if (process / "cmdline").read_text().split("\0")[1:3] != _WORKER:

@@ -31,7 +31,7 @@ class Phases:
         self._spent: defaultdict[str, float] = defaultdict(float)
 
     def take(self) -> dict[str, float]:
-        """What was spent since the last call."""
+        """Return the seconds spent in each phase since the last call."""
         spent, self._spent = dict(self._spent), defaultdict(float)
         return spent
 
@@ -56,6 +56,6 @@ class Phases:
 
 
 def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Of each phase over the rounds."""
+    """Return the median seconds of each phase over the rounds."""
     names = [phase for _, _, phase in _PHASES]
     return {name: statistics.median(one.get(name, 0.0) for one in rounds) for name in names}

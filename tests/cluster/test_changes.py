@@ -25,14 +25,14 @@ def following(shop: Shop) -> str:
 
 
 def wait_for_end(shop: Shop, run: str) -> Resource:
-    """How that run ended, as the status tells it."""
+    """Return the record of a run that has ended, from the status."""
     by_name = {run_record["name"]: run_record for run_record in shop.status()["recentRuns"]}
     record: Resource = by_name[run]
     return record
 
 
 def is_suspended(status: Resource) -> bool:
-    """Whether the pause that the spec asks for is reached."""
+    """True once the pipeline is paused as its spec asks, and no run is left."""
     conditions = {
         condition["type"]: condition["status"] for condition in status.get("conditions", [])
     }

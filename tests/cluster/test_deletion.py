@@ -80,7 +80,10 @@ def delete_while_exporting(site: Shop, proxy: FaultProxy, orders: Table) -> None
 
 
 def delete_and_make_again(site: Shop, proxy: FaultProxy, orders: Table) -> None:
-    """What changed in between is followed; nothing is exported anew."""
+    """Delete the pipeline, change the table, create the pipeline again.
+
+    The change is applied to the same index: nothing is exported anew.
+    """
     index, before = site.physical_index(orders), site.documents(orders)
     delete(site)
     until_gone(site, "a pipeline at rest")

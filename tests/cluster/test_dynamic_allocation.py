@@ -59,5 +59,5 @@ def test_executors_come_with_the_work_and_go_without_it(shop: Callable[..., Shop
 
 
 def running(pod: dict[str, dict[str, object]]) -> bool:
-    """Whether it works or may begin to."""
+    """True if the pod runs or may still start."""
     return pod["status"]["phase"] in ("Pending", "Running")

@@ -54,7 +54,7 @@ class Killing:
         return begun_run
 
     def wait_for_end(self, run: Resource) -> Resource:
-        """How that attempt ended, as the status tells it."""
+        """Wait until the run has ended; return its record in the status."""
 
         def is_recorded(status: Resource) -> bool:
             return any(record["name"] == run["name"] for record in status.get("recentRuns", []))

@@ -21,14 +21,14 @@ def instant(text: str) -> float:
 
 
 def starts(runs: list[Resource]) -> list[float]:
-    """How long each run took from its plan to its driver's pod, running."""
+    """Return the seconds of each run from its plan until its driver's pod runs."""
     return [instant(run["startedAt"]) - instant(run["plannedAt"]) for run in runs]
 
 
 def after_start(watch: latency.Watch, runs: list[Resource]) -> list[float]:
     """From each commit, or the start of the driver that applied it, to its search."""
     began = sorted(instant(run["startedAt"]) for run in runs)
-    delivered = watch.found()
+    delivered = watch.wait_for_searches()
     return [
         delivered[number]
         - max(at, *(instant_ for instant_ in began if instant_ <= delivered[number]))

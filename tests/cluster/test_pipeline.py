@@ -49,7 +49,7 @@ def change(tables: dict[str, Table]) -> None:
 
 
 def on_disk(folder: Path, start: str) -> bool:
-    """Whether a file or folder below it has a name that starts so; others come and go meanwhile."""
+    """True if the name of a file or folder below `folder` begins with `start`."""
     return any(
         name.startswith(start) for _, dirs, files in os.walk(folder) for name in dirs + files
     )

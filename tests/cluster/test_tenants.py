@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 
 
 def is_refused(status: Resource) -> bool:
-    """Whether the operator has found the spec to be wrong."""
+    """True once the operator has refused the spec."""
     conditions = {
         condition["type"]: condition["status"] for condition in status.get("conditions", [])
     }

@@ -119,7 +119,7 @@ def find_shuffled_blocks(site: Shop) -> dict[Path, set[str]]:
 
 
 def is_elsewhere(site: Shop, before: dict[Path, set[str]]) -> bool:
-    """Whether another executor has all that one of them had before."""
+    """True if an executor holds all shuffled blocks that another one held before."""
     now = find_shuffled_blocks(site)
     return any(
         names <= set().union(*(now[other] for other in now if other != folder))

@@ -58,7 +58,7 @@ class Release:
         self._helm.ok("uninstall", RELEASE, "-n", HOME, "--wait", "--ignore-not-found")
 
     def versions(self) -> set[str]:
-        """Of the operators whose pods are there."""
+        """Return the versions of the operators that have a pod."""
         pods = self._cluster.kubectl.object("get", "pods", "-n", HOME)["items"]
         return {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in pods}
 
@@ -113,7 +113,7 @@ def snapshot_in_index(status: Resource) -> str:
 
 
 def follows(status: Resource) -> bool:
-    """Whether the driver of a run works, and the table was exported."""
+    """True if a driver is running and the table was exported."""
     run, tables = status.get("currentRun") or {}, status.get("tables", [])
     return run.get("state") == "Running" and bool(tables) and tables[0]["state"] == "Streaming"
 

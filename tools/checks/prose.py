@@ -18,7 +18,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,8 @@ from check_sizes import list_python_files
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("crds", "operator", "sparkapps", "tools")
+TESTS = "tests"
+"""Has a column of its own and is no part of `all`: the figures of others are of products alone."""
 
 # Words after which a reader waits for the noun that the sentence is about.
 _QUESTION = re.compile(r"(What|Which|Whether|How|Of|Where|Who|Whose|That|Those)\b")
@@ -202,6 +204,24 @@ def measure_folder(folder: str, files: Iterable[Path], figures: Figures) -> None
             measure(figures, name, path.read_text(encoding="utf-8"))
 
 
+def measure_columns(folders: Sequence[str], files: Sequence[Path]) -> dict[str, Figures]:
+    """Return the figures of each folder, then those of all of them together.
+
+    Without folders those of the product, and after `all` those of the tests.
+    """
+    columns: dict[str, Figures] = {}
+    total = Figures()
+    for folder in folders or FOLDERS:
+        columns[folder] = Figures()
+        measure_folder(folder, files, columns[folder])
+        measure_folder(folder, files, total)
+    columns["all"] = total
+    if not folders:
+        columns[TESTS] = Figures()
+        measure_folder(TESTS, files, columns[TESTS])
+    return columns
+
+
 def format_table(columns: dict[str, Figures]) -> str:
     """Return the figures as text: a column for each of ours, then one for each anchor."""
     heads = [*columns, *(anchor.name for anchor in ANCHORS)]
@@ -224,19 +244,13 @@ def format_table(columns: dict[str, Figures]) -> str:
 def main() -> int:
     """Print the figures of the folders, and with `--list` the lines that make them."""
     parser = argparse.ArgumentParser(description="How we write, beside the figures of others.")
-    parser.add_argument("folders", nargs="*", default=FOLDERS, metavar="FOLDER")
+    parser.add_argument("folders", nargs="*", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="print the lines that are counted")
     arguments = parser.parse_args()
-    files = list_python_files(ROOT)
-    columns: dict[str, Figures] = {}
-    total = Figures()
-    for folder in arguments.folders:
-        columns[folder] = Figures()
-        measure_folder(folder, files, columns[folder])
-        measure_folder(folder, files, total)
-    columns["all"] = total
+    columns = measure_columns(arguments.folders, list_python_files(ROOT))
     sys.stdout.write(format_table(columns))
     if arguments.list:
+        total = columns["all"]
         for line in (*total.questions, *total.participles, *total.vague):
             sys.stdout.write(f"{line}\n")
     return 0

@@ -35,7 +35,7 @@ def resource(status: dict[str, Any], generation: int = 1) -> Object:
 
 
 def after(table: TableStatus | None, spec: PipelineSpec | None = None, **more: Any) -> Object:
-    """What the operator makes of a pipeline with this table and these fields of its status."""
+    """Return the pipeline with this table and these fields of its status, after a reconcile."""
     pipeline_status = PipelineStatus(
         observed_generation=1, tables=() if table is None else (table,), **more
     )

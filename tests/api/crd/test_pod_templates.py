@@ -33,7 +33,10 @@ Reads = Callable[[dict[str, Any]], bool]
 
 @pytest.fixture(scope="module")
 def reads(kube: KubeApi) -> Reads:
-    """Whether the API server can decode a template; unknown fields are nothing to it."""
+    """Return a function that is True if the API server can decode a template.
+
+    Unknown fields do not matter to it.
+    """
     api = config.new_client_from_config(str(kube.kubeconfig))  # type: ignore[no-untyped-call]
     token = api.configuration.get_api_key_with_prefix("BearerToken")
     headers = {"Content-Type": "application/json", "Authorization": token}

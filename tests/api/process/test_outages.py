@@ -60,8 +60,8 @@ def status(cluster: Cluster, name: str = "shop") -> PipelineStatus:
 
 
 def uids(cluster: Cluster) -> dict[str, str]:
-    found = [each["metadata"] for each in cluster.objects("sparkapplication")]
-    return {each["name"]: each["uid"] for each in found}
+    metadata = [application["metadata"] for application in cluster.objects("sparkapplication")]
+    return {entry["name"]: entry["uid"] for entry in metadata}
 
 
 def until(operator: OperatorProcess, reached: Callable[[], bool], what: str) -> None:
@@ -115,7 +115,7 @@ def restart(cluster: Cluster, name: str = "shop", nonce: int = 1) -> None:
 
 
 def failures(operator: OperatorProcess) -> int:
-    """How often it could not reach the server, by its log."""
+    """Count in the log how often the operator could not reach the server."""
     return sum("connect" in message.lower() for message in operator.messages)
 
 
@@ -192,8 +192,8 @@ def test_a_store_that_was_restored_is_followed_by_a_run_that_fences_what_it_forg
 
 
 def _request(cluster: Cluster, run: str) -> dict[str, Any]:
-    (found,) = [e for e in cluster.objects("configmap") if e["metadata"]["name"] == run]
-    request: dict[str, Any] = json.loads(found["data"][pod_paths.REQUEST_KEY])
+    (config_map,) = [m for m in cluster.objects("configmap") if m["metadata"]["name"] == run]
+    request: dict[str, Any] = json.loads(config_map["data"][pod_paths.REQUEST_KEY])
     return request
 
 

@@ -176,10 +176,10 @@ def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
     second.until(lambda: "other-e1-1" in cluster.names("sparkapplication"), "it works")
     second.until(lambda: _generation(cluster) == 2, "it has taken in the edit")
     before = cluster.objects("sparkapplication")
-    told = len(first.messages)
+    messages_before = len(first.messages)
     first.send(signal.SIGCONT)
     wait.until(lambda: first.ended == 1, "the first one has ended with code 1")
-    assert any("not renewed" in message for message in first.messages[told:])
+    assert any("not renewed" in message for message in first.messages[messages_before:])
     assert holder(cluster) not in ("", one)
     assert cluster.objects("sparkapplication") == before
     assert second.ended is None

@@ -111,7 +111,7 @@ def test_a_run_that_was_refused_is_created_once_it_may_be(
         _until_in_force(cluster, said)
         operator = start()
         cluster.pipelines.apply(minimal(retry=RETRY))
-        operator.until(lambda: said in _told(cluster, operator), f"it tells {said!r}")
+        operator.until(lambda: said in _read_messages(cluster, operator), f"it tells {said!r}")
         assert not cluster.names("sparkapplication")
         assert not status(cluster).holds(ConditionType.READY)
     finally:
@@ -120,8 +120,11 @@ def test_a_run_that_was_refused_is_created_once_it_may_be(
     operator.until(lambda: bool(cluster.names("sparkapplication")), "nobody had to edit anything")
 
 
-def _told(cluster: Cluster, operator: OperatorProcess) -> str:
-    """What the conditions say, or the log where the run is still tried with the same record."""
+def _read_messages(cluster: Cluster, operator: OperatorProcess) -> str:
+    """Return all messages of the conditions and of the log.
+
+    The log too: while a run is tried with the same record, only the log has the reason.
+    """
     said = [condition.message or "" for condition in status(cluster).conditions]
     return "\n".join([*said, *operator.messages])
 

@@ -99,7 +99,7 @@ def test_a_view_of_before_does_no_harm(
 def test_what_no_event_tells_is_found_out(
     place: Place, model: Undisturbed, rng: random.Random, record_property: Record
 ) -> None:
-    everything = [range(first, first + 2) for first in range(1, model.told + 1)]
+    everything = [range(first, first + 2) for first in range(1, model.watch_events + 1)]
     tried = share(rng, everything)
     of = f"{len(tried)} of {len(everything)} pairs of lost events"
     record_property("tried", f"{of}: {place.story}")

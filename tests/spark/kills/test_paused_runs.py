@@ -74,9 +74,9 @@ class Point:
         """Return what the proxy holds."""
         path = re.escape(self.path).replace("ALIAS", re.escape(alias)).replace("NUMBER", r"\d{6}")
         # The tasks of a slow machine ask for the owner alone, and others more than once.
-        found = {"path": rf"^{path}(\?(?!_source_includes)|$)", "method": self.method}
+        match = {"path": rf"^{path}(\?(?!_source_includes)|$)", "method": self.method}
         body = {"body": f'"{alias}"'} if "ALIAS" not in self.path else {}
-        return {**found, **body, "skip": self.nth, "after": self.after}
+        return {**match, **body, "skip": self.nth, "after": self.after}
 
 
 def points_of(seen: list[Seen], alias: str, work: Work) -> Iterator[Point]:
@@ -126,7 +126,7 @@ class Stage:
     def list_points(self) -> list[Point]:
         """Play each kind of work once, and return where it can be stopped."""
         table = self.create("model")
-        found: list[Point] = []
+        points: list[Point] = []
         for work in Work:
             if work is Work.CHANGES:
                 table.change(1)
@@ -135,8 +135,8 @@ class Stage:
                 self.ask([table], nonce)
                 self.proxy.clear()
                 self.run()
-            found += points_of(self.proxy.requests(), table.alias, work)
-        return found
+            points += points_of(self.proxy.requests(), table.alias, work)
+        return points
 
     def play(self, points: list[Point], exports: int) -> None:
         """One run with a table at each of the points, and what must hold after it.
@@ -152,7 +152,7 @@ class Stage:
             for table, point in zip(tables, points, strict=True)
         ]
         run = self.runs.start(self.harness.request())
-        self._wait(run, points, [each.held.is_set for each in held])
+        self._wait(run, points, [request.held.is_set for request in held])
         run.pause()
         try:
             for nonce in range(4, 4 + exports):
@@ -166,8 +166,8 @@ class Stage:
             indices = {table: self._indices(table) for table in tables}
         finally:
             run.resume()
-            for each in held:
-                each.release()
+            for held_request in held:
+                held_request.release()
         outcome = run.end().outcome
         assert outcome is not None, run.log[-4000:]
         assert outcome.failure_class is FailureClass.FENCED, f"{outcome}\n{run.log[-4000:]}"
@@ -207,7 +207,7 @@ class Stage:
             raise AssertionError(f"{error}; not at: {missed}\n{run.log[-4000:]}") from error
 
     def _what_is(self, table: Plot) -> dict[str, Any]:
-        """What readers and the next run find: alias, state and documents."""
+        """Return the alias, state and documents, which readers and the next run meet."""
         return {
             "alias": oracle.request(f"{self.url}/_alias/{table.alias}"),
             "state": table.state(),
@@ -219,8 +219,8 @@ class Stage:
 
     def _indices(self, table: Plot) -> dict[str, str]:
         """The UUIDs of its physical indices by name."""
-        found = oracle.request(f"{self.url}/{table.alias}-0*/_settings?flat_settings=true")
-        return {name: body["settings"]["index.uuid"] for name, body in found.items()}
+        settings = oracle.request(f"{self.url}/{table.alias}-0*/_settings?flat_settings=true")
+        return {name: body["settings"]["index.uuid"] for name, body in settings.items()}
 
     def _go_on(self, tables: list[Plot]) -> None:
         """The next run follows the tables, and keeps the applied snapshots and no others."""

@@ -100,8 +100,8 @@ def test_a_request_inside_a_node_that_was_cut_off_is_refused_or_found_by_verify(
         older.result(END_SECONDS)
     if reopened:
         # The zombie window of docs/guarantees.md: the late request is applied.
-        found = pipeline.inspect(RunMode.REPAIR)
-        assert not found["equal"]
-        assert found["repaired"]
+        comparison = pipeline.inspect(RunMode.REPAIR)
+        assert not comparison["equal"]
+        assert comparison["repaired"]
     assert pipeline.inspect(RunMode.VERIFY)["equal"]
     followed.settle()

@@ -69,7 +69,7 @@ def test_a_target_that_applies_all_and_answers_nothing_is_a_replay_later(proxy: 
 def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts(
     proxy: FaultProxy,
 ) -> None:
-    """What counts is the time without progress: the pauses add up to more than is allowed."""
+    """The limit is on the time without progress: all pauses together are longer than it."""
     few, seconds = 12, 0.8
     for n in range(few - 1):
         proxy.add(ItemErrors(refuses_all_but(f"k{n}")), path="_bulk")

@@ -40,7 +40,7 @@ class Guard:
 
     @property
     def is_cheap(self) -> bool:
-        """Whether its tests need neither Spark nor OpenSearch nor an API server."""
+        """True if its tests need neither Spark nor OpenSearch nor an API server."""
         return all(test.startswith("tests/unit/") for test in self.tests)
 
     @property

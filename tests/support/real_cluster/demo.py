@@ -131,7 +131,7 @@ class _Demo:
         kubectl.ok("delete", "namespace", NAMESPACE, "--timeout=100s")
 
     def farewell(self, down: str) -> None:
-        """What a person may try."""
+        """Print commands to try next, and `down`, which takes the cluster down."""
         kubectl = self._cluster.kubectl
         url = self._cluster.facts["search"]
         search = f"{url}/{self._site.prefix}-orders/_search?q=status:paid&size=3&pretty"
@@ -159,7 +159,7 @@ class _Demo:
         self._helm.ok("upgrade", "--install", NAMESPACE, str(OPERATOR), *how, values=values)
 
     def _is_ours_to_define(self) -> bool:
-        """Whether no other release, and nobody by hand, has made the kind in this cluster."""
+        """True if the kind is missing, or is of this release: not of another, nor made by hand."""
         ran = self._cluster.kubectl.run("get", "crd", _CRD, "-o", "name")
         if ran.code != 0:
             return True
@@ -204,7 +204,7 @@ class _Demo:
         self._tables["events"].append(rows(201, 210, kind=lambda _: "bought"))
 
     def _is_applied(self, status: Resource) -> bool:
-        """Whether the newest snapshots are in the indices, and no run is at work."""
+        """True if the newest snapshots are in the indices and no run is at work."""
         wanted = {str(table.metadata.current_snapshot_id) for table in self._tables.values()}
         applied = {table.get("appliedSnapshotId") for table in status.get("tables", [])}
         return wanted <= applied and not status.get("currentRun")

@@ -66,8 +66,8 @@ class Watch:
             # The pace of the load, not a wait for something.
             time.sleep(max(0.0, begun + done * apart - time.monotonic()))
 
-    def found(self) -> dict[int, float]:
-        """When a search found each row that was committed, once it has found all."""
+    def wait_for_searches(self) -> dict[int, float]:
+        """Wait until a search finds every committed row; return the time of each by its id."""
 
         def complete() -> bool:
             if self._found.keys() == self.committed.keys():
@@ -83,7 +83,7 @@ class Watch:
 
     def delays(self) -> list[float]:
         """Seconds from each commit until its row was found, once all are."""
-        seconds = self.found()
+        seconds = self.wait_for_searches()
         return [seconds[number] - at for number, at in self.committed.items()]
 
     def _search(self) -> None:

@@ -134,7 +134,7 @@ class Shop:
         self.kubectl("patch", "icdc", self.name, *merge)
 
     def kubectl(self, *arguments: str) -> str:
-        """What kubectl prints in the namespace."""
+        """Run kubectl in the namespace and return its output."""
         return self.cluster.kubectl.ok(*arguments, "-n", self.namespace)
 
     def now(self) -> Resource:
@@ -142,7 +142,7 @@ class Shop:
         return self.object("get", "icdc", self.name)
 
     def is_gone(self) -> bool:
-        """Whether the API server has no such pipeline."""
+        """True if the API server has no such pipeline."""
         command = (
             "get",
             "icdc",
@@ -175,12 +175,12 @@ class Shop:
         """The first status that is so; AssertionError with the last one that was not."""
         deadline = time.monotonic() + seconds
         while not reached(status := self.status()):
-            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {self.told()}"
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {self.describe()}"
             time.sleep(_PAUSE)
         return status
 
-    def told(self) -> str:
-        """All that a person would look at, for an assertion that failed."""
+    def describe(self) -> str:
+        """Return the status, pods and events, for the message of an assertion."""
         pods = self.kubectl("get", "pods", "-o", "wide")
         events = self.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp")
         status = json.dumps(self.status(), indent=1)
@@ -213,7 +213,7 @@ class Shop:
         return str(behind[0]) if behind else ""
 
     def documents(self, table: Table) -> Documents:
-        """What readers find: id -> (version, source)."""
+        """Return the documents that readers find: id -> (version, source)."""
         return node_calls.documents(self.cluster.facts["search"], self.index(table))
 
     def assert_equal(self, table: Table, *key: str) -> None:

@@ -84,7 +84,7 @@ class Cluster:
         return ended
 
     def logs(self, namespace: str, pod: str) -> str:
-        """What the pod printed."""
+        """Return the output of the pod."""
         return self.kubectl.ok("logs", pod, "-n", namespace)
 
 

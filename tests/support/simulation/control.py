@@ -105,7 +105,7 @@ class Cluster:
             generation=self.generation,
             spec=self._world.parse(self.resource).spec,
             status=self.status,
-            runs=tuple(self._see(each) for each in self.applications.values()),
+            runs=tuple(self._see(run) for run in self.applications.values()),
             heads={TABLE: head},
             old_heads=frozenset({TABLE}) if unchanged else frozenset(),
         )

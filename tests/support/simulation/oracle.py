@@ -120,7 +120,7 @@ class Oracle:
         rows = self._world.lake.rows
         tables = [expected(rows[int(number)]) if number else {} for number in allowed]
         skipped = index.touched | index.unjudged
-        there = {key: each.source.get("value") for key, each in index.documents.items()}
+        there = {key: document.source.get("value") for key, document in index.documents.items()}
         for key in {*there, *(key for table in tables for key in table)} - skipped:
             have = there.get(key)
             may = [table.get(key) for table in tables]

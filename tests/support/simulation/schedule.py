@@ -44,7 +44,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether the driver itself lives."""
+        """True if the driver itself lives."""
         return not (self.dead or self.ended or self.orphaned)
 
 

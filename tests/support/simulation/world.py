@@ -149,7 +149,7 @@ class World:
             return f"readers see {sorted(pointing)}, not {state['index']}"
         index = self.target.indices[state["index"]]
         rows = expected(self._head_rows())
-        there = {key: each.source.get("value") for key, each in index.documents.items()}
+        there = {key: document.source.get("value") for key, document in index.documents.items()}
         skipped = index.touched | index.unjudged
         wrong = {k for k in {*rows, *there} - skipped if rows.get(k) != there.get(k)}
         if wrong:
@@ -233,7 +233,7 @@ def _detail(answer: Answer, body: Any) -> str:
     """Return what a line of the story says about a request: outcomes, or the document's state."""
     items = answer[1].get("items")
     if items is not None:
-        outcomes = [each for item in items[1:] for each in item.items()]
+        outcomes = [outcome for item in items[1:] for outcome in item.items()]
         return " " + ", ".join(f"{kind} {result['status']}" for kind, result in outcomes)
     text = str(answer[1].get("error", ""))[:80]
     content = json.loads(body) if body else {}

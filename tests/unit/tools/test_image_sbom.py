@@ -48,7 +48,7 @@ COMPONENTS = [
 
 
 def report(**installed: tuple[str, str]) -> str:
-    """What pip reports: name to version and checksum."""
+    """Return a report of pip on packages: name to version and checksum."""
     return json.dumps(
         {
             "install": [
@@ -95,8 +95,8 @@ def test_a_package_of_which_a_part_was_copied_is_listed_beside_those_of_dpkg(
     (tmp_path / "status").write_text(STATUS)
     copied = STATUS.replace("libc6", "openjdk-17-jre-headless").partition("\n\n")[0]
     (tmp_path / "status.d" / "openjdk-17-jre-headless").write_text(copied)
-    found = image_sbom.debian_packages(image_sbom.dpkg_status(tmp_path), "")
-    assert [each.name for each in found] == ["libc6", "openjdk-17-jre-headless"]
+    packages = image_sbom.debian_packages(image_sbom.dpkg_status(tmp_path), "")
+    assert [package.name for package in packages] == ["libc6", "openjdk-17-jre-headless"]
 
 
 def jar(folder: Path, name: str, *properties: str) -> str:

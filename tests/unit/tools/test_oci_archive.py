@@ -17,7 +17,7 @@ LAYERS = (b"lowest" * 1000, b"highest")
 
 
 def _image(folder: Path, *, date: int = 0) -> Path:
-    """What buildah's transport `dir:` makes."""
+    """Make the folder that buildah's transport `dir:` makes."""
     folder.mkdir()
     described = [_blob(folder, content) for content in (b"{}", *LAYERS)]
     manifest = {"schemaVersion": 2, "config": described[0], "layers": described[1:]}

@@ -1,5 +1,7 @@
 """The figures of how we write, of texts whose figures can be counted by hand."""
 
+from pathlib import Path
+
 import pytest
 
 import prose
@@ -73,3 +75,12 @@ def test_a_column_stands_for_each_folder_and_each_anchor() -> None:
     assert head.split()[:2] == ["crds", "kopf"]
     assert questions.split()[-6:] == ["50.0", "1.0", "0.0", "0.0", "0.0", "2.0"]
     assert len(others) == len(prose.LABELS) - 1
+
+
+def test_the_tests_have_a_column_of_their_own_and_are_no_part_of_all() -> None:
+    tool = Path(prose.__file__)
+    columns = prose.measure_columns((), [tool, Path(__file__)])
+    assert list(columns) == [*prose.FOLDERS, "all", "tests"]
+    lines = {name: figures.lines for name, figures in columns.items() if figures.lines}
+    ours, tests = (len(path.read_text().splitlines()) for path in (tool, Path(__file__)))
+    assert lines == {"tools": ours, "all": ours, "tests": tests}

@@ -48,8 +48,10 @@ def test_documents_of_others_are_not_taken_for_dead_letters(
     assert dead_letters.count(admin, sink.OWNER) == 0
     assert dead_letters.last_ordinal(admin, sink.OWNER) == 0
     assert dead_letters.purge_older(admin, sink.OWNER, 9) == 0
-    known = dead_letters.list_ids(admin, sink.OWNER)
-    written = sink.write(clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=known)
+    refused_ids = dead_letters.list_ids(admin, sink.OWNER)
+    written = sink.write(
+        clean_indices, [sink.upsert("a", {"v": 1})], known_dead_letter_ids=refused_ids
+    )
     assert (written.error, written.upserted) == (None, 1)
     assert documents(clean_indices, name) == {"a": (1, THEIRS)}
     with pytest.raises(AliasTaken, match=f"'{LETTERS}', which would hold refused rows"):

@@ -77,8 +77,8 @@ def served(number: int) -> Callable[[Stage], None]:
     def check(stage: Stage) -> None:
         # Asked about all indices, the node would not answer for the one whose metadata is blocked.
         mine = stage.scenario.alias
-        found = call(stage.url, "GET", f"/{mine}/_alias/{mine}").json
-        assert sorted(found) == [f"{stage.scenario.alias}-{number:06d}"], found
+        aliases = call(stage.url, "GET", f"/{mine}/_alias/{mine}").json
+        assert sorted(aliases) == [f"{stage.scenario.alias}-{number:06d}"], aliases
 
     return check
 
@@ -116,7 +116,7 @@ def stalls(
 
 
 def differs(*acts: Act, change: str, writes: tuple[Op, ...], left: dict[str, Any]) -> Any:
-    """What no batch touches stays different, until a comparison finds it."""
+    """Documents that no batch touches stay different until a comparison."""
     return goes_on(*acts, change=change, writes=writes, documents=left)
 
 

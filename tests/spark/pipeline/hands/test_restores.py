@@ -105,11 +105,11 @@ class Pipeline:
 
     def served(self) -> dict[str, int]:
         """Return the number of the one index that readers of each alias see."""
-        found = {}
+        numbers = {}
         for alias in self.tables:
             (index,) = oracle.request(f"{self.url}/_alias/{alias}")
-            found[alias] = int(index.rpartition("-")[2])
-        return found
+            numbers[alias] = int(index.rpartition("-")[2])
+        return numbers
 
     def check(self) -> None:
         """For readers every index equals its table."""

@@ -17,12 +17,12 @@ class SilentServer:
 
     @property
     def url(self) -> str:
-        """Where it accepts."""
+        """The URL at which it accepts connections."""
         return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     @property
     def connections(self) -> int:
-        """How many clients wait."""
+        """Number of clients that wait for an answer."""
         return len(self._open)
 
     def __enter__(self) -> Self:

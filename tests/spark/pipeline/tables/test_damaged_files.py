@@ -134,7 +134,7 @@ def first_is_applied(stage: Stage) -> None:
 
 
 def answer_of(stage: Stage, mode: RunMode) -> dict[str, Any]:
-    """What plan or verify answers for the table alone."""
+    """Run plan or verify for this table alone; return its answer."""
     with TemporaryDirectory() as folder:
         harness = Harness(stage.spark, stage.url, Path(folder), [stage.entry], name="stories")
         return harness.inspect(mode)

@@ -32,7 +32,7 @@ class Step:
     pod: Resource | None = None
     """The driver pod from now on; None: as it was."""
     pod_gone: bool = False
-    told: bool = False
+    reported: bool = False
     """The watch tells the operator of the pod at this moment, before anything else happens."""
 
 
@@ -166,7 +166,7 @@ def _write(world: World, step: Step) -> None:
         world.server.add(POD, step.pod)
         if asked is not None:
             objects[POD]["metadata"].setdefault("deletionTimestamp", asked)
-        if step.told:
+        if step.reported:
             world.adapter.note_driver_pod(objects[POD])
     if step.pod_gone:
         objects.pop(POD, None)

@@ -84,7 +84,7 @@ class Ways:
         self._spark = spark
 
     def plan(self, where: Range) -> ChangePlan:
-        """What differs, by files."""
+        """Plan which files the changelog has to read."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         return _plan(table, where)[1]
 
@@ -117,8 +117,10 @@ class Ways:
         return 0, 0
 
     def reads(self, where: Range, strategy: Strategy) -> tuple[int, int]:
-        """What a strategy reads of a range without delete files, without comparing anything; of the
-        rows that are to be written, TWO_READS takes a hundredth, LINEAGE those that say so."""
+        """Read what a strategy reads of a range without delete files, and compare nothing.
+
+        Of the rows to be written, TWO_READS takes a hundredth, LINEAGE those whose row says so.
+        """
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         spec, plan = _plan(table, where)
         columns = (LAST_UPDATED,) if strategy is Strategy.LINEAGE else ()
@@ -141,7 +143,7 @@ class Ways:
         return 0, 0
 
     def floor(self, where: Range) -> tuple[int, int]:
-        """What a native engine needs for it; of ranges without delete files."""
+        """Find the changed lines with a native engine; only for ranges without delete files."""
         plan = self.plan(where)
         row_sets = (_locations(plan.added), _locations(plan.removed))
         columns = self._spark.table(f"{CATALOG}.{where.table}").columns

@@ -36,7 +36,7 @@ def bench_session(
 
 
 def stages(spark: SparkSession, *quantiles: float) -> list[Any]:
-    """What Spark counted of all stages until now, in no order; by task at these quantiles."""
+    """Return Spark's metrics of all stages until now, unordered; per task at these quantiles."""
     context: Any = spark.sparkContext
     jvm: Any = spark._jvm
     scala = context._jsc.sc()

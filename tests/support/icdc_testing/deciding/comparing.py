@@ -56,12 +56,12 @@ class World:
     now: datetime = NOW
     run: RunSeen | None = None
     created: list[CreateRun] = field(default_factory=list)
-    told: list[events.Event] = field(default_factory=list)
+    recorded: list[events.Event] = field(default_factory=list)
 
     def look(self, *, closing: bool = False) -> Decision:
         """One round of the operator."""
         decision = decide(replace(self.observed(), closing=closing), self.now)
-        self.told += events.derive_events(self.status, decision.status)
+        self.recorded += events.derive_events(self.status, decision.status)
         self.status = parse_status(decision.status.to_resource())
         for action in decision.actions:
             if isinstance(action, CreateRun):
@@ -138,13 +138,13 @@ class World:
         assert self.status.last_run is not None
         return self.status.last_run
 
-    def found(self, name: str = ORDERS) -> Verification:
+    def verification(self, name: str = ORDERS) -> Verification:
         (table,) = (table for table in self.status.tables if table.name == name)
         assert table.verification is not None
         return table.verification
 
     def reasons(self) -> list[str]:
-        return [event.reason for event in self.told]
+        return [event.reason for event in self.recorded]
 
 
 def make_exported() -> World:
@@ -153,7 +153,7 @@ def make_exported() -> World:
     assert world.start() == "e1-1"
     world.follows()
     world.look()
-    world.told.clear()
+    world.recorded.clear()
     return world
 
 

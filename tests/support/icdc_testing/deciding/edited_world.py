@@ -142,12 +142,15 @@ class EditedWorld(World):
         return any(create.continuous and not create.run.kind.inspects for create in made)
 
     def ending(self) -> dict[str, Any]:
-        """What it came to, without times, names and the number of runs, which depend on the way."""
+        """Return the end of the world, without what depends on the way to it.
+
+        That is times, names and the number of runs.
+        """
         status = self.status
-        launched = [each for each in self.launched if not each[2].run.kind.inspects]
+        launched = [launch for launch in self.launched if not launch[2].run.kind.inspects]
         current, asked = status.current_run, status.observed_ask
         return {
-            "conditions": {each.type: (each.status, each.reason) for each in status.conditions},
+            "conditions": {c.type: (c.status, c.reason) for c in status.conditions},
             "phase": status.phase,
             "tables": [(t.name, t.index, t.state, t.applied_snapshot_id) for t in status.tables],
             "failures": status.consecutive_failures,
@@ -159,7 +162,7 @@ class EditedWorld(World):
         }
 
     def heeds(self) -> bool:
-        """Whether the last spec had an effect: a run of it, or that none is to be."""
+        """True if the last spec had an effect: a run with it, a pause, or a complaint about it."""
         assert self.status.observed_generation == self.generation
         if self.valid is None:
             valid = self.status.condition(ConditionType.SPEC_VALID)

@@ -123,8 +123,8 @@ def _leaves(node: Node, path: str) -> Iterator[Field]:
     if "properties" in inner:
         yield from _leaves(inner, f"{path}[]")
     elif "properties" in node:
-        for name, each in node["properties"].items():
-            yield from _leaves(each, f"{path}.{name}" if path else name)
+        for name, child in node["properties"].items():
+            yield from _leaves(child, f"{path}.{name}" if path else name)
     else:
         yield Field(path, node)
 
@@ -171,12 +171,12 @@ def _item(items: Any, parents: list[str], last: str) -> Node:
 
 
 def _find(spec: Mapping[str, Any], path: str) -> Any:
-    found: Any = spec
+    value: Any = spec
     *parents, last = path.split(".")
     for part in parents:
-        found = found.get(part.removesuffix("[]"))
-        if found is None:
+        value = value.get(part.removesuffix("[]"))
+        if value is None:
             return None
         if part.endswith("[]"):
-            found = _item(found, parents, last)
-    return found.get(last)
+            value = _item(value, parents, last)
+    return value.get(last)

@@ -50,8 +50,8 @@ class Undisturbed:
     """The middle of the story, to begin others from; None to begin at its start."""
     calls: list[str]
     """Calls of the operator that can be cut."""
-    told: int
-    """Number of watch events."""
+    watch_events: int
+    """Number of watch events, each of which can be lost."""
     ending: Ending
 
 
@@ -82,7 +82,7 @@ def play_undisturbed(place: Place) -> Undisturbed:
             planted = Trial(site, place.story, Cut(), "killseed", whole.seed)
             assert await run_to_end(planted, "planted") == wanted, f"{place.story}: planted"
         calls = planted.calls[: planted.positions]
-        return Undisturbed(whole.seed, calls, planted.told, wanted)
+        return Undisturbed(whole.seed, calls, planted.watch_events, wanted)
 
     return leaping_clock.run(play_planted)
 

@@ -33,11 +33,11 @@ class StaleView:
             return None
         parts = urlsplit(url)
         assert not {"resourceVersion", "resourceVersionMatch"} & set(parse_qs(parts.query)), url
-        old_view = self._found(parts.path)
+        old_view = self._read_old(parts.path)
         self.answered += old_view is not None
         return old_view
 
-    def _found(self, path: str) -> FakeAnswer | None:
+    def _read_old(self, path: str) -> FakeAnswer | None:
         *_, plural, name = path.split("/")
         if name in self.objects:
             return FakeAnswer(200, {"metadata": {}, "items": self.objects[name]})

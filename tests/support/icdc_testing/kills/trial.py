@@ -67,7 +67,7 @@ class Trial:
         self.journal = Journal(cut)
         self.witness = Witness()
         self.restarts = 0
-        self.told = 0
+        self.watch_events = 0
         """Events of watches; those in `swallowed`, counted from 1, reach no operator."""
         self.swallowed = range(0)
         self._living: list[Operator] = []
@@ -262,8 +262,8 @@ class Trial:
             self._written = self.site.clock.seconds
 
     def _tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
-        self.told += 1
-        if self.told not in self.swallowed:
+        self.watch_events += 1
+        if self.watch_events not in self.swallowed:
             loop = asyncio.get_running_loop()
             loop.call_later(WATCH_SECONDS, self._arrive, plural, pipeline, deleted)
 

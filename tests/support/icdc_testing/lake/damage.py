@@ -20,8 +20,11 @@ def local(location: str) -> Path:
     return Path(unquote(urlsplit(location).path))
 
 
-def found_by(query: str) -> Find:
-    """The only location that a query finds; `{last}` stands for the newest snapshot."""
+def find_by(query: str) -> Find:
+    """Return a function that finds the one location of a query's result.
+
+    In the query, `{first}` and `{last}` stand for the oldest and the newest snapshot.
+    """
 
     def find(stage: Stage) -> str:
         snapshots = stage.snapshots()
@@ -32,21 +35,21 @@ def found_by(query: str) -> Find:
     return find
 
 
-ADDED = found_by(
+ADDED = find_by(
     "select data_file.file_path from {t}.entries where status = 1 and snapshot_id = {last}"
 )
-REMOVED = found_by(
+REMOVED = find_by(
     "select data_file.file_path from {t}.entries where status = 2 and snapshot_id = {last}"
 )
-DELETES = found_by("select file_path from {t}.delete_files")
-MANIFEST = found_by(
+DELETES = find_by("select file_path from {t}.delete_files")
+MANIFEST = find_by(
     "select path from {t}.manifests where added_snapshot_id = {last} and added_data_files_count > 0"
 )
-DELETE_MANIFEST = found_by("select path from {t}.manifests where content = 1")
-OLD_MANIFEST = found_by("select path from {t}.all_manifests where reference_snapshot_id = {first}")
-LIST = found_by("select manifest_list from {t}.snapshots where snapshot_id = {last}")
-OLD_LIST = found_by("select manifest_list from {t}.snapshots where snapshot_id = {first}")
-METADATA = found_by(
+DELETE_MANIFEST = find_by("select path from {t}.manifests where content = 1")
+OLD_MANIFEST = find_by("select path from {t}.all_manifests where reference_snapshot_id = {first}")
+LIST = find_by("select manifest_list from {t}.snapshots where snapshot_id = {last}")
+OLD_LIST = find_by("select manifest_list from {t}.snapshots where snapshot_id = {first}")
+METADATA = find_by(
     "select file from {t}.metadata_log_entries order by timestamp desc, file desc limit 1"
 )
 
@@ -61,7 +64,7 @@ def lost(_: bytes) -> None:
 
 
 def cut(content: bytes) -> bytes:
-    """What a writer leaves that died half-way."""
+    """Return the first half, as a writer leaves it that died midway."""
     return content[: len(content) // 2]
 
 

@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
     @property
     def short(self) -> list[tuple[str, str]]:
-        """What is expected of each id, without documents."""
+        """The expected operation on each id, without documents."""
         return [(op.expect, op.id) for op in self.ops]
 
 
@@ -151,8 +151,7 @@ class Lake:
 
 @contextmanager
 def rows_one_by_one(session: SparkSession) -> Iterator[None]:
-    """What Spark's own statements need where files hold variants: Iceberg 1.12 fails to read such
-    files by columns."""
+    """Let Spark read files by rows: Iceberg 1.12 fails to read variants by columns."""
     name = "spark.sql.iceberg.vectorization.enabled"
     session.conf.set(name, "false")
     try:

@@ -71,7 +71,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where clients connect; the same after another `start`."""
+        """The URL for clients; it stays the same after another `start`."""
         return f"{'https' if self._tls else 'http'}://{self.host}:{self.port}"
 
     def __enter__(self) -> Self:

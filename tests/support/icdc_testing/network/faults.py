@@ -139,7 +139,7 @@ class Rule:
     hits: int = field(default=0, init=False)
 
     def takes(self, request: Request) -> bool:
-        """Whether the action is to be played for this request; counts."""
+        """True if the action is to be played for this request, which is counted."""
         if not self._matches(request) or (self.times is not None and self.hits >= self.times):
             return False
         if self.skip > 0:

@@ -38,7 +38,7 @@ class BulkItem:
 
 
 def is_bulk(request: Request) -> bool:
-    """Whether the request is a `_bulk` one."""
+    """True if the request is a `_bulk` one."""
     return _BULK_PATH.match(request.path) is not None
 
 

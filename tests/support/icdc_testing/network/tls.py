@@ -37,7 +37,7 @@ class Authority:
     def make(cls, folder: Path) -> Self:
         """A new one, whose files are in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        made = cls.found(folder)
+        made = cls.load(folder)
         _openssl(
             *("req", "-x509", *_NEW_KEY, "-keyout", made.key, "-out", made.ca, "-days", "2"),
             *("-subj", "/CN=test authority", "-addext", "keyUsage=critical,keyCertSign"),
@@ -45,8 +45,8 @@ class Authority:
         return made
 
     @classmethod
-    def found(cls, folder: Path) -> Self:
-        """The one that was made in the folder before."""
+    def load(cls, folder: Path) -> Self:
+        """Return the one that was made in the folder before."""
         return cls(folder, folder / "ca.pem", folder / "ca.key")
 
     def issue(

@@ -86,8 +86,8 @@ def clean_indices(url: str) -> None:
     """Remove every index, alias and document, hidden ones and blocked ones too."""
     # The state of the cluster is shown whatever blocks an index has; a list of indices is not.
     path = "/_cluster/state/metadata?filter_path=metadata.indices.*.state"
-    found = json.loads(call(url, "GET", path).body)
-    for index in sorted(found.get("metadata", {}).get("indices", {})):
+    state = json.loads(call(url, "GET", path).body)
+    for index in sorted(state.get("metadata", {}).get("indices", {})):
         answer = call(url, "DELETE", f"/{index}")
         if answer.status == 403:
             # One in a request, or it is refused for the block that it would remove.

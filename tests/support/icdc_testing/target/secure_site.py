@@ -53,7 +53,7 @@ class Site:
         return table
 
     def letters(self) -> int:
-        """How many rows of the last run were refused."""
+        """Count the rows of the last run that were refused."""
         return sum(table.dead_letters for table in self.reports[-1].tables)
 
     def export(self) -> None:

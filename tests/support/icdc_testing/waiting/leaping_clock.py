@@ -48,7 +48,7 @@ class Clock:
             self._walking -= 1
 
     def pass_time(self, select: Callable[[float | None], Ready], timeout: float | None) -> Ready:
-        """What is ready; without anything, the time until the next timer has passed then."""
+        """Return what is ready; if nothing is, leap to the next timer."""
         if self._walking:
             ready = select(timeout)
             now = time.monotonic()

@@ -7,7 +7,7 @@ from icdc_testing.waiting.children import children
 
 
 def cpu_seconds(pid: int | None = None) -> float:
-    """Of the process (this one for None), its children, and theirs; children that ended count."""
+    """Sum up the processor time of a process (None: this one) and all below it, ended ones too."""
     wanted = pid or os.getpid()
     ticks = 0
     for process in tree(wanted):

@@ -43,7 +43,7 @@ def remove(node: Node) -> None:
 
 
 def exists(node: Node) -> bool:
-    """Whether it is there."""
+    """True if the node's cgroup exists."""
     return any(_folders(node))
 
 

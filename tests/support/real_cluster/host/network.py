@@ -57,12 +57,12 @@ def remove_address(node: Node) -> None:
 
 
 def exists() -> bool:
-    """Whether the bridge is there."""
+    """True if the bridge exists."""
     return Path("/sys/class/net", places.BRIDGE).exists()
 
 
 def ip(*arguments: str) -> str:
-    """What the program of iproute2 printed; Submission with its complaint."""
+    """Run `ip` of iproute2 and return its output; Submission with its complaint if it fails."""
     command = ["ip", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:

@@ -75,7 +75,7 @@ class Places:
 
     @property
     def logs(self) -> Path:
-        """What the programs print."""
+        """The folder of what the programs print."""
         return self.run / "logs"
 
     @property
@@ -85,7 +85,7 @@ class Places:
 
     @property
     def facts(self) -> Path:
-        """What tests need to know of the cluster, as JSON; written when it is up."""
+        """The JSON file about the cluster that tests read; written when the cluster is up."""
         return self.run / "cluster.json"
 
     @property
@@ -124,12 +124,12 @@ class NodePlaces:
 
     @property
     def socket(self) -> Path:
-        """Of containerd."""
+        """The socket of containerd."""
         return self.folder / "containerd.sock"
 
     @property
     def containers(self) -> Path:
-        """What containerd keeps of running containers."""
+        """The folder in which containerd keeps the state of running containers."""
         return self.folder / "containerd"
 
     @property

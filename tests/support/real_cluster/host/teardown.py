@@ -59,7 +59,7 @@ def remove(at: NodePlaces) -> None:
 
 
 def leftovers(where: Places) -> list[str]:
-    """What a cluster that is down has left behind, in words."""
+    """List in words what a cluster that is down has left behind."""
     names = []
     for node in places.NODES:
         if shims := containers.shims(where.of(node)):
@@ -158,7 +158,7 @@ def _run(*command: str) -> str:
 
 
 def _mounts(folder: Path) -> list[Path]:
-    """What is mounted in the folder, the innermost first."""
+    """Return the mount points in the folder, the innermost first."""
     lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     points = [Path(line.split()[1]) for line in lines]
     return sorted((point for point in points if folder in point.parents), reverse=True)
@@ -170,7 +170,7 @@ def _unmount(folder: Path) -> None:
 
 
 def _list_fixed() -> list[Path]:
-    """What kubelets and the network plugins write outside of our folder, and nobody uses."""
+    """Return unused files that kubelets and network plugins wrote outside of our folder."""
     links = (path for path in _POD_LOGS.glob("*.log") if path.is_symlink() and not path.exists())
     return [*links, *(path for node in places.NODES for path in _network_results(node))]
 

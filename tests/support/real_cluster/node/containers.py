@@ -50,7 +50,7 @@ def forget(at: NodePlaces) -> None:
 
 
 def ctr(at: NodePlaces, *arguments: str) -> str:
-    """What containerd's client printed; Submission with its complaint."""
+    """Run containerd's client and return its output; Submission with its complaint if it fails."""
     done = _ctr(at, *arguments)
     if done.returncode != 0:
         raise Submission(f"`ctr {' '.join(arguments)}` failed: {done.stderr.strip()[-2000:]}")
@@ -63,7 +63,7 @@ def shims(at: NodePlaces) -> list[int]:
 
 
 def shim_sockets(at: NodePlaces) -> list[Path]:
-    """Where the shims listen, outside of our folder."""
+    """Return the sockets of the shims, which are outside of our folder."""
     address_files = at.containers.glob("io.containerd.runtime.v2.task/*/*/address")
     return [Path(file.read_text().strip().removeprefix("unix://")) for file in address_files]
 

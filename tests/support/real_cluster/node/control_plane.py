@@ -43,7 +43,7 @@ class Credentials:
     folder: Path
 
     def kubeconfig(self, who: str) -> Path:
-        """Of one of the parts of the cluster."""
+        """Return the path of the kubeconfig of one part of the cluster."""
         return self.folder / f"{who}.kubeconfig"
 
 
@@ -80,7 +80,7 @@ def node_credentials(where: Places, node: Node) -> tuple[Path, Certificates]:
     config = json.loads((where.run / "admin.kubeconfig").read_text(encoding="utf-8"))
     config["users"][0]["user"] |= {"as": f"system:node:{node.name}", "as-groups": ["system:nodes"]}
     path = write_private(where.of(node).folder / "kubelet.kubeconfig", json.dumps(config))
-    return path, _of_kubelet(Authority.found(where.run / "certificates"), node)
+    return path, _of_kubelet(Authority.load(where.run / "certificates"), node)
 
 
 def _of_kubelet(authority: Authority, node: Node) -> Certificates:
@@ -88,7 +88,7 @@ def _of_kubelet(authority: Authority, node: Node) -> Certificates:
 
 
 def cluster_entry(ca: Path) -> dict[str, str]:
-    """How kubeconfigs name the API server."""
+    """Return the entry of the API server for kubeconfigs."""
     return {
         "server": f"https://{places.API.address}",
         "certificate-authority-data": base64.b64encode(ca.read_bytes()).decode(),

@@ -24,7 +24,7 @@ _BLOBS = Path("io.containerd.content.v1.content", "blobs", "sha256")
 
 
 def load_own(at: NodePlaces) -> None:
-    """What every cluster needs: the container that holds a pod, and the one of tests."""
+    """Load what every cluster needs: the container that holds a pod, and the one of tests."""
     for program, name in (("pause", containers.PAUSE_IMAGE), ("pod", POD_IMAGE)):
         with tempfile.TemporaryDirectory(prefix="icdc-image-") as scratch:
             archive = Path(scratch) / "image.tar"

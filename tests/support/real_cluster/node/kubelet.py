@@ -79,7 +79,7 @@ def wait_until_ready(kubelet: Program, kubectl: Kubectl, node: Node) -> None:
 
 
 def is_ready(kubectl: Kubectl, node: Node) -> bool:
-    """Whether the API server says so."""
+    """True if the API server reports the node as ready."""
     ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
     return kubectl.run("get", "node", node.name, "-o", ready).out == "True"
 

@@ -91,7 +91,7 @@ def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64
 
 
 def _frame(manifests: list[dict[str, Any]]) -> dict[str, bytes]:
-    """What an archive holds beside blobs."""
+    """Return the files of an archive beside its blobs, by path."""
     index = {"schemaVersion": 2, "manifests": manifests}
     return {
         "oci-layout": b'{"imageLayoutVersion": "1.0.0"}',

@@ -97,7 +97,7 @@ def stop(where: Places) -> None:
 
 
 def _are_served(kubectl: Kubectl) -> bool:
-    """Whether both forms of discovery show all kinds; one comes later than the other."""
+    """True if both forms of discovery show all kinds; one comes later than the other."""
     for version, kinds in _KINDS.items():
         ran = kubectl.run("get", "--raw", f"/apis/{GROUP}/{version}")
         if ran.code != 0 or not kinds <= {

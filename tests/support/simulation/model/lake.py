@@ -63,7 +63,7 @@ class Lake:
 
     def set_head(self, share: float) -> None:
         """Move the branch to one of the retained snapshots: a rollback, or forward again."""
-        numbers = sorted(self.snapshots, key=lambda each: self.snapshots[each].sequence_number)
+        numbers = sorted(self.snapshots, key=lambda number: self.snapshots[number].sequence_number)
         if numbers:
             self.head = numbers[int(share * len(numbers)) % len(numbers)]
 

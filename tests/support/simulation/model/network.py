@@ -126,7 +126,7 @@ class Network:
         opened again has forgotten those of deleted documents: the protocol leaves that to verify.
         """
         if addressed[1:2] == now[1:2] and addressed[2] != now[2] and now[0] is not None:
-            ids = (json.loads(each.partition(b"\n")[0]) for each in split_bulk(body))
+            ids = (json.loads(entry.partition(b"\n")[0]) for entry in split_bulk(body))
             now[0].unjudged.update(next(iter(action.values()))["_id"] for action in ids)
 
     def _prepare(self, fault: str, share: float) -> None:

@@ -178,8 +178,8 @@ class Target:
 
     def _handle_mapping(self, method: str, name: str, content: dict[str, Any]) -> Answer:
         if "*" in name:
-            found = [n for n in self.indices if fnmatch.fnmatchcase(n, name)]
-            return 200, {n: {"mappings": self.indices[n].mapping} for n in found}
+            names = [n for n in self.indices if fnmatch.fnmatchcase(n, name)]
+            return 200, {n: {"mappings": self.indices[n].mapping} for n in names}
         index = self.find(name)
         if index is None:
             return missing(name)
@@ -243,24 +243,24 @@ class Target:
         if what == "_refresh":
             index.refresh()
             return 200, shards
-        found = {
+        hits = {
             key: document
             for key, document in sorted(index.visible.items())
             if _matches(document.source, content.get("query", {}))
         }
         if what == "_count":
-            return 200, {**shards, "count": len(found)}
+            return 200, {**shards, "count": len(hits)}
         if what == "_delete_by_query":
-            deleted = [key for key in found if index.documents.get(key) == found[key]]
+            deleted = [key for key in hits if index.documents.get(key) == hits[key]]
             for key in deleted:
                 index.write(key, None, self.now())
             index.refresh()
             return 200, {"deleted": len(deleted), "failures": [], "timed_out": False}
         if "aggs" in content:
-            ordinals = [document.source["ordinal"] for document in found.values()]
+            ordinals = [document.source["ordinal"] for document in hits.values()]
             return 200, {**shards, "aggregations": {"last": {"value": max(ordinals, default=None)}}}
-        hits = [{"_id": key, "_source": each.source, "sort": [key]} for key, each in found.items()]
-        return 200, {**shards, "hits": {"hits": hits}}
+        page = [{"_id": key, "_source": hit.source, "sort": [key]} for key, hit in hits.items()]
+        return 200, {**shards, "hits": {"hits": page}}
 
 
 def _setting(value: Any) -> str:

@@ -58,8 +58,8 @@ def test_an_unknown_field_beside_a_known_one_is_refused(field: Field) -> None:
 
 
 def test_a_field_of_which_the_schema_tells_no_value_must_be_told_one() -> None:
-    told = {**dict.fromkeys(VALUES)}
-    assert set(told) <= {field.path for field in fields()}, "no such field any more"
+    known_values = {**dict.fromkeys(VALUES)}
+    assert set(known_values) <= {field.path for field in fields()}, "no such field any more"
     strange = Field("spark.strange", {"type": "object"})
     with pytest.raises(AssertionError, match=r"spark\.strange.*see VALUES"):
         strange.another(None)

@@ -33,7 +33,7 @@ class World:
         self.seen = replace(make_observed(made), finalizer=False)
         self.now = NOW
         self.done: list[Action] = []
-        self.told: list[events.Event] = []
+        self.recorded: list[events.Event] = []
         self.gone = False
 
     @property
@@ -44,7 +44,7 @@ class World:
         """A decision; `cut_off` actions of it are carried out before the operator dies."""
         self.now += timedelta(seconds=seconds)
         decision = decide(self.seen, self.now)
-        self.told += events.derive_events(self.status, decision.status)
+        self.recorded += events.derive_events(self.status, decision.status)
         written = parse_status(decision.status.to_resource())
         self.seen = replace(self.seen, status=written)
         for action in decision.actions[:cut_off]:

@@ -51,7 +51,8 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
         "Equal",
         "shop.orders: 10 documents; shop.items: 10 documents",
     )
-    assert (world.found().nonce, world.found().snapshot_id, world.found().equal) == (1, "7", True)
+    result = world.verification()
+    assert (result.nonce, result.snapshot_id, result.equal) == (1, "7", True)
     assert "Verified" in world.reasons()
     # It is answered once, and what the tables are at is known as before.
     for _ in range(5):
@@ -87,7 +88,7 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
     assert world.verified[:2] == ("Unknown", "NotVerified")
     failure = world.last().failure
     assert failure is not None
-    assert world.found().reason == failure.reason
+    assert world.verification().reason == failure.reason
     assert world.reasons().count("NotVerified") == 1
     assert world.now - began <= timedelta(seconds=200)
     # The pipeline goes on, at its usual pace.

@@ -90,7 +90,7 @@ def test_the_live_run_ends_then_the_indices_go_then_the_pipeline() -> None:
     assert actions[0] == ForgetRun("shop-d2-1"), "nobody owns it"
     assert isinstance(actions[1], RemoveFinalizer)
     assert world.gone
-    last = world.told[-1]
+    last = world.recorded[-1]
     assert (last.reason, last.warning) == ("IndicesDeleted", False)
     assert last.message == "shop.orders: deleted shop.orders-1"
 
@@ -104,11 +104,11 @@ def test_a_run_that_still_writes_is_waited_for_although_the_indices_are_deleted(
         # The operator dies before it can stop the run that was thought to have ended.
         actions = world.step(cut_off=0).actions
         assert actions[0] == StopRun("shop-e1-1", graceful=False)
-        assert not [each for each in actions if isinstance(each, RemoveFinalizer)]
+        assert not [action for action in actions if isinstance(action, RemoveFinalizer)]
     world.step()
     world.step()
     assert world.gone
-    assert world.told[-1].reason == "IndicesDeleted"
+    assert world.recorded[-1].reason == "IndicesDeleted"
 
 
 def test_a_suspended_or_continuous_pipeline_is_deleted_like_any_other() -> None:
@@ -151,7 +151,7 @@ def test_a_deletion_that_fails_is_tried_until_the_time_is_up(
     assert world.seen.deleting_since is not None
     late = (world.now - world.seen.deleting_since).total_seconds()
     assert 3600 <= late < 3620
-    last = world.told[-1]
+    last = world.recorded[-1]
     assert (last.reason, last.warning) == ("IndicesRetained", True)
     assert "shop.orders" in last.message
     assert "deleteSeconds" in last.message
@@ -188,7 +188,7 @@ def test_every_way_out_lets_go_at_once_and_leaves_nothing_of_a_deletion_run(
     if made is deleting:
         assert StopRun("shop-d2-1", graceful=False) in world.done
         assert ForgetRun("shop-d2-1") in world.done
-    assert world.told[-1].reason == "IndicesRetained"
+    assert world.recorded[-1].reason == "IndicesRetained"
 
 
 @pytest.mark.parametrize("corrected", [True, False])
@@ -251,5 +251,5 @@ def test_an_operator_that_dies_between_any_two_steps_ends_the_same_way(cut_off: 
         made = {action.run.name for action in world.done if isinstance(action, CreateRun)}
         assert made == {"shop-e1-1", "shop-d2-1"}
         assert not [run for run in world.seen.runs if "-d" in run.name]
-        assert world.told[-1].reason == "IndicesDeleted"
+        assert world.recorded[-1].reason == "IndicesDeleted"
     assert 5 < steps < 30, "every step was cut off once"

@@ -28,7 +28,7 @@ class Pipeline:
         self.epoch = 1000
 
     def plans(self, **resync: Any) -> tuple[Reexport | None, RunKind | None]:
-        """What a run planned for that spec owes, and which comparison it leaves to be made."""
+        """Return the re-export that a run of that spec owes, and the comparison that it leaves."""
         self.epoch += 1
         spec = spec_of(**resync)
         triggers = resyncs.record_triggers(self.status, spec, epoch=self.epoch)

@@ -55,10 +55,10 @@ def test_what_differs_is_told_with_counts_and_bounded_samples(world: World) -> N
         "Different",
         "shop.orders: 30 missing, 1 extra, 0 different",
     )
-    result = world.found()
+    result = world.verification()
     assert (len(result.samples), result.samples[1]) == (20, "extra 9")
     assert max(len(sample) for sample in result.samples) == 253
-    warnings = [event for event in world.told if event.warning]
+    warnings = [event for event in world.recorded if event.warning]
     assert [(event.reason, event.message) for event in warnings] == [
         ("DifferencesFound", world.verified[2])
     ]

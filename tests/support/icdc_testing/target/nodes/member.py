@@ -54,7 +54,7 @@ class Member:
 
     @property
     def url(self) -> str:
-        """Where the node is asked."""
+        """The URL for requests to this node."""
         return f"http://{self.address}:{HTTP_PORT}"
 
     @property

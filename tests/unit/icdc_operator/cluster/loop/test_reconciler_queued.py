@@ -60,7 +60,7 @@ class Line:
         assert self.cluster.observed is not None
         return self.cluster.observed.status
 
-    def told(self, kind: ConditionType) -> tuple[str, str, str]:
+    def condition(self, kind: ConditionType) -> tuple[str, str, str]:
         condition = self.status.condition(kind)
         assert condition is not None
         return condition.status.value, condition.reason, condition.message
@@ -78,9 +78,9 @@ def place(position: int, waiting: int) -> str:
 def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line) -> None:
     assert line.look() == POSITION_SECONDS
     assert line.status.current_run is None
-    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
     exporting = f"the first export is not finished: {place(1, 1)}"
-    assert line.told(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
+    assert line.condition(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
     assert line.status.next_attempt_time == line.cluster.now
     assert [step.what for step in line.cluster.taken_steps()] == ["save", "events"]
     line.admission.forget(FIRST)
@@ -96,7 +96,7 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
     line.want(NEXT)
     line.cluster.pass_time(1)
     line.look()
-    assert line.told(ConditionType.RUN_ACTIVE)[2] == place(2, 2)
+    assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(2, 2)
     line.cluster.taken_steps()
     line.admission.forget(NEXT)
     line.cluster.pass_time(10)
@@ -104,7 +104,7 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
     assert line.cluster.taken_steps() == []
     line.cluster.pass_time(POSITION_SECONDS - 10)
     line.look()
-    assert line.told(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
+    assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
     assert line.cluster.taken_steps("events") == []
 
 
@@ -116,15 +116,15 @@ def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
     world = replace(make_observed(make_spec(), status), heads={"shop.orders": "7"})
     line = Line(MemoryCluster(world))
     line.look()
-    before = line.told(ConditionType.READY), line.status.phase
+    before = line.condition(ConditionType.READY), line.status.phase
     assert before[0] == ("True", "Streaming", "")
     assert line.cluster.observed is not None
     line.cluster.observed = replace(line.cluster.observed, heads={"shop.orders": "8"})
     line.cluster.pass_time(60)
     line.look()
-    assert line.told(ConditionType.READY) == ("True", "Streaming", place(1, 1))
+    assert line.condition(ConditionType.READY) == ("True", "Streaming", place(1, 1))
     assert line.status.phase == before[1]
-    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", place(1, 1))
     # It has been due since then, whatever is known of the heads later.
     line.cluster.observed = replace(line.cluster.observed, heads=None)
     line.admission.forget(FIRST)
@@ -176,7 +176,7 @@ def test_one_who_has_no_place_yet_says_what_it_waits_for() -> None:
     line.reconciler = line.cluster.reconciler(admission=line.admission)
     line.look()
     text = "active runs are being counted first"
-    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "Queued", text)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_suspended_pipeline_leaves_the_line(line: Line) -> None:
     )
     line.look()
     assert line.admission.waiting == 0
-    assert line.told(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
+    assert line.condition(ConditionType.RUN_ACTIVE) == ("False", "NoRun", "")
     assert line.status.next_attempt_time is None
 
 

@@ -24,7 +24,7 @@ class Cluster:
         self.versions: dict[PipelineKey, str] = {}
         self.looked_at: dict[PipelineKey, str] = {}
         self.faults: list[Exception] = []
-        self.told: list[tuple[set[PipelineKey], int]] = []
+        self.listings: list[tuple[set[PipelineKey], int]] = []
         self.queue = WorkQueue(lambda: self.now)
         self.watch_age = WatchAge(lambda: self.now)
         self.relist = Relist(
@@ -33,7 +33,7 @@ class Cluster:
             self.queue,
             self.watch_age,
             lambda: dict(self.looked_at),
-            listed=lambda keys: self.told.append((set(keys), self.queue.depth)),
+            listed=lambda keys: self.listings.append((set(keys), self.queue.depth)),
             retry_seconds=0.0,
         )
 
@@ -65,7 +65,7 @@ def test_all_pipelines_are_due_when_none_was_looked_at() -> None:
     cluster = Cluster()
     cluster.versions = dict.fromkeys(keys(50), "1")
     asyncio.run(cluster.relist.once())
-    assert cluster.told == [(set(keys(50)), 0)]
+    assert cluster.listings == [(set(keys(50)), 0)]
     assert cluster.due() == set(keys(50))
     assert cluster.relist.done.is_set()
 

@@ -77,7 +77,7 @@ CASES: dict[str, Case] = {
         closed=(60, 65),
     ),
     "driver pod not found after success, and the watch had told (#2755)": Case(
-        begun(Step(60, pod=WELL, told=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
+        begun(Step(60, pod=WELL, reported=True), *fails(60.1, NOT_FOUND, pod_gone=True)),
         then=POLL,
     ),
     "driver pod not found after success, and nobody saw it end (#2755, #2302)": Case(
