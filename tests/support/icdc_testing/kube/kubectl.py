@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _COMMAND_SECONDS = 120.0
+_TIMEOUT = re.compile(r"--timeout=([0-9.]+)s")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,11 @@ class Ran:
     code: int
     out: str
     err: str
+
+
+def _waits(arguments: tuple[str, ...]) -> float:
+    """Return the seconds for which the command itself waits: `kubectl wait --timeout=420s`."""
+    return sum(float(found[1]) for found in map(_TIMEOUT.fullmatch, arguments) if found)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Kubectl:
             text=True,
             encoding="utf-8",
             env={**os.environ, "KUBERC": "off"},
-            timeout=_COMMAND_SECONDS,
+            timeout=_COMMAND_SECONDS + _waits(arguments),
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
