@@ -26,7 +26,7 @@ class Ran:
 
 def _waits(arguments: tuple[str, ...]) -> float:
     """Return the seconds for which the command itself waits: `kubectl wait --timeout=420s`."""
-    return sum(float(found[1]) for found in map(_TIMEOUT.fullmatch, arguments) if found)
+    return sum(float(match[1]) for match in map(_TIMEOUT.fullmatch, arguments) if match)
 
 
 @dataclass(frozen=True)
