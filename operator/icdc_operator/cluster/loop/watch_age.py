@@ -7,6 +7,7 @@ stays so (`health.MISSED_SECONDS`), the watch is dead and the process is restart
     watch reported shop@7     list shows shop@7     nothing is missed
                               list shows shop@9     missed, since now
     watch reports shop@9                            nothing is missed
+                              two lists show shop@5 missed: etcd was restored to an older copy
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ class WatchAge:
         self._clock = clock
         self._reported: dict[PipelineKey, str] = {}
         self._missed: dict[PipelineKey, float] = {}
+        # Listed last in a version of before the reported one.
+        self._older: set[PipelineKey] = set()
         self._last_event: float | None = None
 
     def note_event(self, key: PipelineKey, version: str, *, deleted: bool) -> None:
@@ -28,6 +31,7 @@ class WatchAge:
         self._last_event = self._clock()
         # Whatever its version: the next list finds out whether the watch is still behind.
         self._missed.pop(key, None)
+        self._older.discard(key)
         if deleted:
             self._reported.pop(key, None)
         else:
@@ -47,6 +51,15 @@ class WatchAge:
             for key, version in versions.items()
             if key not in self._reported or _is_newer(version, self._reported[key])
         }
+        older = {
+            key
+            for key, version in versions.items()
+            if key in self._reported and key in began and _is_newer(began[key], than=version)
+        }
+        # By two lists: one may come from an API server that lags. After etcd was restored, a watch
+        # waits in vain until versions have passed the one that it had seen.
+        missed |= older & self._older
+        self._older = older
         # The time of the list that first showed it, so that the age grows from list to list.
         self._missed = {key: self._missed.get(key, now) for key in missed}
 
@@ -57,6 +70,7 @@ class WatchAge:
     def note_restart(self) -> None:
         """Forget everything: a new watch begins with an event for each object."""
         self._missed.clear()
+        self._older.clear()
         self._reported.clear()
 
     @property
@@ -73,10 +87,7 @@ class WatchAge:
 
 
 def _is_newer(version: str, than: str) -> bool:
-    """Return whether a resourceVersion is newer. They are numbers in practice (KEP-5504).
-
-    An older one is no loss: the list may come from an API server that lags behind the watched one.
-    """
+    """Return whether a resourceVersion is newer. They are numbers in practice (KEP-5504)."""
     if version.isdecimal() and than.isdecimal():
         return int(version) > int(than)
     return version != than

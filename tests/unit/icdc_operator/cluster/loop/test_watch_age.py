@@ -87,3 +87,32 @@ def test_a_new_watch_owes_nothing_yet(watch: Watch) -> None:
     watch.now = 5.0
     watch.age.note_restart()
     assert watch.age.missed_seconds == 0.0
+
+
+def test_a_watch_of_a_store_that_was_restored_is_dead(watch: Watch) -> None:
+    watch.age.note_event(SHOP, "10", deleted=False)
+    watch.compare({SHOP: "7"})
+    watch.now = 300.0
+    assert watch.age.missed_seconds == 0.0, "one list may lag"
+    watch.compare({SHOP: "8"})
+    watch.now = 500.0
+    assert watch.age.missed_seconds == 200.0
+    watch.age.note_event(SHOP, "9", deleted=False)
+    assert watch.age.missed_seconds == 0.0
+
+
+def test_lists_that_lag_now_and_then_are_no_loss(watch: Watch) -> None:
+    watch.age.note_event(SHOP, "10", deleted=False)
+    for listed in ("9", "10", "9"):
+        watch.compare({SHOP: listed})
+        watch.now += 300.0
+    assert watch.age.missed_seconds == 0.0
+
+
+def test_a_list_from_before_an_event_that_overtook_it_is_no_loss(watch: Watch) -> None:
+    for listed, reported in (("9", "10"), ("10", "11")):
+        began = watch.age.versions()
+        watch.age.note_event(SHOP, reported, deleted=False)
+        watch.age.note_list({SHOP: listed}, began=began)
+        watch.now += 300.0
+    assert watch.age.missed_seconds == 0.0
