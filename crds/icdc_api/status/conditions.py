@@ -96,6 +96,10 @@ def keep_transition_times(
     result: list[Condition] = []
     for condition in new:
         earlier = before.get(condition.type)
+        if earlier is not None and _says_the_same(earlier, condition):
+            # Most of them, in most reconciles: the object of before is not copied.
+            result.append(earlier)
+            continue
         # Of the status only, as Kubernetes defines it: a new reason is no transition.
         same = earlier is not None and earlier.status == condition.status
         # Cut here as well: `model_copy` validates nothing, and a condition with microseconds would
@@ -105,6 +109,16 @@ def keep_transition_times(
         )
         result.append(condition.model_copy(update={"last_transition_time": moment}))
     return tuple(result)
+
+
+def _says_the_same(one: Condition, other: Condition) -> bool:
+    """Return whether two conditions differ in nothing but their time."""
+    return (
+        one.status == other.status
+        and one.reason == other.reason
+        and one.message == other.message
+        and one.observed_generation == other.observed_generation
+    )
 
 
 ConditionList = Annotated[

@@ -81,6 +81,9 @@ def install() -> None:
     _replace_client()
     _replace_time()
     _replace_spark()
+    from simulation import quick_client
+
+    quick_client.install()
 
 
 def _replace_client() -> None:
@@ -108,8 +111,7 @@ def _replace_time() -> None:
     begin = retry.RetryDelay.__init__
 
     def begin_with_seed(self: Any, *arguments: Any, **keywords: Any) -> None:
-        begin(self, *arguments, **keywords)
-        self._random = world().random
+        begin(self, *arguments, **{"_random": world().random, **keywords})
 
     vars_of(retry.RetryDelay, "__init__", begin_with_seed)
     vars(sender)["Event"] = lambda: Flag(lambda: world().schedule)

@@ -45,18 +45,21 @@ def main() -> int:
 
 
 def _play_here(asked: argparse.Namespace) -> int:
-    begun = _seconds()
+    begun = reported = _seconds()
     seeds = asked.seeds or range(asked.seed, asked.seed + asked.worlds)
     number = 0
-    for number, seed in enumerate(seeds):
+    for number, seed in enumerate(seeds, 1):
         failure = playing.try_world(seed)
+        if failure is not None:
+            return _report(failure, number, shrinks=not asked.find)
         if number % PART == 0:
             gc.collect()
-        if failure is not None:
-            return _report(failure, number + 1, shrinks=not asked.find)
+            if _seconds() - reported > REPORT_SECONDS or number == PART:
+                reported = _seconds()
+                _print(_figures(number, reported - begun))
         if asked.minutes and _seconds() - begun > asked.minutes * 60:
             break
-    _print(_figures(number + 1, _seconds() - begun))
+    _print(_figures(number, _seconds() - begun))
     return 0
 
 

@@ -67,6 +67,7 @@ class Cluster:
     def __init__(self, world: "World", resource: dict[str, Any]) -> None:
         self._world = world
         self.resource = resource
+        self._spec = world.parse(resource).spec
         self.generation = 1
         self.status = PipelineStatus()
         self.version = 1
@@ -78,6 +79,7 @@ class Cluster:
         """Change fields of the spec, as a person does."""
         self.resource = copy.deepcopy(self.resource)
         self.resource["spec"].update(spec)
+        self._spec = self._world.parse(self.resource).spec
         self.generation += 1
         self.version += 1
         self.notify()
@@ -103,7 +105,7 @@ class Cluster:
             namespace="default",
             name="shop",
             generation=self.generation,
-            spec=self._world.parse(self.resource).spec,
+            spec=self._spec,
             status=self.status,
             runs=tuple(self._see(run) for run in self.applications.values()),
             heads={TABLE: head},
@@ -130,6 +132,14 @@ class Cluster:
         good = report is not None and report.finished and report.outcome is None
         phase = RunPhase.SUCCEEDED if good else RunPhase.FAILED
         return RunSeen(run.name, run.epoch, phase, False, started, report)
+
+    def lose(self, process: Process, *, hangs_for: float = 0.0) -> None:
+        """Cut the node of a driver from the API server, and let it hang for so many seconds."""
+        for run in self.applications.values():
+            if run.process is process:
+                run.lost = True
+        process.paused_until = max(process.paused_until, self._world.schedule.now + hangs_for)
+        self.notify()
 
     def create(self, action: CreateRun) -> None:
         """Create a run, unless there is one of that name; its driver starts seconds later."""

@@ -6,6 +6,8 @@ from mutants.edits import Edit
 
 _EXPORT = "sparkapps/icdc_spark/replication/export.py"
 _NEXT = "sparkapps/icdc_spark/protocol/next_step.py"
+_CONTEXT = "sparkapps/icdc_spark/replication/context.py"
+_WATCH = "sparkapps/icdc_spark/opensearch/bulk/owner_watch.py"
 _RESYNCS = "operator/icdc_operator/core/asked/resyncs.py"
 
 
@@ -36,7 +38,7 @@ MUTATIONS = (
     ),
     _edit(
         "an export that miscounts is repeated without end",
-        range(1, 11),
+        range(10, 20),
         _EXPORT,
         "        if miscount:\n            return _begin_anew(work, stored, step, len(chunks), "
         "miscount)\n",
@@ -44,16 +46,44 @@ MUTATIONS = (
     ),
     _edit(
         "a request without its mode is taken for a new one",
-        range(1, 11),
+        range(20, 30),
         _RESYNCS,
         "    if recorded is not None and not is_new(status, spec):\n        return recorded\n",
         "",
     ),
     _edit(
         "a nonce that was honoured before is not honoured again",
-        range(1, 11),
+        range(70, 80),
         _NEXT,
         "        return state.resync_id != self.resync_id\n",
         "        return self.resync_nonce > state.resync_nonce\n",
+    ),
+    _edit(
+        "an export after the state document was lost takes ordinals that dead letters have",
+        range(10),
+        _EXPORT,
+        "    return max(state.last_ordinal, of_dead_letters) + 1\n",
+        "    return state.last_ordinal + 1\n",
+    ),
+    _edit(
+        "a run whose wait for older requests failed does not wait again",
+        range(2400, 2420),
+        _CONTEXT,
+        "        if not self.outwaited.is_set():\n",
+        "        if not self.outwaited.is_set():\n            self.outwaited.set()\n",
+    ),
+    _edit(
+        "a task of a replaced run goes on writing",
+        range(10, 20),
+        _WATCH,
+        "            self._ask()\n",
+        "",
+    ),
+    _edit(
+        "a new index takes the name of one that is gone",
+        range(715, 725),
+        _EXPORT,
+        "above=state.last_number",
+        "above=0",
     ),
 )

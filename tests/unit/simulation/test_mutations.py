@@ -1,13 +1,13 @@
 """Worlds notice when a guard is taken out of the product; with all guards the same worlds hold."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from mutants.source_tree import ROOT, SourceTree
+from mutants.source_tree import SourceTree
 
+from .child import play
 from .mutations import MUTATIONS, Mutation
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(900)]
@@ -19,13 +19,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:
     return SourceTree(folder)
 
 
-def play(tree: SourceTree, seeds: list[int]) -> subprocess.CompletedProcess[str]:
-    environment = tree.environment()
-    environment["PYTHONPATH"] += f":{ROOT / 'tests' / 'support'}"
-    command = [sys.executable, "-m", "simulation.command", "--find", "--seeds", *map(str, seeds)]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=800, check=False
-    )
+def play_in(tree: SourceTree, seeds: list[int]) -> subprocess.CompletedProcess[str]:
+    return play("--find", "--seeds", *map(str, seeds), environment=tree.environment())
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -33,12 +28,12 @@ def test_a_guard_that_is_taken_out_is_found_within_a_few_worlds(
     tree: SourceTree, mutation: Mutation
 ) -> None:
     with tree.edited(mutation.edits):
-        played = play(tree, list(mutation.seeds))
+        played = play_in(tree, list(mutation.seeds))
     assert played.returncode == 1, played.stdout + played.stderr
     assert played.stdout.startswith("world "), played.stdout + played.stderr
 
 
 def test_with_all_guards_the_same_worlds_hold(tree: SourceTree) -> None:
     seeds = sorted({seed for mutation in MUTATIONS for seed in mutation.seeds})
-    played = play(tree, seeds)
+    played = play_in(tree, seeds)
     assert played.returncode == 0, played.stdout + played.stderr

@@ -25,6 +25,31 @@ def commit(world: "World", share: float) -> None:
     world.cluster.notify()
 
 
+def insert(world: "World", share: float) -> None:
+    """Commit a row of a key that is not there."""
+    lake = world.lake
+    rows = lake.rows[lake.head] if lake.head is not None else {}
+    key = min(set(range(KEYS + 1)) - rows.keys(), default=KEYS)
+    lake.commit({key: 1 + int(share * 1000)}, world.schedule.now, "append")
+    world.cluster.notify()
+
+
+def commit_refused(world: "World", share: float) -> None:
+    """Commit a row that the index refuses."""
+    world.lake.commit({int(share * KEYS): -1}, world.schedule.now, "overwrite")
+    world.cluster.notify()
+
+
+def mend_refused(world: "World", share: float) -> None:
+    """Commit rows that the index takes in place of those that it refuses."""
+    lake = world.lake
+    rows = lake.rows[lake.head] if lake.head is not None else {}
+    mended: dict[int, int | None] = {key: -value for key, value in rows.items() if value < 0}
+    if mended:
+        lake.commit(mended, world.schedule.now, "overwrite")
+        world.cluster.notify()
+
+
 def take_back(world: "World", share: float) -> None:
     """Commit the reverse of the last commit: what it inserted is deleted, and so on."""
     lake = world.lake

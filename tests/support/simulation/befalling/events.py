@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from simulation.befalling import commits, hands, machines
+from simulation.befalling.themes import THEMES, Theme
 from simulation.model.network import FAULTS
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def arm(kind: str, fault: str) -> Callable[["World", float], None]:
 
 ACTS: Mapping[str, Callable[["World", float], None]] = {
     "commit": commits.commit,
+    "insert a row": commits.insert,
+    "commit what is refused": commits.commit_refused,
+    "mend what is refused": commits.mend_refused,
     "take back the last commit": commits.take_back,
     "roll back": commits.roll_back,
     "expire snapshots": commits.expire,
@@ -75,6 +79,9 @@ ACTS: Mapping[str, Callable[["World", float], None]] = {
 
 WEIGHTS: Mapping[str, int] = {
     "commit": 40,
+    "insert a row": 3,
+    "commit what is refused": 3,
+    "mend what is refused": 3,
     "take back the last commit": 8,
     "roll back": 3,
     "expire snapshots": 3,
@@ -110,35 +117,6 @@ STEPS = 160
 """Events are spread over so many steps of a world."""
 KINDS = (3, 9)
 """From the least to the most kinds of events in one world: few of them meet more often."""
-THEMES: tuple[tuple[str, ...], ...] = (
-    (
-        "commit",
-        "bulk request: held",
-        "kill the driver",
-        "tasks request: busy for long",
-        "take back the last commit",
-        "open the shards again",
-    ),
-    (
-        "bulk request: cut",
-        "commit",
-        "lose the driver's node",
-        "take back the last commit",
-        "open the shards again",
-    ),
-    (
-        "ask for an export",
-        "bulk request: lost",
-        "lose the driver's node",
-        "take back the last commit",
-        "ask for an export",
-    ),
-    ("commit", "commit", "commit", "delete the state document", "commit"),
-    ("delete a document of the new index", "ask for an export", "commit"),
-    ("ask for a comparison", "commit", "remove the request's mode", "commit"),
-    ("ask for an export", "create the pipeline again", "ask for an export"),
-)
-"""Kinds that hurt together, in the order in which they do; half of all worlds have a theme."""
 
 
 def draw_events(random: Random) -> list[Event]:
@@ -148,13 +126,18 @@ def draw_events(random: Random) -> list[Event]:
     }
     some = random.choices(list(weights), list(weights.values()), k=random.randint(*KINDS))
     kinds = random.choices([*some, "commit"], k=random.randint(0, 6))
-    steps = [random.randrange(STEPS) for _ in kinds]
+    drawn = [Event(random.randrange(STEPS), kind, random.random()) for kind in kinds]
     if random.random() < 0.5:
-        theme = random.choice(THEMES)
-        kinds += theme
-        step, gap = random.randrange(STEPS // 2), random.choice((3, 12, 30))
-        for _ in theme:
-            steps.append(step)
-            step += random.randrange(gap)
-    drawn = [Event(step, kind, random.random()) for step, kind in zip(steps, kinds, strict=True)]
+        drawn += draw_theme(random, random.choice(THEMES))
     return sorted(drawn, key=lambda event: event.step)
+
+
+def draw_theme(random: Random, theme: Theme) -> list[Event]:
+    """Return the events of a theme, in its order, with more or less between them."""
+    step, gap = random.randrange(STEPS // 2), random.choice((3, 12, 30))
+    drawn = []
+    for part in theme:
+        kind, least = part if isinstance(part, tuple) else (part, 0.0)
+        drawn.append(Event(step, kind, least + random.random() * (1 - least)))
+        step += random.randrange(gap)
+    return drawn

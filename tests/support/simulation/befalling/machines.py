@@ -51,11 +51,10 @@ def lose_node(world: "World", share: float) -> None:
     run = _driver(world)
     if run is None or run.process is None:
         return
-    run.lost = True
-    world.cluster.notify()
     if share < 0.5:
-        run.process.paused_until = world.schedule.now + share * 600.0
+        world.cluster.lose(run.process, hangs_for=share * 600.0)
     else:
+        world.cluster.lose(run.process)
         until = world.schedule.now + (share - 0.5) * 300.0
         run.process.cut_until = max(run.process.cut_until, until)
 

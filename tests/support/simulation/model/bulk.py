@@ -1,8 +1,9 @@
 """How the model of OpenSearch applies a bulk request, item by item, whole or in two parts."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
 
 from simulation.model.stored_index import RefusedDocumentError, StoredIndex, VersionConflictError
 
@@ -45,8 +46,8 @@ def answer_bulk(target: "Target", name: str, body: bytes) -> tuple[int, dict[str
 def _read(operations: list[bytes]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any] | None]]:
     for operation in operations:
         action, _, source = operation.rstrip(b"\n").partition(b"\n")
-        ((kind, fields),) = json.loads(action).items()
-        yield kind, fields, json.loads(source) if source else None
+        ((kind, fields),) = from_json(action).items()
+        yield kind, fields, from_json(source) if source else None
 
 
 def _apply(

@@ -3,13 +3,13 @@
 Each fault befalls one request, the next one of its kind after the fault was armed.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opensearchpy.connection import Connection
 from opensearchpy.exceptions import ConnectionError as LostConnection
 from opensearchpy.exceptions import ConnectionTimeout
+from pydantic_core import from_json, to_json
 from urllib3.exceptions import NewConnectionError
 
 from simulation import border
@@ -32,7 +32,10 @@ OWNER_SECONDS = 4.0
 """A request that left so long ago may be older than the answer to who owns the index."""
 
 FAULTS: Mapping[str, tuple[str, ...]] = {
-    "bulk": ("lost", "unanswered", "held", "half-held", "repeated", "busy", "partly busy", "cut"),
+    "bulk": (
+        *("lost", "unanswered", "held", "half-held", "repeated", "busy", "partly busy", "cut"),
+        "from a lost node",
+    ),
     "state": ("lost", "unanswered", "late", "repeated", "busy", "cut"),
     "aliases": ("lost", "unanswered", "late", "busy", "cut"),
     "tasks": ("lost", "silent node", "busy for long"),
@@ -73,11 +76,7 @@ class Network:
             raise Killed
         self.requests += 1
         world.tick()
-        begun, addressed = schedule.now, self._find(path)
-        schedule.sleep(world.random.random() * 0.01)
-        is_late = schedule.now - begun > OWNER_SECONDS
-        if is_late and path.endswith("/_bulk"):
-            self._excuse(addressed, self._find(path), body)
+        is_late = self._travel(path, body)
         if me.cut_until > schedule.now:
             self._lose(never_sent=True)
         kind = classify(method, path)
@@ -86,6 +85,9 @@ class Network:
         if fault:
             world.tell(f"{me.name}: {method} {path} is {fault} ({share:.2f})")
             self._prepare(fault, share)
+        if fault == "from a lost node":
+            world.cluster.lose(me, hangs_for=share * 300.0)
+            is_late = self._travel(path, body) or is_late
 
         def act(part: Any = body) -> Answer:
             return world.apply(me.name, method, path, params, part, is_late=is_late)
@@ -110,6 +112,16 @@ class Network:
         answer: Answer = act()
         return _refuse_half(answer) if fault == "partly busy" else answer
 
+    def _travel(self, path: str, body: Any) -> bool:
+        """Let a request go to the target; return whether its process was stopped meanwhile."""
+        schedule = self._world.schedule
+        begun, addressed = schedule.now, self._find(path)
+        schedule.sleep(self._world.random.random() * 0.01)
+        is_late = schedule.now - begun > OWNER_SECONDS
+        if is_late and path.endswith("/_bulk"):
+            self._excuse(addressed, self._find(path), body)
+        return is_late
+
     def _find(self, path: str) -> tuple[StoredIndex | None, str, int]:
         index = self._world.target.indices.get(path.strip("/").partition("/")[0])
         return (index, index.uuid, index.opened) if index else (None, "", 0)
@@ -126,7 +138,7 @@ class Network:
         opened again has forgotten those of deleted documents: the protocol leaves that to verify.
         """
         if addressed[1:2] == now[1:2] and addressed[2] != now[2] and now[0] is not None:
-            ids = (json.loads(entry.partition(b"\n")[0]) for entry in split_bulk(body))
+            ids = (from_json(entry.partition(b"\n")[0]) for entry in split_bulk(body))
             now[0].unjudged.update(next(iter(action.values()))["_id"] for action in ids)
 
     def _prepare(self, fault: str, share: float) -> None:
@@ -209,7 +221,7 @@ class SimulatedConnection(Connection):
         """Send the request through the world's network."""
         tag = (headers or {}).get("x-opaque-id", "")
         status, content = border.world().network.request(method, url, params or {}, body, tag)
-        text = json.dumps(content, separators=(",", ":"))
+        text = to_json(content).decode()
         if not 200 <= status < 300 and status not in ignore:
             self._raise_error(status, text, "application/json")
         return status, {"content-type": "application/json"}, text

@@ -1,7 +1,6 @@
 """The model of one index of OpenSearch: documents with versions, tombstones, sequence numbers."""
 
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 TOMBSTONE_SECONDS = 3600.0
@@ -65,7 +64,18 @@ class StoredIndex:
 
     def copy(self) -> "StoredIndex":
         """Return a snapshot of it."""
-        return deepcopy(self)
+        # Documents, sources and tombstones are replaced and never changed, so they are shared.
+        return replace(
+            self,
+            settings=dict(self.settings),
+            mapping=dict(self.mapping),
+            documents=dict(self.documents),
+            tombstones=dict(self.tombstones),
+            aliases=dict(self.aliases),
+            visible=dict(self.visible),
+            touched=set(self.touched),
+            unjudged=set(self.unjudged),
+        )
 
     def refresh(self) -> None:
         """Make all documents visible."""

@@ -5,10 +5,12 @@ not know is an error of the simulation.
 """
 
 import fnmatch
-import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 from urllib.parse import unquote
+
+from pydantic_core import from_json
 
 from simulation.model.bulk import answer_bulk
 from simulation.model.stored_index import StoredIndex
@@ -61,7 +63,7 @@ class Target:
     def make(self, name: str, body: Mapping[str, Any]) -> StoredIndex:
         """Create an index."""
         self._made += 1
-        mapping = json.loads(json.dumps(body.get("mappings", {})))
+        mapping = deepcopy(body.get("mappings", {}))
         settings = {"index.uuid": f"uuid-{self._made}", "index.number_of_shards": "1"}
         settings.update(
             {key: _setting(value) for key, value in dict(body.get("settings", {})).items()}
@@ -81,11 +83,11 @@ class Target:
         """Return status and content of the answer to one request."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
         if parts[0].startswith("_"):
-            return self._handle_cluster(method, parts, json.loads(body) if body else {})
+            return self._handle_cluster(method, parts, from_json(body) if body else {})
         name, rest = parts[0], parts[1:]
         if rest == ["_bulk"]:
             return answer_bulk(self, name, body)
-        content = json.loads(body) if body else {}
+        content = from_json(body) if body else {}
         if not rest:
             return self._handle_index(method, name, content)
         match rest[0]:

@@ -1,0 +1,53 @@
+"""Kinds of events that hurt together, in the order in which they do; half of all worlds have."""
+
+Theme = tuple[str | tuple[str, float], ...]
+"""Kinds, some with the least of the share from which they take their details."""
+
+_REOPENINGS = ("open the shards again",) * 4
+"""Until one of them comes when a delete is applied."""
+
+THEMES: tuple[Theme, ...] = (
+    # A run cannot ask for older requests, and one is still under way when it tries again.
+    (
+        "insert a row",
+        ("bulk request: held", 0.7),
+        "kill the driver",
+        "tasks request: busy for long",
+        "take back the last commit",
+        *_REOPENINGS,
+    ),
+    # A task that was cut off goes on when its run was replaced.
+    (
+        "insert a row",
+        ("bulk request: cut", 0.4),
+        ("lose the driver's node", 0.5),
+        "take back the last commit",
+        *_REOPENINGS,
+    ),
+    # A request comes when its index is gone, and another one may have its name.
+    (
+        "insert a row",
+        ("bulk request: from a lost node", 0.4),
+        "delete the index",
+        "take back the last commit",
+    ),
+    (
+        "ask for an export",
+        "bulk request: lost",
+        "lose the driver's node",
+        "take back the last commit",
+        "ask for an export",
+    ),
+    ("commit", "commit", "commit", "delete the state document", "commit"),
+    # Dead letters are older than the state document, and of higher ordinals.
+    (
+        "commit",
+        "commit what is refused",
+        "delete the state document",
+        "mend what is refused",
+        "commit",
+    ),
+    ("delete a document of the new index", "ask for an export", "commit"),
+    ("ask for a comparison", "commit", "remove the request's mode", "commit"),
+    ("ask for an export", "create the pipeline again", "ask for an export"),
+)
