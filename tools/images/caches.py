@@ -19,9 +19,10 @@ FOLDERS = {
     "jars": "jars of Spark, Iceberg and OpenSearch, by Maven: `make setup`",
     "launchers": "the program that starts embedded OpenSearch nodes: their first start",
     "programs": "Kubernetes programs of the tests, built by Go: `make test-api`",
-    "image-archives": "images as OCI archives: `make images`",
+    "go-build": "what Go compiled for them, until all are built: `make test-api`",
     "images": "layers of images, by builder: `make images`",
-    "cluster": "images and logs of the tests' cluster: `make test-cluster`",
+    "image-archives": "images as OCI archives: `make images` without a folder for them",
+    "cluster": "images and logs of a cluster that stays: `make cluster-up`",
 }
 """Every folder below the cache, and what it spares whom. One that is missing here is removed with
 the rest, and stands in no line of the table."""

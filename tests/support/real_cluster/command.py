@@ -109,6 +109,7 @@ def _run_in_new(options: argparse.Namespace, where: Places) -> int:
         return _call(options.command, {CLUSTER: str(where.kubeconfig)})
     finally:
         teardown.down(where)
+        teardown.remove_images(where)
 
 
 def _archives(options: argparse.Namespace) -> list[Path]:

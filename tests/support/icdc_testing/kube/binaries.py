@@ -89,8 +89,22 @@ def program(name: str) -> Path:
 
 
 def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
-    """Several of them by name; Submission as for one."""
-    return {name: program(name) for name in names}
+    """Several of them by name; Submission as for one.
+
+    What Go has compiled is removed once every program there is has been built: it takes 6 GB, which
+    nothing reads again until a version changes.
+    """
+    built = {name: program(name) for name in names}
+    compiled = _compiled()
+    if built.keys() >= _SOURCES.keys() and compiled.is_dir():
+        with jars.exclusive(compiled.with_name("programs") / ".lock"):
+            shutil.rmtree(compiled, ignore_errors=True)
+    return built
+
+
+def _compiled() -> Path:
+    """Go's own cache for these programs alone, so that it can be removed."""
+    return jars.cache_dir() / "go-build"
 
 
 def source_folder(name: str) -> Path:
@@ -166,7 +180,7 @@ def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]
         )
     # A workspace around the checkout would change the versions; without cgo no C compiler is
     # needed, and the program runs on any host of its platform.
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOCACHE": str(_compiled())}
     try:
         done = subprocess.run(
             [go, *arguments],

@@ -58,6 +58,18 @@ def remove(at: NodePlaces) -> None:
     _remove_fixed()
 
 
+def remove_images(where: Places) -> None:
+    """Removes the stores of images of a cluster that is down.
+
+    They take 5 GB with the images of both builders. The next run has other images as a rule, and
+    loading into an empty store takes it two seconds more.
+    """
+    for node in places.NODES:
+        folder = where.of(node).images
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
 def leftovers(where: Places) -> list[str]:
     """List in words what a cluster that is down has left behind."""
     names = []

@@ -1,0 +1,49 @@
+"""What the tests' programs and clusters leave on a disk is what later runs read again."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from icdc_testing.kube import binaries
+from real_cluster.host import places, teardown
+from real_cluster.host.places import Places
+
+pytestmark = pytest.mark.unit
+
+# Compiles into GOCACHE and writes the program that `-o` names, as Go does.
+GO = """#!/bin/sh
+[ "$1" = build ] || exit 0
+mkdir -p "$GOCACHE" && echo compiled > "$GOCACHE/package"
+for word in "$@"; do
+  if [ "$previous" = -o ]; then mkdir -p "$(dirname "$word")" && echo program > "$word"; fi
+  previous="$word"
+done
+"""
+
+
+def test_what_go_compiled_stays_until_every_program_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "cache"))
+    compiled = tmp_path / "cache" / "go-build"
+    binaries.programs()
+    assert (compiled / "package").is_file()
+    built = binaries.programs(binaries.NAMES)
+    assert all(path.is_file() for path in built.values())
+    assert not compiled.exists()
+
+
+def test_images_of_a_cluster_that_is_down_can_be_removed(tmp_path: Path) -> None:
+    where = Places(tmp_path)
+    for node in places.NODES:
+        (where.of(node).images / "layers").mkdir(parents=True)
+    where.lock.touch()
+    teardown.remove_images(where)
+    assert [path.name for path in tmp_path.iterdir()] == [where.lock.name]
+    teardown.remove_images(where)
