@@ -1,32 +1,45 @@
-"""Lets a number of threads in at a time, in the order in which they asked.
+"""Lets a number of threads in at a time: by turns the one furthest behind, and the longest waiting.
 
 `threading.Semaphore` gives no order: a thread that always has work would take its place again
-before those that wait. It must know nothing of tables.
+before those that wait. By lag alone, a few tables with days to catch up would keep out all others,
+which then fall behind as well; by waiting time alone, a table that is hours behind would wait as
+long as one that only polls. It must not know what the threads do.
 
-Example, a semaphore of 1:
+Example, a semaphore of 1, with lags in seconds:
 
     a enters       inside: a    waiting: -
-    b, c ask       inside: a    waiting: b, c
-    a leaves       inside: b    waiting: c        the place is handed on, it is never free
-    a asks again   inside: b    waiting: c, a     not before c, which asked first
+    b, c, d ask    inside: a    waiting: b (0), c (0), d (900)
+    a leaves       inside: d    waiting: b, c       the place is handed on to the furthest behind
+    d leaves       inside: b    waiting: c          this place is for the longest waiting
+    d asks again   inside: b    waiting: c, d (800)
     b is stuck, `release("b")`
-                   inside: c    waiting: a        b keeps running, without a place
+                   inside: d    waiting: c          b keeps running, without a place
 """
 
 import threading
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+
+def _no_lag(_name: str) -> float:
+    return 0.0
 
 
 class FairSemaphore:
     """Admit at most `count` threads at a time, each under a name of its own."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, lag: Callable[[str], float] = _no_lag) -> None:
+        """`lag` returns how many seconds a waiting thread is behind; it must be quick.
+
+        Without it, all threads are admitted in the order in which they asked.
+        """
         self._free = count
+        self._lag = lag
         self._lock = threading.Lock()
-        self._waiting: deque[threading.Event] = deque()
+        # In the order in which they asked.
+        self._waiting: dict[str, threading.Event] = {}
         self._inside: set[str] = set()
+        self._is_turn_of_longest_waiting = False
 
     @property
     def waiting(self) -> int:
@@ -36,9 +49,7 @@ class FairSemaphore:
     @contextmanager
     def acquire(self, name: str) -> Iterator[None]:
         """Wait for a place; release it at the end, unless `release` did so before."""
-        self._wait()
-        with self._lock:
-            self._inside.add(name)
+        self._wait(name)
         try:
             yield
         finally:
@@ -54,19 +65,28 @@ class FairSemaphore:
             if name not in self._inside:
                 return
             self._inside.remove(name)
-            # The place goes to the first in the queue without becoming free, so nobody who asks
-            # at this moment can overtake.
+            # The place is handed on without becoming free, so nobody who asks at this moment can
+            # overtake.
             if self._waiting:
-                self._waiting.popleft().set()
+                chosen = self._choose()
+                self._inside.add(chosen)
+                self._waiting.pop(chosen).set()
             else:
                 self._free += 1
 
-    def _wait(self) -> None:
+    def _choose(self) -> str:
+        """Return the name of the thread whose turn it is, of those that wait."""
+        by_age = self._is_turn_of_longest_waiting
+        self._is_turn_of_longest_waiting = not by_age
+        # `max` returns the first of equals: where nobody is behind, the longest waiting.
+        return next(iter(self._waiting)) if by_age else max(self._waiting, key=self._lag)
+
+    def _wait(self, name: str) -> None:
         with self._lock:
             if self._free > 0:
                 self._free -= 1
+                self._inside.add(name)
                 return
-            admitted = threading.Event()
-            self._waiting.append(admitted)
+            admitted = self._waiting[name] = threading.Event()
         # Outside the lock, which `release` needs to admit this thread.
         admitted.wait()

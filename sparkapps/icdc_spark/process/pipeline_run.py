@@ -35,6 +35,7 @@ from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import FairSemaphore
+from icdc_spark.process.permits import count_permits, measure_lag
 from icdc_spark.process.table_follower import (
     ENDS_RUN,
     TableFollower,
@@ -47,8 +48,6 @@ from icdc_spark.reporting.reporter import Reporter
 
 LOG = logging.getLogger(__name__)
 
-MAX_TABLES_AT_ONCE = 8
-"""Tables whose steps run at the same time; more cost memory and no longer save time."""
 CATALOG_SECONDS = 300.0
 """Limit of one call to a catalog, its own time-outs and repetitions included."""
 
@@ -85,9 +84,12 @@ class PipelineRun:
         self._reporter = Reporter(request, statuses)
         # Appended to by the tables' threads; read when they have ended.
         self._failures: list[IcdcError] = []
-        self._semaphore = FairSemaphore(MAX_TABLES_AT_ONCE)
+        permits = count_permits(self._pipeline.spec.spark.driver)
+        self._semaphore = FairSemaphore(
+            permits, lag=lambda name: measure_lag(self._reporter.status(name))
+        )
         # A thread that follows a table without end stays with it; the semaphore bounds their steps.
-        threads = len(self._tables) if request.continuous else MAX_TABLES_AT_ONCE
+        threads = len(self._tables) if request.continuous else permits
         self._threads = WorkerThreads(
             threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
         )

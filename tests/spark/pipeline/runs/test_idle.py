@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunReport
+from icdc_api.spec.spark import Driver
 from icdc_api.status.pipeline_status import TableState
-from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
+from icdc_spark.process.permits import count_permits
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.file_reads import bytes_read
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
@@ -34,7 +36,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
     lake.sql(f"insert into lake.{name} values (1, 'a')")
     # It comes after as many as are worked on at a time, and those are never done.
     missing: list[dict[str, object]] = [
-        {"name": f"db.missing{number}"} for number in range(MAX_TABLES_AT_ONCE)
+        {"name": f"db.missing{number}"} for number in range(count_permits(Driver()))
     ]
     entries: list[dict[str, object]] = [
         *missing,

@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 
 from icdc_api.errors import SourceUnavailable
 from icdc_api.job.run_files import RunReport
+from icdc_api.spec.spark import Driver
 from icdc_spark.iceberg.jvm.session import create_table_session
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE, PipelineRun
+from icdc_spark.process.permits import count_permits
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 SECONDS = 2.0
 """How long a catalog may take here."""
-SILENT = MAX_TABLES_AT_ONCE + 1
+SILENT = count_permits(Driver()) + 1
 """More than are worked on at the same time."""
 NEVER = str(3600 * 1000)
 

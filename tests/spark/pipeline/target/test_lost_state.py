@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icdc_api.naming import STATE_INDEX
-from icdc_spark.process.pipeline_run import MAX_TABLES_AT_ONCE
+from icdc_api.spec.spark import Driver
+from icdc_spark.process.permits import count_permits
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -136,7 +137,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     spark: SparkSession, proxy: FaultProxy, clean_indices: str, lake: Lake, tmp_path: Path
 ) -> None:
     names = []
-    for number in range(MAX_TABLES_AT_ONCE + 4):
+    for number in range(count_permits(Driver()) + 4):
         names.append(lake.create("id int"))
         lake.sql(f"insert into lake.{names[-1]} values ({number})")
     entries = [
@@ -151,7 +152,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     # Every table that has its turn comes to here, where it records its export, and waits; the
     # others have begun nothing.
     recorded = r"^/icdc-state/_doc/many\d+\?if_seq_no"
-    holds = [proxy.hold(recorded, method="PUT") for _ in range(MAX_TABLES_AT_ONCE)]
+    holds = [proxy.hold(recorded, method="PUT") for _ in range(count_permits(Driver()))]
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(pipeline.run)
         for held in holds:
@@ -162,7 +163,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
             held.release()
         assert {table.reason for table in running.result(120).tables} == {None}
     assert counts == [1] * len(aliases)
-    assert len(made) == len(aliases) + MAX_TABLES_AT_ONCE
+    assert len(made) == len(aliases) + count_permits(Driver())
     for number, alias in enumerate(aliases):
         assert sorted(oracle.indexed(clean_indices, alias)) == [str(number)]
         assert list(oracle.request(f"{clean_indices}/_alias/{alias}")) == [f"{alias}-000002"]

@@ -78,3 +78,44 @@ def test_a_turn_is_given_away_once_for_a_thread_that_does_not_come_out() -> None
             until(lambda: semaphore.waiting == 1, "somebody waits")
         second.result(SECONDS)
     assert inside == ["first", "second"]
+
+
+def test_places_go_by_turns_to_the_furthest_behind_and_to_the_longest_waiting() -> None:
+    lags = {"polls": 0.0, "hour": 3600.0, "also polls": 0.0, "day": 86_400.0, "minute": 60.0}
+    semaphore, order = FairSemaphore(1, lag=lags.__getitem__), []
+
+    def work(name: str) -> None:
+        with semaphore.acquire(name):
+            order.append(name)
+
+    with ThreadPoolExecutor(len(lags)) as pool:
+        with semaphore.acquire("holder"):
+            waiting = []
+            for number, name in enumerate(lags, start=1):
+                waiting.append(pool.submit(work, name))
+                until(lambda n=number: semaphore.waiting == n, f"{name} waits")  # type: ignore[misc]
+        for future in waiting:
+            future.result(SECONDS)
+    assert order == ["day", "polls", "hour", "also polls", "minute"]
+
+
+def test_tables_that_are_always_behind_do_not_keep_out_one_that_polls() -> None:
+    lags = {"a": 9e9, "b": 8e9, "polls": 0.0}
+    semaphore, order = FairSemaphore(1, lag=lags.__getitem__), []
+    done = threading.Event()
+
+    def work(name: str) -> None:
+        while not done.is_set():
+            with semaphore.acquire(name):
+                order.append(name)
+                # Or the one that left last would not wait yet.
+                until(lambda: done.is_set() or semaphore.waiting == 2, "two wait", pause=0.001)
+
+    with ThreadPoolExecutor(len(lags)) as pool:
+        running = [pool.submit(work, name) for name in lags]
+        try:
+            until(lambda: order.count("polls") >= 5, "it is admitted again and again", seconds=10)
+        finally:
+            done.set()
+        for future in running:
+            future.result(SECONDS)
