@@ -10,95 +10,29 @@ from typing import Any
 import pytest
 
 from icdc_spark.protocol.state_document import base_version
+from icdc_testing.tables.hands import (
+    ADDED,
+    NEW,
+    ROWS,
+    alias,
+    anew,
+    exported,
+    goes_on,
+    served,
+    setting,
+    to_index,
+    to_node,
+)
 from icdc_testing.tables.playing import Stages, assert_played
-from icdc_testing.tables.scenarios import Act, Op, Scenario, Stage, Step, put
-from icdc_testing.target.node_calls import call
+from icdc_testing.tables.scenarios import Act, Op, Scenario, Step, put
 
 pytestmark = pytest.mark.spark
 
-MADE = "create table {t} using iceberg as select /*+ coalesce(1) */ * from values "
-MADE += "(1, 'a'), (2, 'b'), (3, 'c') as rows(id, name)"
-ROWS = [put(str(key), id=key, name=name) for key, name in ((1, "a"), (2, "b"), (3, "c"))]
-ADDED = "insert into {t} (id, name) values (4, 'd')"
-NEW = put("4", id=4, name="d")
-LATER = "insert into {t} values (5, 'e')"
-LAST = put("5", id=5, name="e")
 THEIRS = {"id": 1, "name": "theirs"}
-
-
-def to_index(method: str, path: str = "", body: object = None, *, status: int = 200) -> Act:
-    """Return the act of sending a request to the first index; `status` is that of the answer."""
-    return to_node(method, "/{index}" + path, body, status=status)
-
-
-def to_node(method: str, path: str, body: object = None, *, status: int = 200) -> Act:
-    """Return the act of sending a request; {alias} and {index} in `path` are this table's."""
-
-    def act(stage: Stage) -> None:
-        alias = stage.scenario.alias
-        target = path.replace("{alias}", alias).replace("{index}", f"{alias}-000001")
-        answer = call(stage.url, method, target, body)
-        assert answer.status == status or answer.status == status + 1, answer.body
-
-    return act
-
-
-def setting(key: str, value: object) -> Act:
-    return to_index("PUT", "/_settings", {f"index.{key}": value})
 
 
 def mapping(**body: Any) -> Act:
     return to_index("PUT", "/_mapping", body)
-
-
-def alias(verb: str, index: str, **how: Any) -> Act:
-    """Return the act of adding the alias to an index, whose name begins with it, or removing it."""
-
-    def act(stage: Stage) -> None:
-        mine = stage.scenario.alias
-        action = {verb: {"index": f"{mine}-{index}", "alias": mine, **how}}
-        assert call(stage.url, "POST", "/_aliases", {"actions": [action]}).status == 200
-
-    return act
-
-
-def all_of(*acts: Act) -> Act:
-    def act(stage: Stage) -> None:
-        for one in acts:
-            assert callable(one)
-            one(stage)
-
-    return act
-
-
-def served(number: int) -> Callable[[Stage], None]:
-    """Return the check that readers see this index of ours and no other one."""
-
-    def check(stage: Stage) -> None:
-        # Asked about all indices, the node would not answer for the one whose metadata is blocked.
-        mine = stage.scenario.alias
-        aliases = call(stage.url, "GET", f"/{mine}/_alias/{mine}").json
-        assert sorted(aliases) == [f"{stage.scenario.alias}-{number:06d}"], aliases
-
-    return check
-
-
-def exported(**more: Any) -> Step:
-    return Step(do=[MADE], writes=ROWS, check=served(1), **more)
-
-
-def goes_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
-    """The next batch is written into the same index, which readers see."""
-    return [exported(), Step(do=[*acts, change], writes=writes, check=served(1), **more)]
-
-
-def anew(*acts: Act, into: int = 2) -> Any:
-    """The table is exported into the next index, which is then followed."""
-    return [
-        exported(),
-        Step(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=served(into)),
-        Step(do=[LATER], writes=[LAST], into=into, check=served(into)),
-    ]
 
 
 def stalls(
@@ -131,11 +65,6 @@ def block(name: str, *tried: Op) -> Any:
     )
 
 
-RESIZED = all_of(
-    setting("blocks.write", True),
-    to_index("POST", "/_split/{alias}-resized", {"settings": {"index.number_of_shards": 2}}),
-    to_node("PUT", "/{alias}-resized/_settings", {"index.blocks.write": None}),
-)
 FILTER = {"filter": {"term": {"id": 1}}}
 EDITED = {"script": {"source": "ctx._source.name = 'theirs'"}}
 EVERYTHING: object = {"query": {"match_all": {}}}
@@ -177,18 +106,6 @@ CASES: dict[str, Any] = {
     "metadata blocked": block("metadata"),
     "replicas added": goes_on(setting("number_of_replicas", 1)),
     "merged by force": goes_on(to_index("POST", "/_forcemerge?max_num_segments=1")),
-    # Copies of it.
-    "split": goes_on(RESIZED, setting("blocks.write", None)),
-    "resized and served": goes_on(
-        RESIZED, setting("blocks.write", None), alias("remove", "000001"), alias("add", "resized")
-    ),
-    "resized and the source deleted": anew(RESIZED, to_index("DELETE"), alias("add", "resized")),
-    "cloned under our next name": anew(
-        setting("blocks.write", True),
-        to_index("POST", "/_clone/{alias}-000002"),
-        to_index("DELETE"),
-        into=3,
-    ),
     # The alias.
     "alias removed": goes_on(alias("remove", "000001")),
     "alias filtered": [
