@@ -153,8 +153,11 @@ def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:
         else:
             text = f"readers find it as {new.index} once it is complete"
             yield Event("ExportStarted", f"{new.name} is exported to a new index; {text}")
-    if new.state in in_place and was in (TableState.PENDING, TableState.EXPORTING):
-        rows = new.export.rows if new.export is not None else 0
+    # Without progress nothing was exported: StreamOnly began, or a lost status is known again.
+    begun = was == TableState.PENDING and new.export is not None
+    if new.state in in_place and (begun or was == TableState.EXPORTING):
+        export = new.export or (old.export if old is not None else None)
+        rows = "all" if export is None else export.rows
         yield Event("ExportCompleted", f"{new.name}: {rows} rows are in the index {new.index}")
     # A warning although it is restored: whoever moves our aliases will most likely do it again.
     if new.alias_restored_at not in (None, old.alias_restored_at if old is not None else None):

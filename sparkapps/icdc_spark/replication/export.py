@@ -92,7 +92,8 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
     chunks = chunks if intent.chunks_total else []
     if intent.phase is IntentPhase.WRITING:
         try:
-            stored = _write_chunks(work, stored, chunks)
+            if not only_begins(step):
+                stored = _write_chunks(work, stored, chunks)
         except Fenced as error:
             # A document of a higher version in an index that is new: somebody else writes into it.
             stored = context.still_ours(error)
@@ -103,6 +104,13 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
         if miscount:
             return _begin_anew(work, stored, step, len(chunks), miscount)
     return export_swap.serve(context, work.table, work.documents, stored)
+
+
+def only_begins(step: Step) -> bool:
+    """Return whether the step makes an index and exports nothing into it (StreamOnly)."""
+    # Of an open one only the missing chunks tell; the export of an empty table has none either.
+    begun = step.intent is not None and not step.intent.chunks_total
+    return begun or step.kind is StepKind.BEGIN
 
 
 def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:

@@ -146,7 +146,9 @@ class TableRun:
         """
         context, session = self.context, self.observer.session
         if _is_export(observation.step):
-            context.reporter.working(TableState.EXPORTING)
+            context.reporter.working(
+                TableState.PENDING if export.only_begins(observation.step) else TableState.EXPORTING
+            )
             work = export.ExportWork(
                 context=context, session=session, table=observation.table, documents=documents
             )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from icdc_api.status.conditions import ConditionType
-from icdc_api.status.pipeline_status import PipelineStatus, parse_status
+from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, parse_status
 from icdc_operator.cluster.leader import Timing
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
@@ -49,7 +49,8 @@ def test_a_pipeline_gets_its_run_and_the_report_becomes_its_status(
     cluster.start_driver(RUN)
     run = status(cluster).current_run
     assert run is not None
-    cluster.report(RUN, report_of(run, caught_up("shop.orders", rows_upserted=5)))
+    exported = caught_up("shop.orders", rows_upserted=5, export=ExportProgress(rows=5))
+    cluster.report(RUN, report_of(run, exported))
     operator.until(lambda: status(cluster).holds(ConditionType.CAUGHT_UP), "it is caught up")
     assert status(cluster).tables[0].rows_upserted == 5
     operator.until(lambda: "RunStarted" in reasons(cluster), "events are posted")

@@ -50,7 +50,7 @@ UNREACHABLE = {
 
 
 def success() -> None:
-    done = tables("Streaming", lagSeconds=0, rowsUpserted=3, **CAUGHT_UP)
+    done = tables("Streaming", lagSeconds=0, rowsUpserted=3, export={"rows": 3}, **CAUGHT_UP)
     result = {"tables": [{"name": "shop.orders", "index": "shop.orders", "equal": True}]}
     report(finished=True, tables=done, result=result)
 

@@ -94,6 +94,8 @@ def test_stream_only_begins_where_it_is_told_and_writes_no_row_before(
         )
         assert status.reason == ("Gap" if index in stalled else None), status.message
         assert status.message == stalled.get(index)
+        # Else an Event would say that nothing, or the rows before the start, were exported.
+        assert status.export is None
     insert(lake, name, 4)
     for index in ("latest", "by-snapshot"):
         proxy.clear()

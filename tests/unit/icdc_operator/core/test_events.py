@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import SourceUnavailable
-from icdc_api.status.pipeline_status import PipelineStatus, TableState, TableStatus
+from icdc_api.status.pipeline_status import (
+    ExportProgress,
+    PipelineStatus,
+    TableState,
+    TableStatus,
+)
 from icdc_api.status.runs import Failure, RunState
 from icdc_operator.core.events import Event, derive_events
 from icdc_testing.deciding.pipelines import NOW, caught_up, run_record
@@ -91,6 +96,31 @@ EXPORTING: dict[str, Any] = {"state": TableState.EXPORTING, "snapshots_behind": 
                 "shop.orders see the index before"
             ],
         ),
+        (
+            {"tables": (PENDING,)},
+            {"tables": (caught_up(export=ExportProgress(rows=5)),)},
+            ["shop.orders: 5 rows are in the index shop.orders"],
+        ),
+        (
+            {
+                "tables": (
+                    PENDING.model_copy(update=EXPORTING | {"export": ExportProgress(rows=4)}),
+                )
+            },
+            {"tables": (caught_up(export=ExportProgress(rows=5)),)},
+            ["shop.orders: 5 rows are in the index shop.orders"],
+        ),
+        (
+            {
+                "tables": (
+                    PENDING.model_copy(update=EXPORTING | {"export": ExportProgress(rows=5)}),
+                )
+            },
+            {"tables": (caught_up(),)},
+            ["shop.orders: 5 rows are in the index shop.orders"],
+        ),
+        # StreamOnly has begun, or the status was lost: nothing was exported.
+        ({"tables": (PENDING,)}, {"tables": (caught_up(),)}, []),
         (
             {"tables": (caught_up(),)},
             {"tables": (caught_up(dead_letters=3),)},
