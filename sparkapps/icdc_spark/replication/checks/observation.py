@@ -14,7 +14,7 @@ Example, an index that is one commit behind:
 
 from dataclasses import dataclass
 
-from icdc_api.errors import StateCorrupt
+from icdc_api.errors import StateCorrupt, TargetReadOnly, TargetUnavailable
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
@@ -80,11 +80,19 @@ class TableObserver:
             table = self._table.load()
         current = table.current_snapshot(context.table.branch)
         documents = self._resolve_documents(table.schema(current.id if current else None))
-        state = stored.document if stored else None
-        index = IndexCheck(loss=None)
-        if compare_index:
-            index = index_check.compare_with_index(context.client, stored)
-        change, added_fields = self._compare_spec(state, documents, is_intact=index.loss is None)
+        state, policies = stored.document if stored else None, context.policies()
+        index, change = IndexCheck(loss=None), None
+        added_fields: tuple[str, ...] = ()
+        try:
+            if compare_index:
+                index = index_check.compare_with_index(context.client, stored)
+            is_intact = index.loss is None
+            change, added_fields = self._compare_spec(state, documents, is_intact=is_intact)
+        except (StateCorrupt, TargetReadOnly, TargetUnavailable) as error:
+            # A re-export that is asked for is how a person answers, and builds on nothing of it.
+            if state is None or not policies.owe_reexport(state):
+                raise
+            index = IndexCheck(loss=f"the index cannot be read ({error.message})")
         inputs = StepInputs(
             state=state,
             table=context.table.name,
@@ -102,7 +110,7 @@ class TableObserver:
             current=current,
             documents=documents,
             stored=stored,
-            step=next_step.next_step(inputs, context.policies()),
+            step=next_step.next_step(inputs, policies),
             index=index,
             added_fields=added_fields,
         )
@@ -150,8 +158,7 @@ class TableObserver:
         if "documentSpec" not in meta:
             raise StateCorrupt(
                 f"Index {written.index} no longer says in its mapping's _meta what its documents "
-                f"were made of. Delete the document {state.alias!r} in icdc-state to force a "
-                "re-export."
+                "were made of. Raise spec.resync.nonce to export the table again."
             )
         compatibility = documents.compare_with_stored(meta["documentSpec"])
         return compatibility.reason, compatibility.added

@@ -106,6 +106,35 @@ def test_a_run_that_is_lost_after_the_swap_is_not_followed_by_a_second_export(
     assert served() == ["things0-000002", "things1-000002"]
 
 
+ANSWERED: dict[str, tuple[str, str, object, str]] = {
+    # What somebody did to the index, and the reason by which its table is stalled.
+    "its mapping's _meta replaced": ("PUT", "_mapping", {"_meta": {}}, "StateCorrupt"),
+    "closed": ("POST", "_close", None, "TargetReadOnly"),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERED)
+def test_a_raised_nonce_counts_more_than_what_is_wrong_with_the_index(
+    pipeline: Pipeline,
+    tables: list[str],
+    served: Callable[[], list[str]],
+    lake: Lake,
+    clean_indices: str,
+    what: str,
+) -> None:
+    pipeline.run()
+    method, path, body, reason = ANSWERED[what]
+    oracle.request(f"{clean_indices}/things0-000001/{path}", method, body)
+    lake.sql(f"alter table lake.{tables[0]} add column note string")
+    lake.sql(f"insert into lake.{tables[0]} values (3,'c','n')")
+    status = pipeline.run()
+    assert [table.reason for table in status.tables] == [reason, None]
+    status = pipeline.run(resync={"nonce": 1, "tables": [tables[0]]})
+    assert [table.reason for table in status.tables] == [None, None], status.tables
+    assert served() == ["things0-000002", "things1-000001"]
+    assert oracle.indexed(clean_indices, "things0").keys() == {"1", "2", "3"}
+
+
 def _make_again(pipeline: Pipeline) -> None:
     """Its status goes with it; the indices and their state documents stay."""
     shutil.rmtree(pipeline.folder / "state")

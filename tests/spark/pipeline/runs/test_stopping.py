@@ -203,8 +203,7 @@ STORIES = [
                 ],
                 reason="StateCorrupt",
                 message="Index edited-meta-cow2-000001 no longer says in its mapping's _meta what "
-                "its documents were made of. Delete the document 'edited-meta-cow2' in icdc-state "
-                "to force a re-export.",
+                "its documents were made of. Raise spec.resync.nonce to export the table again.",
             ),
         ],
     ),
