@@ -16,6 +16,7 @@ pass on neither the end of standard input nor a polite signal. Starts nothing it
 
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_defaults import build_defaults
 from icdc_cli.embedded import class_data, jars, jdk
-from icdc_cli.local import processes
+from icdc_cli.local import files, processes
 
 TASK_ATTEMPTS = 4
 """As on a cluster; Spark's own default in local mode is one, with which the first task that fails
@@ -151,8 +152,7 @@ def require_spark() -> None:
 def command(application: Application, request: Path) -> list[str]:
     """The command line; nothing secret is on it, as any user of the host may list processes.
 
-    The request is a file that only its owner reads. Settings of Spark do come onto a command line,
-    that of the JVM, where pyspark puts them: `spec.spark.conf` is not for credentials.
+    The request is a file that only its owner reads, and so are the settings of Spark.
     """
     return [application.python, str(application.main_file), str(request)]
 
@@ -160,7 +160,10 @@ def command(application: Application, request: Path) -> list[str]:
 def environment(
     application: Application, spark: Spark, *, scratch: Path, marker: str
 ) -> dict[str, str]:
-    """The environment of the driver, and through it of every process of the run."""
+    """The environment of the driver, and through it of every process of the run.
+
+    Writes the settings of Spark into `scratch`, where its launcher reads them.
+    """
     env = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     env |= {
         processes.MARKER_VARIABLE: marker,
@@ -180,6 +183,9 @@ def environment(
 def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -> list[str]:
     """Return the options of spark-submit: local mode, bounded by the host, spill in `scratch`.
 
+    Settings are in a file there: pyspark puts its options onto the command line of the JVM, and
+    `spec.spark.conf` may hold the key of an object store.
+
     Settings by rising precedence: defaults of every run, FIXED_CONF, `spec.spark.conf`. The last
     word is the name by which spark-submit knows that it is called by pyspark; without it, it would
     look for a program to run.
@@ -194,10 +200,21 @@ def submit_arguments(application: Application, spark: Spark, *, scratch: Path) -
         # On the class path, not as --jars: a JDBC driver is only found by the first class loader.
         jars_path = os.pathsep.join(str(jar) for jar in application.class_path)
         arguments += ["--driver-class-path", jars_path]
-    # Sorted, so that two runs of one pipeline have one command line, and their logs compare.
-    for key, value in sorted({**fixed, **spark.conf}.items()):
-        arguments += ["--conf", f"{key}={value}"]
-    return [*arguments, "pyspark-shell"]
+    settings = scratch / "spark.properties"
+    files.write_atomically(settings, to_properties({**fixed, **spark.conf}))
+    return [*arguments, "--properties-file", str(settings), "pyspark-shell"]
+
+
+def to_properties(conf: Mapping[str, str]) -> str:
+    r"""Return the settings as a file of Java properties: `spark.a=b\ c` for the value "b c"."""
+    lines = (f"{_escape(key)}={_escape(value)}\n" for key, value in sorted(conf.items()))
+    return "".join(lines)
+
+
+def _escape(text: str) -> str:
+    # A backslash takes its meaning from any character but these letters, which get one by it.
+    escaped = re.sub(r"[^\w.]", r"\\\g<0>", text)
+    return escaped.replace("\n", "n").replace("\r", "r").replace("\t", "t").replace("\f", "f")
 
 
 def _cores(spark: Spark) -> int:
