@@ -114,9 +114,9 @@ test-spark: setup ## local Spark, real Iceberg tables, a real OpenSearch node
 
 test-cluster: setup ## a cluster of one node, made for it; as root, the first time half an hour
 	@$(BIN)/python tools/images/images.py build --archive $(ARCHIVES)
-	@$(BIN)/python tools/images/images.py check
+	@$(BIN)/python tools/images/images.py check --archive $(ARCHIVES)
 	@$(BUILDKIT) build --builder buildkit --archive $(ARCHIVES)
-	@$(BUILDKIT) check --builder buildkit
+	@$(BUILDKIT) check --builder buildkit --archive $(ARCHIVES)
 	$(CLUSTER) run --images $(ARCHIVES) -- $(PYTEST) $(PARALLEL) tests/cluster
 
 cluster-up: setup ## bring up such a cluster that stays, and print what to export

@@ -121,13 +121,18 @@ class BuildKit:
         return str(archive) if archive.is_file() else None
 
     def run(self, image: str, command: list[str], text: str) -> str:
-        """Run the command as Buildah.run does; `image` is the path of a layout or an archive."""
+        """Run the command as Buildah.run does; `image` is the path of a layout or an archive.
+
+        A layout goes with it: without an archive the image was built for this one command.
+        """
         # For this one command: it takes the image's size a third time, beside layers and archive.
         imported = self.buildah.pull(Path(image))
         try:
             return self.buildah.run(imported, command, text)
         finally:
             self.buildah.remove(imported)
+            if Path(image).is_dir():
+                shutil.rmtree(image)
 
     def shrink(self) -> None:
         """Leave the layers to buildkitd, which removes the oldest beyond _CACHE_MEGABYTES.

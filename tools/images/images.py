@@ -4,12 +4,12 @@
     tools/images/images.py check [operator|spark …] [--builder B] [--tag T]
 
 The one entry to the other modules here: `make images` and the cluster level of the tests build by
-it, so that both share layers and archives, and have the same image for the same checkout.
+it, so that both share layers, and have the same image for the same checkout.
 
     checkout     image_context    what the image is made of: its key
-    key          images           an archive of that key is there: done
+    key          images           an archive of that key is where it is asked for: done
     no archive   image_builder, image_buildkit    base, layers, image
-    image        oci_archive      the archive, in the cache under the key
+    image        oci_archive      the archive, with its key beside it
     image        image_checks     inspected once for each archive
 
 An image is built again only when something that it is made of has changed; what is built lies
@@ -18,7 +18,6 @@ outside the checkout. Knows neither how builders are called nor what is in an im
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tarfile
@@ -37,14 +36,13 @@ from icdc_cli.embedded import jars
 from image_builder import Buildah
 from image_buildkit import PACKAGES, BuildKit
 from image_context import TARGETS, Source
+from oci_archive import StoredArchive
 
-RETAINED_STATES = 1
-"""States of the checkout whose archives stay, for each builder; layers give others soon.
+_ARCHIVES = "image-archives"
+"""The folder of the cache for archives that nobody wants elsewhere, in a folder for each builder.
 
 Both images of one state take 1.4 GB.
 """
-_ARCHIVES = "image-archives"
-"""The folder of the cache for archives, one folder in it for each builder and state."""
 _BUILDERS = ("buildah", "buildkit")
 # Of Debian. The second builder needs them too: its base image is buildah's.
 _FIRST = ("buildah", "debootstrap")
@@ -56,31 +54,24 @@ Builder = Buildah | BuildKit
 def build(options: argparse.Namespace) -> int:
     """Make the archives that are asked for; print name, digest, megabytes and seconds of each."""
     source = image_context.source()
-    tag = options.tag or _tag(source, options)
-    folder = options.archive or _archives(source, options, tag)
-    folder.mkdir(parents=True, exist_ok=True)
     for target in options.targets or TARGETS:
         started = time.monotonic()
-        # In the cache whatever --archive says: the next call, with another folder, finds it there.
-        stored = _archives(source, options, tag) / _file_name(target, options)
+        archive = _archive(source, options, target)
         with _storage(options) as builder:
-            if options.rebuild or not stored.is_file():
-                _build(builder, source, options, target, stored, tag)
-        asked = folder / stored.name
-        if asked != stored:
-            _same_file(stored, asked)
+            if options.rebuild or not archive.is_current():
+                _build(builder, source, options, target, archive)
         seconds = time.monotonic() - started
-        digest = oci_archive.digest(asked)
-        megabytes = asked.stat().st_size / 1e6
-        name = image_context.name(target, tag)
-        _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {asked}")
+        digest = oci_archive.digest(archive.file)
+        megabytes = archive.file.stat().st_size / 1e6
+        name = image_context.name(target, _tag(source, options))
+        _say(f"{name} {digest} {megabytes:.0f} MB, {seconds:.1f} s: {archive.file}")
     return 0
 
 
 def _build(
-    builder: Builder, source: Source, options: argparse.Namespace, target: str, to: Path, tag: str
+    builder: Builder, source: Source, options: argparse.Namespace, target: str, to: StoredArchive
 ) -> None:
-    """Build the image and write its archive as `to`, a path in the folder of its state."""
+    """Build the image and write its archive."""
     host_packages.ensure(_PACKAGES[options.builder])
     # Before and not after: the layers of this build are what the next one wants.
     builder.shrink()
@@ -92,12 +83,9 @@ def _build(
         epoch=source.epoch,
         cached=not options.rebuild,
     )
-    to.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed when it is whole: a file of that name is taken for a finished archive.
-    made = to.with_suffix(".part")
-    builder.archive(image, image_context.name(target, tag), made)
-    made.rename(to)
-    _forget(to.parent)
+    with to.replaced() as made:
+        builder.archive(image, image_context.name(target, _tag(source, options)), made)
+    _forget(to.key)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -105,14 +93,11 @@ def check(options: argparse.Namespace) -> int:
 
     An image whose archive was found to be right is inspected again only by other checks.
     """
-    source = image_context.source()
-    tag = options.tag or _tag(source, options)
+    source, checks = image_context.source(), image_checks.key()
     wrong: list[str] = []
     for target in options.targets or TARGETS:
-        archive = _archives(source, options, tag) / _file_name(target, options)
-        # Beside the archive, so that it goes with it, and named by the checks that it passed.
-        passed = archive.with_suffix(f".{image_checks.key()}.passed")
-        if passed.is_file() and not options.rebuild:
+        archive = _archive(source, options, target)
+        if archive.has_passed(checks) and not options.rebuild:
             _say(f"{target}: 0 problems, as found before")
             continue
         contents = _inspect(source, options, target, archive)
@@ -120,20 +105,20 @@ def check(options: argparse.Namespace) -> int:
         wrong += [f"{target}: {problem}" for problem in problems]
         _say(f"{target}: {len(contents['packages'])} packages, {len(problems)} problems")
         # Without an archive the image was built for this check alone: there is nothing to mark.
-        if not problems and archive.is_file():
-            passed.touch()
+        if not problems and archive.is_current():
+            archive.note_passed(checks)
     for line in wrong:
         _say(line)
     return 1 if wrong else 0
 
 
 def _inspect(
-    source: Source, options: argparse.Namespace, target: str, archive: Path
+    source: Source, options: argparse.Namespace, target: str, archive: StoredArchive
 ) -> dict[str, Any]:
     """Run the inspection in the image, built if it is missing, and return what that lists."""
     with _storage(options) as builder:
         host_packages.ensure(_PACKAGES[options.builder])
-        image = builder.find(archive)
+        image = builder.find(archive.file) if archive.is_current() else None
         if image is None:
             base = builder.base(options.base_image, options.base, source.epoch)
             arguments = source.arguments()
@@ -160,7 +145,7 @@ def layers(options: argparse.Namespace) -> int:
 
 
 def clean(_: argparse.Namespace) -> int:
-    """Remove the storage of both builders and all archives; those that have another name stay."""
+    """Remove the storage of both builders, and the archives in the cache."""
     # The second builder's folder lies in the first one's, and its storage has mounts of its own.
     for name in reversed(_BUILDERS):
         with _storage(argparse.Namespace(builder=name)) as builder:
@@ -185,53 +170,45 @@ def _storage(options: argparse.Namespace) -> Iterator[Builder]:
 
 
 def _tag(source: Source, options: argparse.Namespace) -> str:
-    """The version; with the name of a second builder, so that a cluster can have both images."""
+    """Return the tag asked for, or the version.
+
+    With the name of a second builder, so that a cluster can have both images.
+    """
     first = options.builder == _BUILDERS[0]
-    return source.version if first else f"{source.version}-{options.builder}"
+    own = source.version if first else f"{source.version}-{options.builder}"
+    return str(options.tag or own)
 
 
-def _file_name(target: str, options: argparse.Namespace) -> str:
-    first = options.builder == _BUILDERS[0]
-    return f"{target}.tar" if first else f"{target}-{options.builder}.tar"
+def _archive(source: Source, options: argparse.Namespace, target: str) -> StoredArchive:
+    """Return the image's archive of this state, in the folder asked for or in the cache.
 
-
-def _archives(source: Source, options: argparse.Namespace, tag: str) -> Path:
-    """Return the folder for archives of this state: image-archives/[BUILDER-]KEY in the cache.
+        --archive FOLDER    FOLDER/spark.tar, and no second one in the cache
+        (none)              image-archives/KEY/spark.tar in the cache
+        a second builder    spark-BUILDER.tar, in the cache below BUILDER-KEY
 
     The tag is in the key since an archive names its image.
     """
-    key = source.key(tag, options.base_image, options.base)
-    if options.builder != _BUILDERS[0]:
-        key = f"{options.builder}-{key}"
-    return jars.cache_dir() / _ARCHIVES / key
+    first = options.builder == _BUILDERS[0]
+    key = source.key(_tag(source, options), options.base_image, options.base)
+    key = key if first else f"{options.builder}-{key}"
+    folder: Path = options.archive or jars.cache_dir() / _ARCHIVES / key
+    name = f"{target}.tar" if first else f"{target}-{options.builder}.tar"
+    return StoredArchive(folder / name, key)
 
 
-def _forget(newest: Path) -> None:
-    """Remove the archives of older states of the builder that made `newest`.
+def _forget(key: str) -> None:
+    """Remove the archives of the builder of `key` in the cache but for those of this state.
 
-    image-archives/1f3a…             buildah     older: removed
-    image-archives/9c27…             buildah     newest
+    Of other states they are of no use, and layers give them soon: with the key 9c27… of buildah
+
+    image-archives/1f3a…             buildah     removed
+    image-archives/9c27…             buildah     stays
     image-archives/buildkit-1f3a…    buildkit    stays
     """
-    os.utime(newest)
-    builder = newest.name.rpartition("-")[0]
-    of_builder = [
-        state for state in newest.parent.iterdir() if state.name.rpartition("-")[0] == builder
-    ]
-    states = sorted(of_builder, key=lambda state: state.stat().st_mtime)
-    for state in states[:-RETAINED_STATES]:
-        shutil.rmtree(state, ignore_errors=True)
-
-
-def _same_file(stored: Path, asked: Path) -> None:
-    """Give the archive a second name where asked for: a copy of Spark's would take 1.2 GB."""
-    # Removed before anything is written: it may be another name of an older state's archive, and
-    # copying onto it would write into that.
-    asked.unlink(missing_ok=True)
-    try:
-        asked.hardlink_to(stored)
-    except OSError:
-        shutil.copyfile(stored, asked)  # on another disk
+    builder = key.rpartition("-")[0]
+    for state in (jars.cache_dir() / _ARCHIVES).glob("*"):
+        if state.name.rpartition("-")[0] == builder and state.name != key:
+            shutil.rmtree(state, ignore_errors=True)
 
 
 def _say(line: str) -> None:
@@ -251,7 +228,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--tag", help="default: the version, with a second builder's name")
         command.add_argument("--base-image", default="debian:bookworm-slim")
         command.add_argument("--base", default="auto", choices=("auto", "registry", "debootstrap"))
-        command.add_argument("--archive", type=Path, metavar="FOLDER", help="put archives there")
+        command.add_argument(
+            "--archive", type=Path, metavar="FOLDER", help="where archives are and go"
+        )
         command.add_argument("--rebuild", action="store_true", help="use no layer of before")
     listing = commands.add_parser("layers", help="digests and sizes of the layers of archives")
     listing.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")

@@ -18,6 +18,9 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,53 @@ _GZIP_LEVEL = 6
 """What gzip does by itself, and about what a registry's clients send."""
 _CHUNK_BYTES = 1 << 20
 """Read at once: a layer may have half a gigabyte."""
+
+
+@dataclass(frozen=True)
+class StoredArchive:
+    """An archive, and the file beside it that says what it is: spark.tar and spark.state.
+
+    spark.state    1f3a5c…      the key of what the image was made of
+                   2215a050     the key of checks that it passed, one on each line
+    """
+
+    file: Path
+    key: str
+    """Of the state that is wanted; `is_current` says whether the archive is of it."""
+
+    def is_current(self) -> bool:
+        """Return whether the archive is there and of the wanted state."""
+        return self.file.is_file() and self._noted()[:1] == [self.key]
+
+    def has_passed(self, checks: str) -> bool:
+        """Return whether the archive of the wanted state passed the checks of that key."""
+        return self.is_current() and checks in self._noted()[1:]
+
+    def note_passed(self, checks: str) -> None:
+        """Note that the archive, which is current, passed the checks of that key."""
+        self._note([*self._noted(), checks])
+
+    @contextmanager
+    def replaced(self) -> Iterator[Path]:
+        """Lend a path for a new archive, which takes the place of the old one at the end."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        made = self.file.with_suffix(".part")
+        yield made
+        # In this order: whatever is cut off between two of them leaves an archive of no state,
+        # which is made again, and none that is taken for another.
+        self._state.unlink(missing_ok=True)
+        made.rename(self.file)
+        self._note([self.key])
+
+    @property
+    def _state(self) -> Path:
+        return self.file.with_suffix(".state")
+
+    def _noted(self) -> list[str]:
+        return self._state.read_text("utf-8").split() if self._state.is_file() else []
+
+    def _note(self, lines: Iterable[str]) -> None:
+        self._state.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def write(folder: Path, name: str, archive: Path) -> None:

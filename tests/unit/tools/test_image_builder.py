@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,23 @@ ROOT = Path(image_builder.__file__).parents[2]
 PROGRAM = """#!/bin/sh
 echo "$@" >> "$CALLS"
 """
+# Just enough of buildah to leave an image where it is asked for; dpkg-query finds every package.
+BUILDAH = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift 2; done
+case "$1" in
+  images) echo sha256:base;;
+  pull | from) echo sha256:brought;;
+  run) echo ran;;
+  build) echo build >> "$CALLS"
+    for word in "$@"; do
+      [ "$previous" = --iidfile ] && echo sha256:image > "$word"; previous="$word"
+    done;;
+  push) for word in "$@"; do :; done; folder="${word#dir:}"
+    echo '{"config": {"digest": "sha256:c"}, "layers": []}' > "$folder/manifest.json"
+    echo '{}' > "$folder/c";;
+esac
+"""
+DPKG_QUERY = "#!/bin/sh\nprintf installed\n"
 
 
 @pytest.mark.parametrize(("megabytes", "removed"), [(1, False), (3, True)])
@@ -60,6 +78,49 @@ def test_cleaning_removes_archives_and_layers_of_both_builders(
     assert asked.is_file()
 
 
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """A cache and a buildah of its own; the number of builds so far."""
+    calls = tmp_path / "calls"
+    for name, text in {"buildah": BUILDAH, "dpkg-query": DPKG_QUERY}.items():
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(calls))
+    monkeypatch.setenv("ICDC_CACHE_DIR", str(tmp_path / "cache"))
+    return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
+
+
+def test_an_archive_is_written_once_and_only_where_it_is_asked_for(
+    builds: Callable[[], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ["build", "operator", "--archive", str(tmp_path / "asked")]
+    for _ in range(2):
+        assert images.main(ask) == 0
+        assert builds() == 1
+    assert [path.name for path in tmp_path.rglob("*.tar")] == ["operator.tar"]
+    # Another state of what the image is made of.
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "315532801")
+    assert images.main(ask) == 0
+    assert builds() == 2
+    assert [path.name for path in tmp_path.rglob("*.tar")] == ["operator.tar"]
+
+
+def test_the_cache_keeps_the_archives_of_one_state_of_each_builder(
+    builds: Callable[[], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "cache" / "image-archives"
+    for folder in ("1f3a", "buildkit-1f3a"):
+        (kept / folder).mkdir(parents=True)
+    assert images.main(["build", "operator"]) == 0
+    (newest,) = [path.parent.name for path in kept.rglob("operator.tar")]
+    assert {path.name for path in kept.iterdir()} == {newest, "buildkit-1f3a"}
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "315532801")
+    assert images.main(["build", "operator", "--archive", str(tmp_path / "asked")]) == 0
+    assert [path.name for path in kept.iterdir()] == ["buildkit-1f3a"]
+
+
 def test_the_makefile_starts_image_tools_with_all_that_they_import() -> None:
     named = re.findall(r"python\)? ?(tools/images/\w+\.py)", (ROOT / "Makefile").read_text("utf-8"))
     assert {"tools/images/images.py", "tools/images/caches.py"} <= {*named}
@@ -93,3 +154,17 @@ def test_an_image_of_buildkit_is_inspected_from_its_archive_if_there_is_one(tmp_
     archive.touch()
     assert BuildKit(tmp_path, buildah).find(archive) == str(archive)
     assert buildah.find(archive) is None  # the storage has it
+
+
+def test_an_image_that_was_built_for_one_command_goes_with_it_and_an_archive_stays(
+    builds: Callable[[], int], tmp_path: Path
+) -> None:
+    archive, layout = tmp_path / "spark-buildkit.tar", tmp_path / "buildkit" / "spark"
+    archive.touch()
+    layout.mkdir(parents=True)
+    buildkit = BuildKit(tmp_path / "buildkit", image_builder.Buildah(tmp_path))
+    for image in (archive, layout):
+        assert buildkit.run(str(image), ["true"], "") == "ran"
+    assert archive.exists()
+    assert not layout.exists()
+    assert builds() == 0

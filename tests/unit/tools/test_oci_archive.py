@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import oci_archive
+from oci_archive import StoredArchive
 
 pytestmark = pytest.mark.unit
 
@@ -84,3 +85,33 @@ def test_a_layout_gives_the_archive_that_its_image_gives(tmp_path: Path) -> None
     oci_archive.write_layout(layout, NAME, archives[1])
     assert oci_archive.layout_digest(layout) == own["digest"]
     assert archives[0].read_bytes() == archives[1].read_bytes()
+
+
+def test_an_archive_is_known_by_the_state_that_it_is_of_and_the_checks_that_it_passed(
+    tmp_path: Path,
+) -> None:
+    first = StoredArchive(tmp_path / "new" / "spark.tar", "state-1")
+    second = StoredArchive(first.file, "state-2")
+    assert not first.is_current()
+    with first.replaced() as made:
+        made.write_text("first")
+    first.note_passed("checks-1")
+    assert (first.has_passed("checks-1"), first.has_passed("checks-2")) == (True, False)
+    assert not second.is_current()
+    assert not second.has_passed("checks-1")
+    with second.replaced() as made:
+        made.write_text("second")
+    assert (first.is_current(), second.is_current()) == (False, True)
+    assert not second.has_passed("checks-1")
+    second.file.unlink()
+    assert not second.is_current()
+
+
+def test_a_build_that_fails_leaves_the_archive_that_was_there(tmp_path: Path) -> None:
+    archive = StoredArchive(tmp_path / "spark.tar", "state")
+    with archive.replaced() as made:
+        made.write_text("whole")
+    with pytest.raises(FileNotFoundError), archive.replaced() as made:
+        (made / "no-folder").write_text("half")
+    assert archive.is_current()
+    assert archive.file.read_text() == "whole"
