@@ -101,7 +101,7 @@ class World:
         move the alias after the run that replaced it, and the next run moves the alias back.
         """
         if method == "DELETE" and path.strip("/") in self.target.indices:
-            self.oracle.check_deleted(path.strip("/"))
+            self.oracle.check_deleted(path.strip("/"), is_late=is_late)
         before = set(self.target.pointing(ALIAS))
         answer = self.target.handle(method, path, params, body)
         if method not in ("GET", "HEAD"):

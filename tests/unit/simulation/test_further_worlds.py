@@ -6,7 +6,7 @@ from .child import find_failure
 
 pytestmark = pytest.mark.unit
 
-SEEDS = range(1000, 2000)
+SEEDS = range(2500, 5000)
 
 
 @pytest.mark.timeout(1800)

@@ -107,16 +107,22 @@ def delete_alias(world: "World", share: float) -> None:
 
 def move_alias(world: "World", share: float) -> None:
     """Point the alias to an older index of the pipeline, as a sleeping driver may."""
+    served = _served(world)
     older = [
         index
         for name, index in world.target.indices.items()
-        if name.startswith(f"{ALIAS}-0") and ALIAS not in index.aliases
+        if name.startswith(f"{ALIAS}-0")
+        and ALIAS not in index.aliases
+        # A newer one is still to be filled: no driver has led readers to it.
+        and served is not None
+        and name <= served.name
     ]
     if not older:
         return
     for index in world.target.indices.values():
         index.aliases.pop(ALIAS, None)
     older[0].aliases[ALIAS] = {}
+    world.oracle.moved_by_hand[older[0].name] = world.schedule.now
 
 
 def _touch(world: "World", index: StoredIndex | None, share: float, *, edit: bool) -> None:
