@@ -30,7 +30,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world bench-operator bench-planning bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -149,6 +149,9 @@ soak-nodes: setup ## OpenSearch nodes killed at every step, three victims each; 
 
 soak-world: setup ## random faults of three nodes and of runs, judged; as root; ARGS='--minutes N --seed S'
 	@PYTHONPATH=tests/support $(BIN)/python tests/soak/soak_world.py $(ARGS)
+
+soak-losses: setup ## batches of which half is one key, one partition or one content: ten minutes
+	ICDC_SOAK=1 $(PYTEST) --timeout 3600 tests/spark/pipeline/tables/test_hot_keys.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

@@ -13,7 +13,7 @@ Example, applied snapshot 77:
     -                    4 {"a": "x"}              extra
 
 An append-only table is compared by content: a compaction moves a row to another file, and so to
-another id, without changing it. Content that 3 rows and 2 documents hold is 2 equal, 1 missing.
+another id, without changing it. `pairing` says how.
 
 An index of mode StreamOnly has no documents for rows that did not change since its start, and no
 record says which rows those are. There each document is compared with its row, and a row without
@@ -55,11 +55,11 @@ from icdc_spark.replication.checks.observation import TableObserver
 from icdc_spark.replication.context import TableContext, build_applied, instant
 from icdc_spark.replication.table_run import TableRun
 from icdc_spark.verification.digests import (
-    DIGEST,
     ID_AND_DIGEST,
     digests_of_lines,
     digests_of_slice,
 )
+from icdc_spark.verification.pairing import compare_by_id, compare_contents
 
 SAMPLES = 20
 STREAMED_ONLY = (
@@ -156,49 +156,9 @@ def _compare(
     has_duplicates = stored.document.duplicates is not None
     table = _digest_table(reader, spec, has_duplicates=has_duplicates)
     index = _digest_index(context, reader, stored.document.index or "")
-    compare = _compare_contents if spec.append_only else _compare_by_id
+    compare = compare_contents if spec.append_only else compare_by_id
     kinds = compare(table, index)
     return kinds.where("kind != 'missing'") if _is_streamed_only(context) else kinds
-
-
-def _compare_by_id(table: DataFrame, index: DataFrame) -> DataFrame:
-    left, right = table.alias("t"), index.alias("i")
-    joined = left.join(right, on=F.col("t.id") == F.col("i.id"), how="full_outer")
-    # The order matters: where one of them is absent its digest is null, and null is never unequal.
-    kind = (
-        F.when(F.col("i.id").isNull(), "missing")
-        .when(F.col("t.id").isNull(), "extra")
-        .when(F.col("t.digest") != F.col("i.digest"), "different")
-        .otherwise("equal")
-    )
-    return joined.select(
-        F.coalesce("t.id", "i.id").alias(ID), kind.alias("kind"), F.col("t.id").alias("row")
-    )
-
-
-def _compare_contents(table: DataFrame, index: DataFrame) -> DataFrame:
-    """Compare by content, for append-only tables: compaction changes the id of a row alone."""
-    rows = table.groupBy(DIGEST).agg(F.count(F.lit(1)).alias("rows"), F.min(ID).alias("row_id"))
-    documents = index.groupBy(DIGEST).agg(
-        F.count(F.lit(1)).alias("documents"), F.min(ID).alias("document_id")
-    )
-    # Zero for content that only one of them has: with a null count no kind would be listed.
-    joined = rows.join(documents, on=DIGEST, how="full_outer").na.fill(0, ["rows", "documents"])
-    kinds = F.concat(
-        F.array_repeat(F.lit("equal"), F.least("rows", "documents").cast("int")),
-        F.array_repeat(
-            F.lit("missing"), F.greatest(F.col("rows") - F.col("documents"), F.lit(0)).cast("int")
-        ),
-        F.array_repeat(
-            F.lit("extra"), F.greatest(F.col("documents") - F.col("rows"), F.lit(0)).cast("int")
-        ),
-    )
-    # One line for each row or document, so that counts and samples are taken as for ids.
-    kind = F.explode(kinds)
-    shown = joined.select(kind.alias("kind"), "row_id", "document_id")
-    named = F.when(F.col("kind") == "extra", F.col("document_id")).otherwise(F.col("row_id"))
-    is_row = F.when(F.col("kind") != "extra", F.col("row_id"))
-    return shown.select(named.alias(ID), "kind", is_row.alias("row"))
 
 
 def _digest_table(reader: SnapshotReader, spec: DocumentSpec, *, has_duplicates: bool) -> DataFrame:
