@@ -161,6 +161,29 @@ def test_a_cause_below_others_counts() -> None:
     assert error[0] is DiskFull
 
 
+SCRATCH = "/var/data/spark-local-dir-1/blockmgr-0aa1b2c3-1111-2222-3333-444455556666"
+ON_3 = "Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.7 executor 3): "
+DISKS = {
+    f"{ON_3}java.io.FileNotFoundException: {SCRATCH}/0c/temp_shuffle_9 (No space left on device)": (
+        "the disk of /var/data/spark-local-dir-1 on executor 3 (10.0.0.7) is full"
+    ),
+    "Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.5 executor driver): java.io.IOException: No space "
+    "left on device": "a local disk of the driver (10.0.0.5) is full",
+    f"{ON_3}java.io.IOException: Read-only file system": (
+        "a local disk of executor 3 (10.0.0.7) is read-only"
+    ),
+    "OSError: [Errno 28] No space left on device: '/var/data/spark-local-dir-2/tmp9f'": (
+        "the disk of /var/data/spark-local-dir-2 is full"
+    ),
+    "java.io.IOException: No space left on device": "a local disk of driver or executors is full",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), DISKS.items())
+def test_a_disk_is_named_as_far_as_the_error_names_it(text: str, words: str) -> None:
+    assert words in str(translate_error("shop.orders", PySparkException(text)))
+
+
 OF_ROWS: list[tuple[str, type[IcdcError], str]] = [
     (
         "[CAST_INVALID_INPUT] The value 'NL-secret-4711' of the type \"STRING\" cannot be cast to "

@@ -12,6 +12,7 @@ import re
 from collections.abc import Set
 from typing import NamedTuple
 
+from icdc_api import redaction
 from icdc_api.errors import DiskFull, DriverLost, IcdcError, NodeLost, OutOfMemory
 
 
@@ -23,11 +24,22 @@ class _Sign(NamedTuple):
     error: type[IcdcError]
     """The error of the project that stands for it."""
     message: str
-    """What a person reads: what happened, what happens next, and what to change."""
+    """What a person reads: what happened, what happens next, and what to change. `{disk}` stands
+    for the disk that the text names."""
 
 
 _SCRATCH = r"/(?:blockmgr|spark|executor)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}"
 """A folder below `spark.local.dir`: Spark names these by UUIDs, and no table does."""
+
+_FOLDERS = (
+    re.compile(rf"(/[^\s'\"()]*?){_SCRATCH}"),
+    # Python's own words, with the file that could not be made.
+    re.compile(r"\[Errno \d+\] [^\n:]+: '(/[^'\n]*)/[^'/\n]+'"),
+)
+"""Where a scratch file was."""
+
+_TASK_HOST = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\w+)\)")
+"""Where the last attempt of a task failed."""
 
 _CATALOG_ERRORS = frozenset({"RESTException", "SQLException", "UncheckedSQLException"})
 """Errors of a catalog: a full disk in their text is the disk of the catalog, not of Spark."""
@@ -39,15 +51,16 @@ _SIGNS = (
         # Errors 28 and 122 of Linux: Python workers show the number.
         re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]"),
         DiskFull,
-        "a disk of driver or executors is full; it is retried. Give Spark room for shuffle and "
-        "spill: larger spec.spark.localVolumes, or fewer bytes at once (maxBytesPerBatch)",
+        "{disk} is full: no bytes or no inodes are left; it is retried. Give Spark room for "
+        "shuffle and spill: larger spec.spark.localVolumes, or fewer bytes at once "
+        "(maxBytesPerBatch)",
     ),
     _Sign(
         # Error 30 of Linux. A kernel does that to a disk that fails; other nodes have others.
         re.compile(r"Read-only file system|\[Errno 30\]"),
         NodeLost,
-        "a local disk of driver or executors is read-only, most likely because it failed; it is "
-        "retried. If it comes again, take the node out of use",
+        "{disk} is read-only, most likely because it failed; it is retried. If it comes again, "
+        "take the node out of use",
     ),
     _Sign(
         # The JVM calls it an OutOfMemoryError, and more memory does not help.
@@ -124,5 +137,24 @@ def find_meaning(classes: Set[str], text: str) -> tuple[type[IcdcError], str] | 
         if sign.pattern.search(text):
             if sign.error is DiskFull and classes & _CATALOG_ERRORS:
                 return None
-            return sign.error, sign.message
+            return sign.error, sign.message.replace("{disk}", _name_disk(text))
     return None
+
+
+def _name_disk(text: str) -> str:
+    """Return the disk that the text is about, as the subject of a sentence.
+
+    the disk of /var/data/spark-local on executor 3 (10.244.0.7)
+    a local disk of the driver (10.244.0.5)
+    a local disk of driver or executors
+    """
+    found = (pattern.search(text) for pattern in _FOLDERS)
+    folder = next((redaction.hide_partition_values(match[1]) for match in found if match), "")
+    disk = f"the disk of {folder}" if folder else "a local disk"
+    failed_on = _TASK_HOST.search(text)
+    if failed_on is None:
+        return disk if folder else f"{disk} of driver or executors"
+    host, executor = failed_on.groups()
+    # In local mode, and for jobs of the driver itself, Spark calls it an executor too.
+    who = "the driver" if executor == "driver" else f"executor {executor}"
+    return f"{disk} {'on' if folder else 'of'} {who} ({host})"

@@ -27,6 +27,10 @@ from icdc_testing.runs.spark_conf import UNCOMPILED
 SECONDS = 240
 TINY = "8m"
 """Room for a JVM's few files, and not for the rows shuffled below."""
+INODES = 100_000
+"""As many as may be asked for."""
+ROOMY = "512m"
+"""Room for all of it."""
 
 
 class Loss(NamedTuple):
@@ -48,7 +52,7 @@ def suffer_losses(names: Sequence[str], folder: Path, *, tiny_disk: bool = False
     """
     program: list[str] = [sys.executable, __file__, str(folder), *names]
     if tiny_disk:
-        mount = f'mount -t tmpfs -o size={TINY} none "$0" && exec "$@"'
+        mount = f'mount -t tmpfs -o size={TINY},nr_inodes={INODES} none "$0" && exec "$@"'
         folder.mkdir(parents=True, exist_ok=True)
         alone = ("unshare", "--mount", "--map-root-user", "sh", "-c", mount, str(folder))
         program = [*alone, *program]
@@ -103,9 +107,28 @@ def _spill(spark: SparkSession) -> DataFrame:
     return spark.sql("select /*+ repartition(2) */ sha2(uuid(), 512) t from range(400000)")
 
 
+def _without_inodes(loss: Callable[[SparkSession], DataFrame]) -> Callable[..., DataFrame]:
+    def act(spark: SparkSession) -> DataFrame:
+        found = os.statvfs(sys.argv[1])
+        # What the JVM has made before stays, and no file comes to it, however much room there is.
+        _remount(f"size={ROOMY},nr_inodes={found.f_files - found.f_ffree}")
+        try:
+            frame = loss(spark)
+            frame.collect()
+            return frame
+        finally:
+            _remount(f"size={TINY},nr_inodes={INODES}")
+
+    return act
+
+
+def _remount(options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", sys.argv[1]], check=True)
+
+
 def _spill_read_only(spark: SparkSession) -> DataFrame:
     # A kernel remounts a file system so when its disk fails.
-    subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
+    _remount("ro")
     return _spill(spark)
 
 
@@ -116,6 +139,8 @@ LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "python memory": _in_python(_fill_memory),
     "python disk": _in_python(_fill_disk),
     "spill": _spill,
+    "inodes": _without_inodes(_spill),
+    "python inodes": _without_inodes(_in_python(_fill_disk)),
     "read-only": _spill_read_only,
 }
 

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.spark
 
 EXECUTOR_MEMORY = "Raise spec.spark.executor.memory, or"
 WORKER_MEMORY = "a Python worker died, most likely for memory; it is retried. Raise "
-GIVE_ROOM = "a disk of driver or executors is full; it is retried. Give Spark room"
+FULL = " is full: no bytes or no inodes are left; it is retried. Give Spark room"
+READ_ONLY = " is read-only, most likely because it failed"
 
 ON_EXECUTORS = {
     "heap": ("OutOfMemory", EXECUTOR_MEMORY),
@@ -20,10 +21,12 @@ ON_EXECUTORS = {
     "python memory": ("OutOfMemory", WORKER_MEMORY),
 }
 ON_A_TINY_DISK = {
-    "spill": ("DiskFull", GIVE_ROOM),
-    "python disk": ("DiskFull", GIVE_ROOM),
+    "spill": ("DiskFull", FULL),
+    "python disk": ("DiskFull", FULL),
+    "inodes": ("DiskFull", FULL),
+    "python inodes": ("DiskFull", FULL),
     # The last one, because the disk stays so.
-    "read-only": ("NodeLost", "a local disk of driver or executors is read-only"),
+    "read-only": ("NodeLost", READ_ONLY),
 }
 
 
@@ -44,3 +47,10 @@ def test_what_spark_loses_is_told_as_such_and_tried_again(
     kind, words = {**ON_EXECUTORS, **ON_A_TINY_DISK}[name]
     assert (measured_losses[name].kind, measured_losses[name].retryable) == (kind, True)
     assert words in measured_losses[name].message
+
+
+@pytest.mark.parametrize("name", ["inodes", "python inodes"])
+def test_a_disk_that_takes_no_more_files_is_named(
+    measured_losses: dict[str, Loss], name: str
+) -> None:
+    assert "the disk of /" in measured_losses[name].message
