@@ -31,7 +31,7 @@ _BUILD_SECONDS = 7200
 _START_SECONDS = 60.0
 """Until buildkitd answers: seconds, but its folder may be on a disk that others use."""
 _POLL_SECONDS = 0.1
-_CACHE_MEGABYTES = 8_000
+_CACHE_MEGABYTES = 6_000
 """Layers of earlier builds that stay for later ones, in megabytes of 10^6 bytes."""
 _SHOWN_LINES = 30
 """Of the log of a daemon that does not start: its last words say why."""
@@ -106,6 +106,11 @@ class BuildKit:
                 *(() if cached else ("--no-cache",)),
                 *("--output", output),
             )
+            # Not left to the daemon's own collection, which comes a minute after a build, when the
+            # daemon has ended: `rewrite-timestamp` leaves a second copy of an image's layers behind
+            # each time, which no record names and nobody reads again.
+            limit = f"--keep-storage={_CACHE_MEGABYTES}"
+            _run("buildctl", "--addr", address, "prune", limit, name="`buildctl prune`")
         return str(layers)
 
     def archive(self, image: str, name: str, file: Path) -> None:
@@ -203,8 +208,8 @@ def _await(daemon: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _run(*command: str) -> None:
-    programs.run_program(command, name=f"`{command[0]} build`", seconds=_BUILD_SECONDS)
+def _run(*command: str, name: str = "`buildctl build`") -> None:
+    programs.run_program(command, name=name, seconds=_BUILD_SECONDS)
 
 
 def _proxies() -> dict[str, str]:

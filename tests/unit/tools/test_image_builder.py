@@ -168,3 +168,19 @@ def test_an_image_that_was_built_for_one_command_goes_with_it_and_an_archive_sta
     assert archive.exists()
     assert not layout.exists()
     assert builds() == 0
+
+
+def test_layers_that_buildkit_wrote_for_an_export_alone_are_removed_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, programs = tmp_path / "calls", tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"buildctl": PROGRAM, "buildkitd": "#!/bin/sh\nexec sleep 60\n"}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(calls))
+    buildkit = BuildKit(tmp_path / "buildkit", image_builder.Buildah(tmp_path))
+    buildkit.build("operator", base="base@sha256:1f3a", arguments={}, epoch=0, cached=True)
+    verbs = [line.split()[2] for line in calls.read_text().splitlines()]
+    assert verbs[-2:] == ["build", "prune"]
