@@ -38,6 +38,7 @@ from icdc_spark.opensearch.client.scan import close_scan, open_scan
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.creation import check_settings
 from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.opensearch.stores.view import require_whole_view
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.protocol.state_document import (
     Intent,
@@ -90,6 +91,8 @@ def verify(context: TableContext, observer: TableObserver, *, repair: bool) -> E
     # First: what another index holds, or who reads it, would say nothing about this one.
     identity.check_identity(context.client, recorded.index or "", uuid, recorded.shards)
     _check_target(context, recorded, repair=repair)
+    # Before anything is read: what is hidden would count as missing, and be written again.
+    require_whole_view(context.client.connection, recorded.index or "")
     # Refreshed, because a scan reads refreshed documents only.
     documents = indices.refresh_and_count(context.client, stored.document.index)
     entry: Entry = {"snapshotId": applied, "documents": documents, "repaired": None}

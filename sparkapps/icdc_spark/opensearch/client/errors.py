@@ -73,6 +73,10 @@ _PERMISSIONS = re.compile(
 )
 """In a reason of OpenSearch's security plugin. Such names only: what follows may quote a user."""
 
+_PARTIAL_VIEW = "not supported when FLS or DLS or Fieldmasking is activated"
+"""In the refusal of a bulk request of ours, whose guard is an update: the security plugin updates
+nothing for a user who is shown a part of an index. It gives no permission, and so no 403."""
+
 _UNVERIFIED = re.compile(r"certificate verify failed: (.+?)(?: \(_ssl|$)")
 """The reason of Python's TLS for a certificate that it does not accept."""
 
@@ -148,6 +152,13 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
             f"OpenSearch at {connection.where} refuses writes ({kind}): "
             "remove the block, or free disk space."
         )
+    if has_partial_view(reason):
+        who = f"the user of Secret {connection.secret!r}" if connection.secret else "our user"
+        return Unauthorized(
+            f"OpenSearch at {connection.where} shows {who} only a part of the documents or fields "
+            "(document-level or field-level security, or masked fields), so they can be neither "
+            "written nor compared: remove these restrictions from the user's roles."
+        )
     # After the blocks, which answer 403 too and are no matter of credentials.
     if status in (401, 403):
         who = f"the credentials in Secret {connection.secret!r}" if connection.secret else "we"
@@ -166,6 +177,11 @@ def from_status(status: int, kind: str, connection: Connection, *, reason: str =
     if status >= 500 or kind in SHARD_TYPES:
         return TargetUnavailable(f"OpenSearch at {connection.where} answered {status} ({kind}).")
     return Bug(f"OpenSearch at {connection.where} answered {status} ({kind}).")
+
+
+def has_partial_view(reason: str) -> bool:
+    """Return whether a refusal says that the user is shown a part of the index."""
+    return _PARTIAL_VIEW in reason
 
 
 def _certificate_problem(text: str) -> str:

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from icdc_api.errors import Submission
 from icdc_cli.embedded import jar_lock, jars, jdk
@@ -120,15 +121,44 @@ class SecureNode:
         assert answer.status in (200, 201), answer.body
         return name, password
 
-    def _settings(self, port: HeldPort) -> dict[str, Any]:
+    def renew_certificate(self, authority: Authority | None = None) -> None:
+        """Have the node serve a new certificate, of its authority or of another one from now on.
+
+        Returns once it does. The node watches its files; open connections stay as they are.
+        """
+        served = ssl.get_server_certificate(self._address)
+        self._authority = authority or self._authority
+        self.tls = ssl.create_default_context(cafile=self._authority.ca)
+        self._write_certificate()
+        wait.until(
+            lambda: ssl.get_server_certificate(self._address) != served, "it serves the new one"
+        )
+
+    @property
+    def _address(self) -> tuple[str, int]:
+        parts = urlsplit(self.url)
+        return parts.hostname or "", parts.port or 0
+
+    def _write_certificate(self) -> dict[str, Path]:
+        """Issue a certificate, and return its files by the names of the plugin's settings."""
         made = self._authority.issue(
             "node", subject="/O=tests/CN=node", names=["IP:127.0.0.1", "DNS:localhost"]
         )
-        files = {
-            "pemcert_filepath": made.certificate,
-            "pemkey_filepath": made.key,
-            "pemtrustedcas_filepath": made.ca,
-        }
+        files = {}
+        for name, made_file in (
+            # The key first: the node looks at the certificate, and reads both.
+            ("pemkey_filepath", made.key),
+            ("pemcert_filepath", made.certificate),
+            ("pemtrustedcas_filepath", made.ca),
+        ):
+            files[name] = self._folder / f"{name}.pem"
+            fresh = files[name].with_suffix(".fresh")
+            shutil.copy(made_file, fresh)
+            fresh.replace(files[name])
+        return files
+
+    def _settings(self, port: HeldPort) -> dict[str, Any]:
+        files = self._write_certificate()
         return {
             "path.data": self._folder / "data",
             "path.logs": self._folder,
@@ -147,6 +177,11 @@ class SecureNode:
             },
             "plugins.security.ssl.transport.enforce_hostname_verification": "false",
             "plugins.security.ssl.http.enabled": "true",
+            "plugins.security.ssl.certificates_hot_reload.enabled": "true",
+            # Or a certificate of another authority would be refused.
+            "plugins.security.ssl.http.enforce_cert_reload_dn_verification": "false",
+            "plugins.security.ssl.transport.enforce_cert_reload_dn_verification": "false",
+            "resource.reload.interval.high": "500ms",
             "plugins.security.allow_default_init_securityindex": "true",
             "plugins.security.nodes_dn": "CN=node,O=tests",
             "plugins.security.restapi.roles_enabled": "all_access",

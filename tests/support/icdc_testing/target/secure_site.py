@@ -2,6 +2,10 @@
 
 import itertools
 import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +13,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunMode, RunReport
+from icdc_api.status.pipeline_status import TableState, TableStatus
+from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_testing.lake.lake import Lake
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target.secure_node import SecureNode
+from icdc_testing.waiting.wait import until
 
 ROLE: dict[str, Any] = json.loads(
     (Path(__file__).parents[4] / "docs" / "opensearch-role.json").read_text(encoding="utf-8")
@@ -42,6 +49,37 @@ class Site:
         report = self.harness.run(mode, secrets_dir=str(self.harness.folder / "secrets"))
         self.reports.append(report)
         return report
+
+    @contextmanager
+    def followed(self) -> Iterator[Callable[[], TableStatus]]:
+        """A continuous run in the block, which has to end without a failure; its table's status."""
+        secrets = str(self.harness.folder / "secrets")
+        request = self.harness.request(continuous=True, secrets_dir=secrets)
+        report, stop = Path(request.report_path), threading.Event()
+
+        def status() -> TableStatus:
+            return RunReport.read(report).tables[0]
+
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(PipelineRun(request, self.harness.spark, stop).run)
+            try:
+                streaming = TableState.STREAMING
+                until(lambda: report.exists() and status().state is streaming, "it is followed")
+                yield status
+            finally:
+                stop.set()
+            assert running.result(60).outcome is None
+
+    def renew_secret(self, name: str, key: str, value: str) -> None:
+        """Replace a file of a mounted Secret, in one step as the kubelet does."""
+        folder = self.harness.folder / "secrets"
+        fresh = folder / f"{key}.fresh"
+        fresh.write_text(value, encoding="utf-8")
+        fresh.replace(folder / name / key)
+
+    def documents(self) -> object:
+        """How many documents the index has."""
+        return self.node.call("GET", "/orders/_count").json.get("count")
 
     def ok(self, mode: RunMode = RunMode.RUN) -> dict[str, Any]:
         """One run that must come through; its result for the table, where the mode has one."""
