@@ -122,7 +122,7 @@ class BaseReader:
         # Spark's error seldom names the file, so the files read are checked, one after the other.
         damage = find_damage(self._table, self._tasks_read)
         if damage:
-            return FileUnreadable(f"{self._table.name}: {damage}")
+            return damage
         if isinstance(cause, FileUnreadable):
             return FileUnreadable(f"{cause}; {name_suspects(self._table, self._tasks_read)}")
         return None

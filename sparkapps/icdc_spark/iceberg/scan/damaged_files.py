@@ -10,11 +10,13 @@ Example: a job that read these files has failed.
     a.parquet   4096     4096          PAR1, PAR1         in order
     b.parquet   1000     4096          -                  damaged: the length differs
     c.parquet   4096     4096          PAR1, zeros        damaged, not reached: b is reported
+    d.parquet   4096     4096          PAR1, 2 of 4 bytes in order: the store answers in part
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from icdc_api.errors import FileUnreadable, IcdcError, SourceUnavailable
 from icdc_api.redaction import hide_partition_values
 from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -26,14 +28,17 @@ SHOWN_FILES = 3
 
 _FIRST_BYTES = {"PARQUET": b"PAR1", "ORC": b"ORC", "AVRO": b"Obj\x01", "PUFFIN": b"PFA1"}
 _LAST_BYTES = {"PARQUET": b"PAR1", "PUFFIN": b"PFA1"}
+_END_BYTES = 4
+"""Bytes that are read at the end of a file, whatever its format."""
 _ENCRYPTED = b"PARE"
 """Of a Parquet file with an encrypted footer, at both ends."""
 
 
-def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
-    """Return the first damaged file of Java lists of `FileScanTask`, and what is wrong with it.
+def find_damage(table: IcebergTable, groups: Iterable[Any]) -> IcdcError | None:
+    """Return an error that names the first damaged file of Java lists of `FileScanTask`.
 
-    None if no file shows damage, if there are too many (`MAX_FILES`), or if they cannot be opened.
+    SourceUnavailable where the store gives less of a file than the file has. None if no file shows
+    damage, if there are too many (`MAX_FILES`), or if they cannot be opened.
     """
     io, seen = table.java.io(), set[str]()
     try:
@@ -45,9 +50,12 @@ def find_damage(table: IcebergTable, groups: Iterable[Any]) -> str | None:
             seen.add(location)
             if len(seen) > MAX_FILES:
                 return None
-            problem = _check_file(io.newInputFile(location), file)
+            shown = f"{table.name}: the file {hide_partition_values(location)}"
+            problem = _check_file(io.newInputFile(location), file, shown)
             if problem:
-                return f"the file {hide_partition_values(location)} is damaged: {problem}"
+                return FileUnreadable(f"{shown} is damaged: {problem}")
+    except SourceUnavailable as error:
+        return error
     except FOREIGN_ERRORS:
         # The check fails for the same reason as the job then, and that reason is reported anyway.
         return None
@@ -75,8 +83,11 @@ def _list_files(table: IcebergTable, groups: Iterable[Any]) -> Iterator[Any]:
             yield from table.bridge.elements(task.deletes())
 
 
-def _check_file(stored: Any, file: Any) -> str:
-    """Compare a Java input file with its `ContentFile`; empty if it is in order."""
+def _check_file(stored: Any, file: Any, shown: str) -> str:
+    """Compare a Java input file with its `ContentFile`; empty if it is in order.
+
+    SourceUnavailable where it has the right length, and fewer bytes come; `shown` names the file.
+    """
     # The length first: it needs no stream, and tells a file that was cut off or written over.
     length, expected = int(stored.getLength()), int(file.fileSizeInBytes())
     if length != expected:
@@ -86,11 +97,17 @@ def _check_file(stored: Any, file: Any) -> str:
     try:
         first, last = _FIRST_BYTES.get(file_format, b""), _LAST_BYTES.get(file_format, b"")
         start = bytes(stream.readNBytes(len(first)))
-        # ORC and Avro end in no fixed bytes: of these nothing is read at the end.
-        stream.seek(length - len(last))
-        end = bytes(stream.readNBytes(len(last)))
+        # Of ORC and Avro too, which end in no fixed bytes: they show whether the end comes.
+        asked = min(_END_BYTES, length)
+        stream.seek(length - asked)
+        end = bytes(stream.readNBytes(asked))
     finally:
         stream.close()
-    if start in (first, _ENCRYPTED) and end in (last, _ENCRYPTED):
+    if len(end) < asked or len(start) < min(len(first), length):
+        raise SourceUnavailable(
+            f"{shown} is answered in part: it has {length} bytes, and the store gives {len(end)} "
+            f"of the last {asked}"
+        )
+    if start in (first, _ENCRYPTED) and end.endswith((last, _ENCRYPTED)):
         return ""
     return f"it does not begin and end as a file of the format {file_format} does"

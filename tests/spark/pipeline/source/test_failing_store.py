@@ -150,6 +150,8 @@ PASSES: dict[tuple[Harm, str], str] = {
     (Harm.SLOW_DOWN, ".parquet"): "Please reduce your request rate",
     (Harm.SLOW_DOWN, ".avro"): "Please reduce your request rate",
     (Harm.CUT, ".parquet"): "Premature end of Content-Length delimited message body",
+    # Its length is that of the manifest, so it is the answer that is short, and not the file.
+    (Harm.SHORT, ".parquet"): "bytes, and the store gives 2 of the last 4",
     (Harm.CUT, ".avro"): "Premature end of Content-Length delimited message body",
 }
 
@@ -164,17 +166,12 @@ def test_a_store_that_harms_all_reads_is_waited_out(shop: Shop, harm: Harm, suff
     shop.assert_follows(2 * FILES)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "words"), [(".parquet", "is damaged"), (".avro", "ends too early")]
-)
-def test_answers_that_are_complete_but_short_are_damage_until_they_are_whole(
-    shop: Shop, suffix: str, words: str
-) -> None:
+def test_metadata_that_is_answered_in_part_is_damage_until_it_is_whole(shop: Shop) -> None:
     shop.insert(FILES + 1)
-    shop.store.harm(Harm.SHORT, suffix, times=10_000)
+    shop.store.harm(Harm.SHORT, ".avro", times=10_000)
     (table,) = shop.run().tables
     assert table.reason == "FileUnreadable"
-    assert words in (table.message or "")
+    assert "ends too early" in (table.message or "")
     shop.store.heal()
     shop.assert_follows(2 * FILES)
 
