@@ -147,6 +147,21 @@ def never_exported(name: str, how: How, reason: str, message: str) -> Scenario:
     return Scenario(name=name, steps=[step, Step(do=[damage.undo], writes=FILLED)])
 
 
+def taken_out() -> Scenario:
+    """A newer commit without the file does not help: a part of the open batch may be written."""
+    damage = Damage(ADDED, cut)
+    return Scenario(
+        name="added_taken_out",
+        steps=[
+            Step(do=[FILL], writes=FILLED),
+            Step(do=[INSERT[0], damage.do], reason=BAD, message=SHORT),
+            # Of the whole file, so that nobody has to read it.
+            Step(do=["delete from {t} where id = 4"], reason=BAD, message=SHORT),
+            Step(do=[damage.undo], writes=[INSERT[1], remove("4")]),
+        ],
+    )
+
+
 def without_hint() -> Scenario:
     """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
     damage = Damage(version_hint, lost)
@@ -167,6 +182,7 @@ PLAN, VERIFY = RunMode.PLAN, RunMode.VERIFY
 STORIES = [
     HEALTHY,
     without_hint(),
+    taken_out(),
     damage_scenario("added_missing", ADDED, lost, GONE, MISSING),
     damage_scenario("added_cut", ADDED, cut, BAD, SHORT),
     damage_scenario("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
