@@ -127,8 +127,8 @@ def list_modules(name: str) -> list[str]:
     package = importlib.import_module(name[:-2])
     # A package below that cannot be imported is listed all the same, and import_error says why:
     # with a handler that does nothing no error ends the walk. Importing a `__main__` would run it.
-    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.", lambda _: None)
-    return [each.name for each in found if not each.name.endswith(".__main__")]
+    modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.", lambda _: None)
+    return [module.name for module in modules if not module.name.endswith(".__main__")]
 
 
 def is_dated(bytecode: Path) -> bool:
