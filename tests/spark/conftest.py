@@ -19,6 +19,8 @@ from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
+from icdc_spark.opensearch.client import tasks
+from icdc_spark.replication import context, deletion
 from icdc_testing.lake.lake import CATALOG, Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.spark_conf import UNCOMPILED
@@ -68,6 +70,23 @@ def starting_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             node.stop()
         assert isinstance(never_ready.exception(60), Submission | StartTimeout)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> Iterator[None]:
+    """Shorten the waits of a run in this process for requests of older runs, from seconds.
+
+    Where tests begin a run when the one before has ended, its tasks with it, and all that was
+    received has been answered, there is nothing to wait for, and no assertion is about the wait.
+    Folders and files where a run is overtaken or killed, or a request abandoned, and those that
+    test the wait, replace this fixture by one that does nothing.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "EMPTY_SECONDS", 0.2)
+        patch.setattr(tasks, "POLL_SECONDS", 0.05)
+        for module in (context, deletion):
+            patch.setattr(module, "OWNER_SECONDS", 0.5)
+        yield
 
 
 @pytest.fixture(autouse=True)

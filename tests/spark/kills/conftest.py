@@ -9,6 +9,11 @@ from icdc_testing.runs.kill_points import KillList
 from icdc_testing.runs.processes import ChildRuns
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> None:
+    """Wait as in production: a run that was killed leaves requests behind."""
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[ChildRuns]:
     """Starts runs as child processes, none of which outlives the test."""

@@ -17,6 +17,11 @@ from icdc_testing.target.nodes.three_nodes import ThreeNodes
 Follow = Callable[..., Followed]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> None:
+    """Wait as in production: nodes that were killed or cut off leave requests behind."""
+
+
 @pytest.fixture(scope="session")
 def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
     """Three nodes for the whole test run."""

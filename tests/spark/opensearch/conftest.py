@@ -10,6 +10,11 @@ from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.target import sink_cases
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> None:
+    """Wait as in production: these tests are about the wait, among others."""
+
+
 @pytest.fixture
 def connection(clean_indices: str) -> Connection:
     """Straight to the node."""

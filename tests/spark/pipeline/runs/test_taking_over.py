@@ -33,6 +33,11 @@ pytestmark = pytest.mark.spark
 ALIAS = "taken"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> None:
+    """Wait as in production: these tests are about it."""
+
+
 @pytest.fixture
 def harness(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Harness:
     """A pipeline whose first run has exported its table, and left a change to the next one."""

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import FailureClass
 from icdc_api.job.run_files import RunMode, RunReport
 from icdc_api.status.pipeline_status import TableStatus
+from icdc_spark.opensearch.stores import access
+from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -21,6 +24,9 @@ from icdc_testing.target import oracle
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
+
+PATIENCE_SECONDS = 15.0
+"""Seconds for which a run repeats its requests to what is not there; a minute in production."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,7 @@ def closed_port() -> Iterator[int]:
 def unreachable(
     spark: SparkSession, closed_port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Future[RunReport]]:
-    """A run on an OpenSearch that is not there: it takes its minute while the others are made."""
+    """A run on an OpenSearch that is not there: it is patient while the other tests run."""
     harness = Harness(
         spark,
         f"http://127.0.0.1:{closed_port}",
@@ -45,10 +51,14 @@ def unreachable(
         name="unreachable",
     )
     before = set(threading.enumerate())
+    impatient = partial(StateStore, patience=PATIENCE_SECONDS)
     with ThreadPoolExecutor(1, "run") as pool:
-        running = pool.submit(harness.run)
-        # Not before the table has its own thread, which a test would take for a left-over.
-        until(lambda: len(set(threading.enumerate()) - before) > 1, "the table's thread runs")
+        # For this run alone: it has opened its store when its table is followed.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(access, "StateStore", impatient)
+            running = pool.submit(harness.run)
+            # Not before the table has its own thread, which a test would take for a left-over.
+            until(lambda: len(set(threading.enumerate()) - before) > 1, "the table's thread runs")
         yield running
 
 

@@ -60,6 +60,8 @@ class Harness:
                         "indexSettings": {"number_of_replicas": 0},
                     }
                 },
+                # The shortest: a run that tries a table again takes no longer than it must.
+                "retry": {"initialSeconds": 1},
                 **spec,
             },
         }

@@ -78,7 +78,7 @@ class Site:
         fresh.replace(folder / name / key)
 
     def documents(self) -> object:
-        """How many documents the index has, those of a moment ago included."""
+        """Count the documents of the index, those of a moment ago included."""
         self.node.call("POST", "/orders/_refresh")
         return self.node.call("GET", "/orders/_count").json.get("count")
 
