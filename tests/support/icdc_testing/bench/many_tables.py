@@ -1,0 +1,169 @@
+"""Many small tables that one run follows, and what its processes take of the machine."""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from icdc_api.job.run_files import RunReport, RunRequest
+from icdc_api.spec.spark import Spark
+from icdc_api.status.pipeline_status import TableState
+from icdc_cli.embedded.lake import Lake, jdbc_catalog
+from icdc_cli.local import processes
+from icdc_cli.local.application import installed
+from icdc_cli.local.runs import LocalRuns
+from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
+from icdc_testing.waiting.process_cpu import cpu_seconds
+from icdc_testing.waiting.processes import command, name_of
+from icdc_testing.waiting.wait import until
+
+MB = 1 << 20
+RUN = "run-1"
+CAUGHT_UP_SECONDS = 1800.0
+"""Until all tables must be caught up."""
+
+
+def make_tables(folder: Path, count: int, *, rows: int) -> dict[str, str]:
+    """Creates `shop.t0` and so on in a JDBC catalog (SQLite); returns the catalog's properties."""
+    (folder / "warehouse").mkdir(parents=True)
+    properties = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
+    with Lake(properties, folder=folder) as lake:
+        lake.sql("create namespace lake.shop")
+        for number in range(count):
+            lake.sql(
+                f"create table lake.shop.t{number} using iceberg as "
+                f"select id, concat('name ', id) as name from range(0, {rows}, 1, 1)"
+            )
+    return properties
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What the processes of a run take at one moment."""
+
+    processes: int
+    """Live processes: the driver's Python, its JVM, pyspark's daemon and the workers."""
+    driver_mb: float
+    """Resident set of the driver's Python."""
+    jvm_mb: float
+    """Resident set of the JVM, which is driver and executor in a local run."""
+    heap_mb: float
+    """Live objects in the JVM after a full collection."""
+    sessions: int
+    """Sessions of Spark among them."""
+    workers_mb: float
+    """Proportional set of daemon and workers: pages that they share count once."""
+    threads: int
+    """Of all processes."""
+    files: int
+    """Open files and sockets of driver and JVM."""
+
+
+class FollowedTables:
+    """A context manager around one Continuous run over tables of a catalog."""
+
+    def __init__(
+        self, folder: Path, url: str, catalog: Mapping[str, str], count: int, *, heap: str
+    ) -> None:
+        self._runs = LocalRuns(folder, installed())
+        self._spark = Spark.model_validate(
+            {"driver": {"memory": heap}, "executor": {"instances": 1, "cores": 2}}
+        )
+        self._request = RunRequest(
+            run_id=RUN,
+            pipeline=_pipeline(url, catalog, count),
+            owner="default/many",
+            epoch=1,
+            continuous=True,
+            end_with_stdin=True,
+            report_path=str(self._runs.report_path(RUN)),
+        )
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        self._runs.create(RUN, self._request, self._spark)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._runs.close()
+
+    def catch_up(self) -> tuple[float, float]:
+        """Return the seconds until the first table was caught up, and until all were."""
+        since, first = time.monotonic(), 0.0
+
+        def caught_up() -> int:
+            nonlocal first
+            try:
+                tables = RunReport.read(Path(self._request.report_path)).tables
+            except FileNotFoundError:
+                return 0
+            streaming = [t for t in tables if t.state is TableState.STREAMING]
+            done = sum(table.snapshots_behind == 0 for table in streaming)
+            first = first or (time.monotonic() - since if done else 0.0)
+            return done
+
+        wanted = len(self._request.pipeline["spec"]["tables"])
+        until(lambda: caught_up() == wanted, "all are caught up", seconds=CAUGHT_UP_SECONDS)
+        return first, time.monotonic() - since
+
+    def idle_cpu(self, seconds: float) -> float:
+        """Return the seconds of the processor that all processes use in a minute without work."""
+        before, since = cpu_seconds(self._driver()), time.monotonic()
+        deadline = since + seconds
+        until(lambda: time.monotonic() >= deadline, "time passes", seconds=seconds + 10)
+        return (cpu_seconds(self._driver()) - before) * 60 / (time.monotonic() - since)
+
+    def take(self) -> Taken:
+        """Measures the processes as they are now."""
+        pids = self._pids()
+        driver, jvm = self._driver(), next(pid for pid in pids if name_of(pid) == "java")
+        workers = [pid for pid in pids if pid not in (driver, jvm)]
+        heap = read_heap(jvm)
+        return Taken(
+            processes=len(pids),
+            driver_mb=_kb(driver, "status", "VmRSS") / 1024,
+            jvm_mb=_kb(jvm, "status", "VmRSS") / 1024,
+            heap_mb=heap.bytes / MB,
+            sessions=heap.objects.get(SESSION, 0),
+            workers_mb=sum(_kb(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
+            threads=sum(map(count_threads, pids)),
+            files=sum(len(list_files(pid)) for pid in (driver, jvm)),
+        )
+
+    def _pids(self) -> list[int]:
+        return processes.members(f"{self._folder / RUN}@1")
+
+    def _driver(self) -> int:
+        request = str(self._folder / RUN / "request.json")
+        return next(pid for pid in self._pids() if request in command(pid))
+
+
+def _pipeline(url: str, catalog: Mapping[str, str], count: int) -> dict[str, Any]:
+    tables = [{"name": f"shop.t{n}", "identifierColumns": ["id"]} for n in range(count)]
+    # A node takes 1,000 shards by default, and is not what is measured.
+    sink = {"hosts": [url], "indexSettings": {"number_of_shards": 1, "number_of_replicas": 0}}
+    return {
+        "apiVersion": "icebergcdc.dev/v1alpha1",
+        "kind": "IcebergCDCPipeline",
+        "metadata": {"name": "many"},
+        "spec": {
+            "catalog": {"name": "lake", "properties": dict(catalog)},
+            "tables": tables,
+            "sink": {"opensearch": sink},
+        },
+    }
+
+
+def _kb(pid: int, file: str, name: str) -> int:
+    """The number in a line `name: 123 kB` of a file of /proc."""
+    lines = (Path("/proc") / str(pid) / file).read_text()
+    match = re.search(rf"^{name}:\s+(\d+)", lines, re.MULTILINE)
+    return int(match[1]) if match else 0
