@@ -112,7 +112,7 @@ class ApplicationLooks:
                 table=table,
                 connection=connection,
                 store=self._store,
-                open_session=lambda: sessions.create_table_session(spark, NAME, properties),
+                open_session=lambda: sessions.open_table_session(spark, NAME, properties),
                 reporter=reporter.table(table.name),
                 stop=stop,
             )

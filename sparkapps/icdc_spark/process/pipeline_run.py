@@ -31,6 +31,7 @@ from icdc_api.spec.secrets import load_catalog_properties
 from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.iceberg.jvm import session
+from icdc_spark.iceberg.jvm.session import TableSession
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
@@ -50,6 +51,8 @@ LOG = logging.getLogger(__name__)
 
 CATALOG_SECONDS = 300.0
 """Limit of one call to a catalog, its own time-outs and repetitions included."""
+STALLED_RECHECK_SECONDS = 30.0
+"""A continuous run tries a table that waits for a person again after this long."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,17 @@ class PipelineRun:
         stop: Stop | None = None,
         *,
         catalog_seconds: float = CATALOG_SECONDS,
+        recheck_seconds: float | None = None,
     ) -> None:
-        """`stop` asks the run to end after the present steps. BadSpec for an invalid request."""
+        """`stop` asks the run to end after the present steps. BadSpec for an invalid request.
+
+        `recheck_seconds` is the time between two attempts of a stalled table, for tests; by
+        default STALLED_RECHECK_SECONDS, or the poll interval if that is longer.
+        """
         self.request = request
+        if recheck_seconds is None:
+            recheck_seconds = max(STALLED_RECHECK_SECONDS, request.poll_seconds)
+        self._recheck_seconds = recheck_seconds
         self.stop = stop or threading.Event()
         self._spark = spark
         self._pipeline = _pipeline(request)
@@ -118,7 +129,11 @@ class PipelineRun:
 
     def _follow_tables(self, rotation: Rotation) -> None:
         contexts = [self._build_context(table, rotation) for table in self._tables]
-        self._schedule(contexts, lambda context: TableFollower(context, self._semaphore).run())
+
+        def follow(context: TableContext) -> None:
+            TableFollower(context, self._semaphore, recheck_seconds=self._recheck_seconds).run()
+
+        self._schedule(contexts, follow)
 
     def _collect_entries(
         self, handler: Callable[[TableContext], table_modes.Entry], rotation: Rotation
@@ -185,12 +200,12 @@ class PipelineRun:
         self._semaphore.release(table)
         self._threads.mark_stuck(table, True)
 
-    def _open_session(self, table: Table) -> SparkSession:
+    def _open_session(self, table: Table) -> TableSession:
         catalog = self._pipeline.spec.catalog_of(table)
         properties = load_catalog_properties(catalog, self._secrets)
-        opened = session.create_table_session(self._spark, catalog.name, properties)
+        opened = session.open_table_session(self._spark, catalog.name, properties)
         # This is the table's own thread, and Spark's scheduler pool is a property of the thread.
-        session.use_pool(opened, table.name)
+        session.use_pool(opened.spark, table.name)
         return opened
 
     def _guard(self, work: Callable[[TableContext], None], context: TableContext) -> None:

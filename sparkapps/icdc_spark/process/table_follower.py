@@ -13,7 +13,9 @@ Example, a continuous run with `retry.initialSeconds` 1:
     step fails, Gap                  the table is stalled; tried again after 30 s
     a Secret changes meanwhile       tried again at once, with the new credentials
 
-Each attempt begins with the state document, as a new run would. It must know no other table.
+Each attempt begins with the state document, as a new run would. What the last one had open, its
+session and catalog, is closed when it fails: a table that waits has no connection. It must know
+no other table.
 """
 
 import logging
@@ -40,8 +42,6 @@ from icdc_spark.replication.table_run import TableRun
 
 LOG = logging.getLogger(__name__)
 
-STALLED_RECHECK_SECONDS = 30
-"""A continuous run tries a table that waits for a person again after this long."""
 ROTATION_SECONDS = 1.0
 """A stalled table checks for changed Secrets this often; it costs no request."""
 BUG_ATTEMPTS = 3
@@ -88,10 +88,16 @@ def report_failure(context: TableContext, error: IcdcError) -> None:
 class TableFollower:
     """Follow one table of one run; `run` may be called once."""
 
-    def __init__(self, context: TableContext, semaphore: FairSemaphore) -> None:
-        """`semaphore` admits the tables whose steps may run at the same time."""
+    def __init__(
+        self, context: TableContext, semaphore: FairSemaphore, *, recheck_seconds: float
+    ) -> None:
+        """`semaphore` admits the tables whose steps may run at the same time.
+
+        A stalled table is tried again after `recheck_seconds`.
+        """
         self._context = context
         self._semaphore = semaphore
+        self._recheck_seconds = recheck_seconds
         # None before the first attempt, and whenever the next one must begin anew.
         self._run: TableRun | None = None
         # In a row.
@@ -105,7 +111,15 @@ class TableFollower:
         try:
             self._follow()
         finally:
+            self._end_attempt()
             self._context.close()
+
+    def _end_attempt(self) -> None:
+        """Close what the present attempt has open, if there is one."""
+        # Forgotten first: whatever happens, the next attempt opens its own.
+        run, self._run = self._run, None
+        if run is not None:
+            run.close()
 
     def _follow(self) -> None:
         context = self._context
@@ -146,14 +160,14 @@ class TableFollower:
             return False
         LOG.info("%s: continues with changed Secrets", before.table.name)
         # It holds the clients of the old credentials.
-        self._run = None
+        self._end_attempt()
         return True
 
     def _handle_failure(self, error: IcdcError) -> None:
         """Wait until the table may be tried again; raise `error` where it is not."""
         context = self._context
         # What it remembers of the state document may be what failed.
-        self._run = None
+        self._end_attempt()
         self._failures += 1
         if isinstance(error, ENDS_RUN):
             raise error
@@ -177,9 +191,8 @@ class TableFollower:
 
         Kubernetes takes a minute or two to bring a new password into the pod.
         """
-        stop, poll = self._context.stop, self._context.request.poll_seconds
-        until = time.monotonic() + max(STALLED_RECHECK_SECONDS, poll)
-        while time.monotonic() < until and not stop.wait(ROTATION_SECONDS):
+        until = time.monotonic() + self._recheck_seconds
+        while time.monotonic() < until and not self._context.stop.wait(ROTATION_SECONDS):
             if self._renew_access():
                 return
 

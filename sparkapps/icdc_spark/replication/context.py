@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from pyspark.sql import SparkSession
-
 from icdc_api import naming
 from icdc_api.errors import Fenced, MappingInvalid
 from icdc_api.job.run_files import RunRequest
@@ -20,6 +18,7 @@ from icdc_api.spec.pipeline import Mode, OnProblem, PinSnapshots, PipelineSpec
 from icdc_api.spec.sink import OpenSearch
 from icdc_api.spec.tables import Table
 from icdc_spark.documents.document_spec import DocumentWishes
+from icdc_spark.iceberg.jvm.session import TableSession
 from icdc_spark.iceberg.table.tables import SnapshotInfo
 from icdc_spark.opensearch.bulk.sink import BatchResult, write
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS, BulkTarget
@@ -51,6 +50,10 @@ def build_applied(snapshot: SnapshotInfo | None, intent: Intent) -> Applied:
     )
 
 
+class ContextClosedError(Exception):
+    """A table's context was used after it was closed: an error in this program."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableContext:
     """One table of one run."""
@@ -65,8 +68,8 @@ class TableContext:
     """How driver and executors reach OpenSearch, credentials included."""
     store: StateStore
     """The state documents, over the same connection."""
-    open_session: Callable[[], SparkSession]
-    """Opens a session that knows the table's catalog and no other one."""
+    open_session: Callable[[], TableSession]
+    """Opens a session that knows the table's catalog and no other one; its caller closes it."""
     reporter: TableReporter
     """The table's part of the run's report."""
     stop: Stop
@@ -77,6 +80,8 @@ class TableContext:
     """Inside it one call to the table's catalog is made. SourceUnavailable if it took too long."""
     clients: list[Client] = field(default_factory=list)
     """The driver's client, once it was used; a list because the context is frozen."""
+    closed: threading.Event = field(default_factory=threading.Event)
+    """Set by `close`: no client is made any more, which nobody would close."""
     unsettled: threading.Event = field(default_factory=threading.Event)
     """Set while a batch is written, and left set when writing it failed."""
     outwaited: threading.Event = field(default_factory=threading.Event)
@@ -125,7 +130,12 @@ class TableContext:
 
     @property
     def client(self) -> Client:
-        """The driver's client; one per table, created at first use."""
+        """The driver's client; one per table, created at first use.
+
+        ContextClosedError after `close`.
+        """
+        if self.closed.is_set():
+            raise ContextClosedError(f"the context of {self.table.name} is closed")
         if not self.clients:
             self.clients.append(client(self.connection))
         return self.clients[0]
@@ -241,7 +251,13 @@ class TableContext:
         if access is None or access.store is self.store:
             return self
         self.close()
-        return replace(self, connection=access.connection, store=access.store, clients=[])
+        return replace(
+            self,
+            connection=access.connection,
+            store=access.store,
+            clients=[],
+            closed=threading.Event(),
+        )
 
     def still_ours(self, error: Fenced) -> Stored:
         """Return the state document after a conflict in the index; `error` where it is another's.
@@ -255,6 +271,7 @@ class TableContext:
         return stored
 
     def close(self) -> None:
-        """Close the driver's sockets."""
+        """Close the driver's sockets, for good."""
+        self.closed.set()
         while self.clients:
             self.clients.pop().close()

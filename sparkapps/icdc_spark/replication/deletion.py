@@ -119,9 +119,8 @@ def _remove_tags(context: TableContext) -> str | None:
 
     def remove() -> None:
         try:
-            with source_errors(context.table.name):
-                session = context.open_session()
-                table = IcebergTable.load(session, context.catalog, context.table.name)
+            with source_errors(context.table.name), context.open_session() as opened:
+                table = IcebergTable.load(opened.spark, context.catalog, context.table.name)
                 pins.unpin(context, table)
         except TableNotFound:
             LOG.info("%s: the table was dropped, and its tags with it", context.table.name)

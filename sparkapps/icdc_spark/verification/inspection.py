@@ -45,7 +45,7 @@ _NO_FILES: Entry = {
 
 def plan(context: TableContext) -> Entry:
     """Return what the next run would do, and which files, rows and bytes it would read."""
-    return _answer(context, lambda: _plan(TableObserver(context)))
+    return _answer(context, lambda: _plan(context))
 
 
 def verify(context: TableContext) -> Entry:
@@ -65,7 +65,12 @@ def list_dead_letters(context: TableContext) -> Entry:
 
 def replay_dead_letters(context: TableContext) -> Entry:
     """Send rows that the index refused again."""
-    return _answer(context, lambda: refused_rows.replay(context, TableObserver(context)))
+    return _answer(context, lambda: _replay(context))
+
+
+def _replay(context: TableContext) -> Entry:
+    with TableObserver(context) as observer:
+        return refused_rows.replay(context, observer)
 
 
 def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
@@ -79,27 +84,28 @@ def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
 
 
 def _compare(context: TableContext, *, repair: bool) -> Entry:
-    run = TableRun(context)
     is_planned = context.request.tables is not None
-    # Not when a person asks, who wants to see what is there: an open batch is left as it is.
-    if is_planned:
-        comparison.finish_batch(run)
-    return comparison.verify(context, run.observer, repair=repair)
+    with TableRun(context) as run:
+        # Not when a person asks, who wants to see what is there: an open batch is left as it is.
+        if is_planned:
+            comparison.finish_batch(run)
+        return comparison.verify(context, run.observer, repair=repair)
 
 
-def _plan(observer: TableObserver) -> Entry:
-    observation = observer.observe(observer.load_state())
-    step = observation.step
-    # A run would raise it before it wrote anything, so the plan is not what it shows.
-    observer.check_filter(observation, observer.documents_at(observation, step.to_id))
-    return {
-        "mode": step.kind.value,
-        "fromSnapshotId": step.from_id,
-        "toSnapshotId": step.to_id,
-        "why": step.reason,
-        "mappingChanges": list(observation.added_fields),
-        **_measure_files(observation),
-    }
+def _plan(context: TableContext) -> Entry:
+    with TableObserver(context) as observer:
+        observation = observer.observe(observer.load_state())
+        step = observation.step
+        # A run would raise it before it wrote anything, so the plan is not what it shows.
+        observer.check_filter(observation, observer.documents_at(observation, step.to_id))
+        return {
+            "mode": step.kind.value,
+            "fromSnapshotId": step.from_id,
+            "toSnapshotId": step.to_id,
+            "why": step.reason,
+            "mappingChanges": list(observation.added_fields),
+            **_measure_files(observation),
+        }
 
 
 def _measure_files(observation: TableObservation) -> Entry:

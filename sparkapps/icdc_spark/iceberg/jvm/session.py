@@ -6,12 +6,20 @@ then seen neither by another table nor by the application's environment page. Sp
 a session has of its own with each execution, so their values are redacted.
 """
 
+import logging
 from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from icdc_api.errors import IcdcError
+from icdc_spark.iceberg.jvm.bridge import Bridge
+from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.jvm.time_outs import add_time_outs
+
+LOG = logging.getLogger(__name__)
 
 REDACTED = (
     r"(?i)^spark[.]sql[.]catalog[.]|secret|passw(or)?d|token|access[.-]?key|account[.-]?key"
@@ -51,8 +59,67 @@ APPLICATION_CONF: Mapping[str, str] = {
 }
 """What the application needs whatever the pipeline says; `spec.spark.conf` may not change it."""
 
+_CLOSEABLE = "java.io.Closeable"
+
 _ROW_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """pyspark's loggers of failed expressions: they log values of the row."""
+
+
+class SessionClosedError(Exception):
+    """The session of a table was used after it was closed: an error in this program."""
+
+
+class TableSession:
+    """The session of one table, and what its catalog has open. A context manager.
+
+    A catalog holds connections, threads and clients of the object store, which the JVM frees late
+    or never. So whoever opens a session closes it, also where a step failed:
+
+        with open_table_session(application, "lake", properties) as opened:
+            IcebergTable.load(opened.spark, "lake", "shop.orders")    # connects
+                                                                      # disconnects
+
+    For one thread at a time.
+    """
+
+    def __init__(self, session: SparkSession, catalog: str) -> None:
+        """`catalog` is the name under which `session` knows its only catalog."""
+        self._session: SparkSession | None = session
+        self._catalog = catalog
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of Spark; SessionClosedError after `close`."""
+        if self._session is None:
+            raise SessionClosedError(f"the session of catalog {self._catalog} is closed")
+        return self._session
+
+    def close(self) -> None:
+        """Close the catalog with all that it has open, and forget the session; at most once.
+
+        Tasks of a failed attempt that still run fail then: locally they share the clients of the
+        driver. Raises nothing: a catalog that fails to close must not hide why its table ended.
+        """
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            with source_errors(self._catalog):
+                _close_catalog(session, self._catalog)
+        except IcdcError as error:
+            # Such as of a JVM that has ended, and everything with it.
+            LOG.warning("the catalog %s was not closed in order: %s", self._catalog, error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def create_application_session(name: str) -> SparkSession:
@@ -63,6 +130,13 @@ def create_application_session(name: str) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def open_table_session(
+    application: SparkSession, catalog: str, properties: Mapping[str, str]
+) -> TableSession:
+    """Open a session as `create_table_session` creates it, which its caller closes."""
+    return TableSession(create_table_session(application, catalog, properties), catalog)
 
 
 def create_table_session(
@@ -86,6 +160,27 @@ def create_table_session(
         _redact_in_event_log(application, f"{prefix}.{key}")
         session.conf.set(f"{prefix}.{key}", value)
     return session
+
+
+def _close_catalog(session: SparkSession, catalog: str) -> None:
+    bridge = Bridge(session)
+    try:
+        manager = bridge.java_session.sessionState().catalogManager()
+        # Only one that was used: asked for by name, Spark would create it, and connect, to close
+        # it. It stays in the manager: `reset` would empty that, but also create the folder of
+        # Spark's own warehouse in the working directory, which may be read-only.
+        if manager.listCatalogs(bridge.statics("scala.Option").empty()).contains(catalog):
+            spark3 = bridge.statics("org.apache.iceberg.spark.Spark3Util")
+            java_catalog = spark3.loadIcebergCatalog(bridge.java_session, catalog)
+            if bridge.is_a(java_catalog, _CLOSEABLE):
+                java_catalog.close()
+    finally:
+        # Also of a catalog that fails to close. They may hold credentials.
+        for key in session.conf.getAll:
+            if key.startswith(f"spark.sql.catalog.{catalog}"):
+                session.conf.unset(key)
+        # `Bridge` made the session the active one of this thread, which would keep it in memory.
+        bridge.statics("org.apache.spark.sql.SparkSession").clearActiveSession()
 
 
 def _redact_in_event_log(application: SparkSession, key: str) -> None:

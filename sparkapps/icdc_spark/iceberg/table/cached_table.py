@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from icdc_api.errors import IcdcError
 from icdc_spark.iceberg.jvm.bridge import Bridge
 from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _UNIQUE_NAMES = "org.apache.iceberg.BaseMetastoreTableOperations"
@@ -53,9 +54,15 @@ class CachedTable:
         self._name = name
         self._table: IcebergTable | None = None
         self._stamp: _Stamp | None = None
+        self._closed = False
 
     def load(self) -> IcebergTable:
-        """Return the table in its newest state. Raises what `IcebergTable.load` raises."""
+        """Return the table in its newest state. Raises what `IcebergTable.load` raises.
+
+        SessionClosedError after `close`: what is kept could still answer, from an older state.
+        """
+        if self._closed:
+            raise SessionClosedError(f"{self._name} is closed")
         # Whatever goes wrong on the way, the next poll begins with nothing.
         table, self._table = self._table, None
         stamp, self._stamp = self._stamp, None
@@ -70,6 +77,11 @@ class CachedTable:
         self._stamp = stamp if stamp and stamp.location == table.metadata_location else None
         self._table = table
         return table
+
+    def close(self) -> None:
+        """Forget the table; its session's catalog closes what it has open."""
+        self._closed = True
+        self._table = None
 
     def _refresh(
         self, table: IcebergTable, stored: _Stamp | None

@@ -12,9 +12,14 @@ Example, an index that is one commit behind:
     step        Changelog from 77 to 78
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
-from icdc_api.errors import StateCorrupt, TargetReadOnly, TargetUnavailable
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import SourceUnavailable, StateCorrupt, TargetReadOnly, TargetUnavailable
 from icdc_spark.diff.rows import check_filter
 from icdc_spark.documents.document_spec import DocumentSpec, resolve_spec
 from icdc_spark.documents.schema import Schema, has_names_differing_by_case
@@ -54,14 +59,40 @@ class TableObservation:
 
 
 class TableObserver:
-    """Observe one table of one run, again and again; for one thread at a time."""
+    """Observe one table of one run, again and again; for one thread at a time.
+
+    A context manager: it has a session of the table open until `close`.
+    """
 
     def __init__(self, context: TableContext) -> None:
         self.context = context
-        self.session = context.open_session()
+        self._opened = context.open_session()
         self._names_by_case = False
         # Between two observations it keeps the metadata that has not changed.
         self._table = CachedTable(self.session, context.catalog, context.table.name)
+
+    @property
+    def session(self) -> SparkSession:
+        """The table's session; SessionClosedError after `close`."""
+        return self._opened.spark
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the table and its session; nothing can be observed any more."""
+        # Where it takes too long, the others do not wait for it, as for any call of a catalog.
+        with suppress(SourceUnavailable), self.context.catalog_call():
+            self._table.close()
+            self._opened.close()
 
     def load_state(self) -> Stored | None:
         """Return the state document as it is, unclaimed; None if there is none."""

@@ -73,7 +73,7 @@ def context(spark: SparkSession, harness: Harness) -> Iterator[TableContext]:
         table=table,
         connection=connection,
         store=store,
-        open_session=lambda: sessions.create_table_session(spark, catalog.name, catalog.properties),
+        open_session=lambda: sessions.open_table_session(spark, catalog.name, catalog.properties),
         reporter=Reporter(request, [status]).table(table.name),
         stop=threading.Event(),
     )

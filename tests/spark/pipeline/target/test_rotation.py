@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
-from icdc_spark.process.pipeline_run import PipelineRun
-from icdc_spark.process.table_follower import STALLED_RECHECK_SECONDS
+from icdc_spark.process.pipeline_run import STALLED_RECHECK_SECONDS, PipelineRun
 from icdc_testing.catalogs import catalog_service
 from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy

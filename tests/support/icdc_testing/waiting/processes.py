@@ -45,7 +45,7 @@ def python_workers(root: int | None = None) -> list[int]:
 
 def connected_to(pids: list[int], port: int) -> list[int]:
     """Return the processes that have a connection to a local port: they are at work there."""
-    sockets = set(_sockets_to(port))
+    sockets = set(sockets_to(port))
     return [pid for pid in pids if sockets & set(_open_sockets(pid))]
 
 
@@ -75,7 +75,7 @@ def _parent(pid: int) -> int:
     return int(after_name[1])
 
 
-def _sockets_to(port: int) -> Iterator[str]:
+def sockets_to(port: int) -> Iterator[str]:
     """Inodes of the sockets whose peer is that port."""
     for table in ("tcp", "tcp6"):
         for line in (PROC / "net" / table).read_text().splitlines()[1:]:
