@@ -6,7 +6,7 @@ abandoned, ordinals only grow, an older epoch never takes over from a newer one.
 knows neither where documents are stored nor how batches are written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from icdc_api import naming
@@ -14,9 +14,11 @@ from icdc_api.base import MAX_COUNT
 from icdc_api.errors import AliasTaken, Bug, Fenced
 from icdc_spark.protocol.state_parts import (
     FIXUP_OFFSET,
+    MAX_NODES,
     MAX_SAMPLES,
     SAMPLE_CHARACTERS,
     VERSIONS_PER_ORDINAL,
+    AbsentNode,
     Applied,
     Intent,
     IntentKind,
@@ -38,6 +40,7 @@ from icdc_spark.protocol.stored_fields import (
 __all__ = [
     "FIXUP_OFFSET",
     "VERSIONS_PER_ORDINAL",
+    "AbsentNode",
     "Applied",
     "Intent",
     "IntentKind",
@@ -102,8 +105,29 @@ class StateDocument(StoredFields):
             applied = self.applied.snapshot_id if self.applied else None
             self._require(intent.from_ == applied, "the intent does not start at the applied state")
         # What follows an export is always another index, complete: the old one is only served.
-        shards = None if intent.kind is IntentKind.EXPORT else self.shards
-        return self._with(now, intent=intent, last_ordinal=intent.ordinal, shards=shards)
+        changes: dict[str, Any] = {}
+        if intent.kind is IntentKind.EXPORT:
+            # Requests inside absent nodes name the old index, too.
+            changes = {"shards": None, "absent_nodes": []}
+        return self._with(now, intent=intent, last_ordinal=intent.ordinal, **changes)
+
+    def with_nodes(self, nodes: Mapping[str, int], absent: Mapping[str, int], *, now: str) -> Self:
+        """Record the nodes that requests of the open intent may be inside from now on.
+
+        `absent`: those that left the cluster, perhaps with requests inside them. Both have the
+        mark of each node's process.
+        """
+        left = (
+            AbsentNode(node=node, process=process, left_at=now) for node, process in absent.items()
+        )
+        more = {node.node: node for node in (*self.absent_nodes, *left)}
+        listed = dict(sorted(nodes.items())[:MAX_NODES])
+        intent = self._open().model_copy(update={"nodes": listed})
+        return self._with(now, intent=intent, absent_nodes=list(more.values())[-MAX_NODES:])
+
+    def with_absent(self, absent: Iterable[AbsentNode], *, now: str) -> Self:
+        """Replace what is known of the nodes that left the cluster."""
+        return self._with(now, absent_nodes=list(absent))
 
     def complete_chunk(self, number: int, *, rows: int, now: str) -> Self:
         """Record that chunk `number` (from 0, in order) is written whole, with `rows` rows."""

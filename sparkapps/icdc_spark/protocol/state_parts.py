@@ -23,6 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 MAX_SAMPLES = 20
+MAX_NODES = 100
+"""Nodes of the cluster that are recorded; of a larger cluster not all are."""
 SAMPLE_CHARACTERS = 128
 
 VERSIONS_PER_ORDINAL = 1 << 20
@@ -42,6 +44,9 @@ Text = Annotated[str, Field(min_length=1, max_length=1024)]
 Count = Annotated[int, Field(ge=0)]
 SnapshotId = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$")]
 Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+NodeId = Annotated[str, Field(min_length=1, max_length=64)]
+Processes = Annotated[dict[NodeId, Count], Field(max_length=MAX_NODES)]
+"""The mark of the process of each node, see `icdc_spark.opensearch.client.nodes`."""
 Sample = Annotated[str, Field(max_length=SAMPLE_CHARACTERS)]
 
 
@@ -155,12 +160,27 @@ class Intent(Part):
     """Exports in a row, this one included, that did not hold what was written into them."""
     shards: Shards | None = None
     """The new index of an export, as it was just before its documents were counted."""
+    nodes: Processes = Field(default_factory=dict)
+    """The nodes that its requests may be inside; none in documents of older versions."""
 
     def same_work(self, other: "Intent") -> bool:
         """Return whether both write the same documents, whatever their progress."""
         # By what is left out: a field that is added later is work, unless it is named here too.
-        progress = {"phase", "chunks_done", "rows", "miscounts", "shards"}
+        progress = {"phase", "chunks_done", "rows", "miscounts", "shards", "nodes"}
         return self.model_dump(exclude=progress) == other.model_dump(exclude=progress)
+
+
+class AbsentNode(Part):
+    """A node that left the cluster while requests of a batch may have been inside it."""
+
+    node: NodeId
+    """Its id, which it has again after a restart."""
+    process: Count
+    """The mark of its process, which is another one after a restart."""
+    left_at: Instant
+    """When it was found missing."""
+    returned: bool = False
+    """True once that very process was seen in the cluster again."""
 
 
 class RecordedDuplicates(Part):

@@ -12,6 +12,8 @@ from pydantic import Field, ValidationError
 
 from icdc_api.errors import Bug, StateCorrupt
 from icdc_spark.protocol.state_parts import (
+    MAX_NODES,
+    AbsentNode,
     Applied,
     Count,
     Instant,
@@ -25,7 +27,7 @@ from icdc_spark.protocol.state_parts import (
     Totals,
 )
 
-CONTRACT_VERSION: Literal[2] = 2
+CONTRACT_VERSION: Literal[3] = 3
 """Raised when an older version of the application could not go on from a document."""
 MAX_BYTES = 32 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table."""
@@ -36,7 +38,7 @@ MAX_PREVIOUS_INDICES = 10
 class StoredFields(Part):
     """All that is stored of one alias."""
 
-    contract_version: Literal[1, 2] = CONTRACT_VERSION
+    contract_version: Literal[1, 2, 3] = CONTRACT_VERSION
     """The version of this form."""
     alias: Text
     """The alias that readers use, and the id of the document."""
@@ -68,6 +70,8 @@ class StoredFields(Part):
     """Counts since the table was first exported."""
     previous_indices: list[Text] = Field(default_factory=list, max_length=MAX_PREVIOUS_INDICES)
     """Older physical indices, the newest last: to go back to by hand, or still to be removed."""
+    absent_nodes: list[AbsentNode] = Field(default_factory=list, max_length=MAX_NODES)
+    """Nodes that may come back with requests for `index`, or for that of an open export."""
     revision: Count | None = None
     """The number of times it was stored: its `_version`, unless it was put back from a copy."""
     store_history: Text | None = None

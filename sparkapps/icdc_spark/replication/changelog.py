@@ -45,6 +45,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates, pins
 from icdc_spark.replication.batches import check_plan
+from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.context import TableContext, build_applied, instant
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
 
@@ -93,7 +94,8 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
         pins.pin_next(context, batch.table, step.to_id)
         # Read back before a row is written, unlike other changes: see there.
         stored = context.store.begin(
-            stored, stored.document.with_intent(_intent(stored.document, step), now=instant())
+            stored,
+            stored.document.with_intent(_intent(batch, stored.document, step), now=instant()),
         )
     intent = stored.document.intent
     if intent is not None and intent.kind is IntentKind.REPAIR:
@@ -149,7 +151,7 @@ def plan_between(batch: Batch, intent: Intent) -> ChangePlan:
     return plan(batch.table, from_id, int(intent.to or 0))
 
 
-def _intent(state: StateDocument, step: Step) -> Intent:
+def _intent(batch: Batch, state: StateDocument, step: Step) -> Intent:
     if state.index is None or state.index_uuid is None:
         raise Bug(f"State of {state.alias!r}: a changelog needs an index.")
     return Intent(
@@ -159,6 +161,7 @@ def _intent(state: StateDocument, step: Step) -> Intent:
         ordinal=state.last_ordinal + 1,
         index=state.index,
         index_uuid=state.index_uuid,
+        nodes=node_check.list_nodes(batch.context),
     )
 
 
@@ -229,6 +232,7 @@ def _advance(batch: Batch, stored: Stored, intent: Intent, result: BatchResult) 
     now = identity.check_identity(
         context.client, intent.index, intent.index_uuid, stored.document.shards
     )
+    stored = node_check.settle(context, stored, now)
     advanced = stored.document.advance(
         build_applied(snapshot, intent),
         now=instant(),

@@ -27,6 +27,7 @@ from icdc_spark.opensearch.client.tasks import wait_until_quiet
 from icdc_spark.opensearch.stores.access import Access
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.opensearch.stores.state_store import StateStore, Stored
+from icdc_spark.opensearch.stores.written_nodes import WrittenNodes
 from icdc_spark.protocol.next_step import Policies
 from icdc_spark.protocol.state_document import Applied, Intent, Owner, SourceTable, StateDocument
 from icdc_spark.reporting.reporter import TableReporter
@@ -86,6 +87,8 @@ class TableContext:
     """Set while a batch is written, and left set when writing it failed."""
     outwaited: threading.Event = field(default_factory=threading.Event)
     """Set once this process has seen that no request of an older run is left."""
+    nodes: WrittenNodes = field(default_factory=WrittenNodes)
+    """The nodes that requests of this process may be inside."""
 
     @property
     def alias(self) -> str:
@@ -209,18 +212,29 @@ class TableContext:
 
         `state` is the claimed document; None if it was lost. Where a batch was under way, or
         nobody knows because the document is lost, the older run's tasks may still be running and
-        begin another request. They check who owns the index every OWNER_SECONDS.
+        begin another request. They check who owns the index every OWNER_SECONDS. Nodes of that
+        batch that have left the cluster are noted in `nodes`.
         """
         # Not remembered in the document: that it names this run is no proof that this run has
         # waited, because the wait may have failed after the claim was stored.
         if not self.outwaited.is_set():
-            wait_until_quiet(
+            expected = state.intent.nodes if state and state.intent else {}
+            absent = wait_until_quiet(
                 self.client,
                 self.alias,
                 below_epoch=self.request.epoch,
                 at_least=OWNER_SECONDS if state is None or state.intent else 0.0,
+                expected=expected,
             )
+            self.nodes.note_absent(expected, absent)
             self.outwaited.set()
+
+    def outwait_own_requests(self) -> None:
+        """Return when no node in the cluster runs a request of this alias; note who has left."""
+        expected = dict(self.nodes.members)
+        self.nodes.note_absent(
+            expected, wait_until_quiet(self.client, self.alias, expected=expected)
+        )
 
     def write(self, lines: Any, intent: Intent, version: int) -> BatchResult:
         """Write the lines; on return no request of this batch can still be under way."""
@@ -232,7 +246,7 @@ class TableContext:
         result = write(lines, target, is_superseded=self.is_superseded)
         # A request without an answer may be applied later, over what the next batch writes.
         if result.ambiguous or failed_before:
-            wait_until_quiet(self.client, self.alias)
+            self.outwait_own_requests()
         self.unsettled.clear()
         return result
 

@@ -46,6 +46,7 @@ from icdc_spark.protocol.state_document import (
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication import duplicates, export_swap, pins
+from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import recorded_indices
 from icdc_spark.replication.context import TableContext, instant
 from icdc_spark.replication.export_swap import require_intent
@@ -146,6 +147,7 @@ def _record_intent(
         index_uuid=created.uuid,
         chunks_total=chunks,
         miscounts=miscounts,
+        nodes=node_check.list_nodes(context),
     )
     # One change, so that the number of the abandoned index is remembered at every moment.
     state = state if abandoned is None else state.abandon(now=instant())
@@ -178,6 +180,8 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     rows_total = sum(chunk.group.records for chunk in chunks)
     _report_progress(work, stored, rows_total)
     intent = require_intent(stored.document)
+    begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
+    context.nodes.see(begun)
     version = base_version(intent.ordinal)
     first = intent.chunks_done
     while first < len(chunks) and not context.stop.is_set():
@@ -212,6 +216,7 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     # Before the count: writes lost earlier are missing in it, and those lost later are noticed by
     # the sequence numbers.
     now = identity.check_identity(context.client, intent.index, intent.index_uuid)
+    stored = node_check.settle(context, stored, now)
     documents = indices.finish_export(context.client, intent.index, context.index_settings)
     refused = dead_letters.count(context.client, context.ownership, ordinal=intent.ordinal)
     duplicate_keys = duplicates.NO_DUPLICATES

@@ -27,7 +27,7 @@ from icdc_spark.opensearch.stores.state_store import Stored
 from icdc_spark.protocol.next_step import Step, StepKind
 from icdc_spark.protocol.state_document import IntentKind, StateDocument
 from icdc_spark.replication import batches, changelog, export, pins, progress
-from icdc_spark.replication.checks import alias_check, index_check
+from icdc_spark.replication.checks import alias_check, index_check, node_check
 from icdc_spark.replication.checks.observation import TableObservation, TableObserver
 from icdc_spark.replication.context import TableContext, instant
 
@@ -88,7 +88,12 @@ class TableRun:
     def _observe_claimed(self) -> TableObservation:
         was_claimed = self._stored is not None
         self._stored = self._stored or self._claim()
+        if self._stored is not None:
+            # Before the step is decided: what it records is what decides.
+            self._stored = node_check.reconsider(self.context, self._stored)
         observation = self.observer.observe(self._stored)
+        if observation.index.identity is not None:
+            self.context.nodes.see(observation.index.identity)
         if was_claimed and observation.index.store_changed:
             # A passing error: the next attempt claims the document that exists now.
             raise TargetUnavailable(
@@ -106,7 +111,7 @@ class TableRun:
         stored = context.store.replace(stored, claimed)
         # Not before the claim: an older run goes on until it finds that it lost the document.
         context.outwait_older_runs(stored.document)
-        return stored
+        return node_check.take_over(context, stored)
 
     def _check_index(self, observation: TableObservation) -> TableObservation:
         stored = observation.stored

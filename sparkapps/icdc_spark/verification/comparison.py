@@ -51,6 +51,7 @@ from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
 from icdc_spark.replication import duplicates
 from icdc_spark.replication.changelog import Batch
+from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import check_alias, keep_alias
 from icdc_spark.replication.checks.observation import TableObserver
 from icdc_spark.replication.context import TableContext, build_applied, instant
@@ -228,6 +229,8 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
     stored = context.store.replace(stored, claimed)
     context.outwait_older_runs(stored.document)
     state = stored.document
+    index, uuid = state.index or "", state.index_uuid or ""
+    context.nodes.see(identity.check_identity(context.client, index, uuid, state.shards))
     applied = state.applied.snapshot_id if state.applied else None
     # Recorded like any batch, so that another run waits for it and ordinals stay unique.
     intent = Intent(
@@ -235,13 +238,16 @@ def write_again(work: Batch, reader: SnapshotReader, stored: Stored, ids: DataFr
         from_=applied,
         to=applied,
         ordinal=state.last_ordinal + 1,
-        index=state.index or "",
-        index_uuid=state.index_uuid or "",
+        index=index,
+        index_uuid=uuid,
+        nodes=node_check.list_nodes(context),
     )
     stored = context.store.begin(stored, state.with_intent(intent, now=instant()))
     version = base_version(intent.ordinal)
     lines = look_up_ids(reader, reader.persist(ids), work.documents, version=version)
     result = context.write(lines.frame, intent, version)
+    now = identity.check_identity(context.client, index, uuid, state.shards)
+    stored = node_check.settle(context, stored, now)
     snapshot = work.table.require(int(applied)) if applied else None
     totals = Totals(
         upserted=result.upserted, deleted=result.deleted, dead_letters=result.dead_letters_total

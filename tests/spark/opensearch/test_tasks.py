@@ -2,14 +2,18 @@
 
 import json
 import socket
+import time
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from icdc_api.errors import TargetUnavailable
+from icdc_spark.opensearch.client import tasks as bulk_tasks
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.client.http import GUARD
-from icdc_spark.opensearch.client.tasks import opaque_id, wait_until_quiet
+from icdc_spark.opensearch.client.nodes import read_processes
+from icdc_spark.opensearch.client.tasks import EMPTY_SECONDS, opaque_id, wait_until_quiet
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_testing.network.faultproxy import FaultProxy
@@ -60,7 +64,7 @@ def test_an_abandoned_request_is_applied_whole_before_it_is_quiet(
     ],
 )
 def test_only_older_requests_of_the_alias_are_waited_for(
-    proxy: FaultProxy, tag: str, bounds: dict[str, int], waits: bool
+    proxy: FaultProxy, tag: str, bounds: dict[str, Any], waits: bool
 ) -> None:
     proxy.add(tasks("", tag), path="_tasks", times=None)
     watcher = client(Connection(hosts=(proxy.url,)))
@@ -115,6 +119,88 @@ def test_one_empty_answer_is_not_enough(proxy: FaultProxy) -> None:
     watcher = client(Connection(hosts=(proxy.url,)))
     wait_until_quiet(watcher, "orders")
     assert len(proxy.requests("_tasks")) > 5
+    watcher.close()
+
+
+@pytest.fixture
+def short_absence(monkeypatch: pytest.MonkeyPatch) -> float:
+    """The seconds for which absent nodes are waited for, here."""
+    seconds = 1.5
+    monkeypatch.setattr(bulk_tasks, "ABSENT_SECONDS", seconds)
+    return seconds
+
+
+def test_the_answer_names_every_node_whether_it_writes_or_not(admin: Client) -> None:
+    nodes = read_processes(admin)
+    assert len(nodes) == 1
+    assert wait_until_quiet(admin, "orders", expected=nodes) == frozenset()
+
+
+@pytest.mark.parametrize("expected", [[], ["n"], ["n", "m"], ["m"]], ids=str)
+def test_a_node_that_left_the_cluster_is_waited_for_and_named(
+    proxy: FaultProxy, short_absence: float, expected: list[str]
+) -> None:
+    proxy.add(tasks(), path="_tasks", times=None)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    begun = time.monotonic()
+    absent = wait_until_quiet(watcher, "orders", expected=expected)
+    watcher.close()
+    assert absent == frozenset(expected) - {"n"}
+    if "m" in expected:
+        assert time.monotonic() - begun >= short_absence + EMPTY_SECONDS
+
+
+def test_a_node_that_comes_back_is_asked_like_the_others(
+    proxy: FaultProxy, short_absence: float
+) -> None:
+    """It is back after three answers, with a request that takes six more."""
+    older = {"m:1": {"headers": {"X-Opaque-Id": opaque_id("orders", 1, 1)}}}
+    both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
+    proxy.add(tasks(), path="_tasks", times=3)
+    busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
+    late = proxy.add(Status(200, body=busy), path="_tasks", times=6)
+    proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=None)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    absent = wait_until_quiet(watcher, "orders", below_epoch=2, expected=["n", "m"])
+    watcher.close()
+    assert (late.hits, absent) == (6, frozenset())
+
+
+def test_a_node_that_is_back_at_the_second_of_two_answers_is_asked_twice(
+    proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is inside it is a task only a moment later, as for any other node."""
+    monkeypatch.setattr(bulk_tasks, "ABSENT_SECONDS", 0.0)
+    older = {"m:1": {"headers": {"X-Opaque-Id": opaque_id("orders", 1, 1)}}}
+    both: dict[str, Any] = {"n": {"tasks": {}}, "m": {"tasks": {}}}
+    # Half of the time between the two answers that count, then it is back.
+    proxy.add(tasks(), path="_tasks", times=2)
+    proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=3)
+    busy = json.dumps({"nodes": both | {"m": {"tasks": older}}}).encode()
+    late = proxy.add(Status(200, body=busy), path="_tasks", times=2)
+    proxy.add(Status(200, body=json.dumps({"nodes": both}).encode()), path="_tasks", times=None)
+    watcher = client(Connection(hosts=(proxy.url,)))
+    wait_until_quiet(watcher, "orders", below_epoch=2, expected=["n", "m"])
+    watcher.close()
+    assert late.hits == 2
+
+
+def test_the_processes_of_the_nodes_in_the_cluster_are_read(admin: Client) -> None:
+    processes = read_processes(admin)
+    (here,) = processes
+    assert processes[here] > 0
+    assert read_processes(admin, [here, "no such node"]) == processes
+    assert read_processes(admin, ["no such node"]) == {}
+
+
+def test_where_a_node_does_not_say_which_process_it_is_none_is_read(proxy: FaultProxy) -> None:
+    def without_one(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"_nodes": {"failed": 1}}
+
+    proxy.add(Rewrite(without_one), path="/_nodes/")
+    watcher = client(Connection(hosts=(proxy.url,)))
+    assert read_processes(watcher) == {}
+    assert len(read_processes(watcher)) == 1
     watcher.close()
 
 

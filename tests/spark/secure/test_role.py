@@ -17,6 +17,7 @@ pytestmark = pytest.mark.spark
 
 NO_REASON = "compare their role with docs/opensearch-role.json"
 """Where the answer has no body, and so names no permission."""
+LISTS_NODES = "cluster:monitor/nodes/info"
 NEEDED: dict[str, dict[str, str]] = {
     "cluster": {
         "cluster:monitor/health": "export",
@@ -104,10 +105,25 @@ def test_a_missing_permission_is_named(site: Site, pattern: str, action: str, st
     assert said_of_head or f"give their role the permission {action}." in report_text, said
 
 
+def test_without_the_permission_to_list_nodes_all_else_works_and_the_log_asks_for_it_once(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with the role of an earlier version, which did not have it."""
+    role = deepcopy(ROLE)
+    permissions(role)["cluster"].remove(LISTS_NODES)
+    site.node.give_role(site.role, role)
+    site.export()
+    assert caplog.text.count(f"give their role the permission {LISTS_NODES}.") == 1
+    site.follow()
+    site.repair()
+
+
 def test_the_role_has_no_permission_that_nothing_needs() -> None:
     needed = {pattern: sorted(all_of) for pattern, all_of in NEEDED.items()}
-    # Without it a search stays open for minutes (above).
-    needed["cluster"] = sorted([*needed["cluster"], "indices:data/read/scroll/clear"])
+    # Without the first a search stays open for minutes, without the other nodes that leave are
+    # not noticed (above).
+    more = ["indices:data/read/scroll/clear", LISTS_NODES]
+    needed["cluster"] = sorted([*needed["cluster"], *more])
     # It tells an index that is gone from one whose shards do not answer.
     needed["orders"] = sorted([*needed["orders"], "indices:data/read/get"])
     assert {pattern: sorted(actions) for pattern, actions in permissions(ROLE).items()} == needed

@@ -86,7 +86,7 @@ def build_states() -> dict[str, StateDocument]:
         "exporting": exporting,
         "swapping": swapping,
         "exported": exported,
-        "changing": exported.with_intent(batch, now=TEXT),
+        "changing": exported.with_intent(batch, now=TEXT).with_nodes({"b": 2}, {"a": 1}, now=TEXT),
     }
 
 

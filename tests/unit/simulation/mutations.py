@@ -60,7 +60,7 @@ MUTATIONS = (
     ),
     _edit(
         "an export after the state document was lost takes ordinals that dead letters have",
-        range(10),
+        range(380, 390),
         _EXPORT,
         "    return max(state.last_ordinal, of_dead_letters) + 1\n",
         "    return state.last_ordinal + 1\n",

@@ -2,10 +2,12 @@
 
 An abandoned request goes on inside OpenSearch, and could bring a deleted document back once the
 versions of deletions are forgotten. Each request is tagged with an opaque id, which the Tasks API
-shows. It must not know what a batch holds.
+shows. A node that was cut from its peers is not asked, so the answer must name each node that a
+request may be inside. It must not know what a batch holds.
 """
 
 import time
+from collections.abc import Collection
 from urllib.parse import quote
 
 from icdc_api.errors import TargetUnavailable
@@ -17,8 +19,12 @@ EMPTY_SECONDS = 1.0
 """Two empty answers this far apart: a received body becomes a task with a small delay."""
 PATIENCE_SECONDS = 600.0
 """Longer than any bulk request takes on a node that is still alive."""
+ABSENT_SECONDS = 30.0
+"""A node that was restarted, or cut off for a moment, is back by then. One that is not is named."""
 NODE_SECONDS = 10
 """Seconds that OpenSearch waits for the tasks of one node before it answers without them."""
+_LISTING = "cluster:monitor/tasks/lists*"
+"""The question itself is a task of every node that is asked, so that the answer names them all."""
 
 
 def opaque_id(alias: str, epoch: int, ordinal: int) -> str:
@@ -34,13 +40,16 @@ def wait_until_quiet(
     below_ordinal: int | None = None,
     at_least: float = 0.0,
     patience: float = PATIENCE_SECONDS,
-) -> None:
+    expected: Collection[str] = (),
+) -> frozenset[str]:
     """Return when no bulk task of `alias` older than the given epoch or ordinal is left.
 
     Without bounds: when none at all is left. `at_least`: seconds during which an older request may
     still begin, so that nothing seen before their end counts. An answer in which a node is missing
     counts as busy: the node that does not answer is the one whose writes are late. `patience` in
     seconds, then TargetUnavailable; the same after the client's own patience when nothing answers.
+    `expected`: ids of nodes that such a request may be inside. One that is not in the cluster is
+    waited for as well, for ABSENT_SECONDS; those that are still missing then are returned.
 
     Example, epoch 7 has taken over from 6 and waits with `below_epoch` = 7:
 
@@ -51,17 +60,22 @@ def wait_until_quiet(
     begun = time.monotonic()
     deadline = begun + at_least + patience
     quiet_since: float | None = None
+    absent: frozenset[str] = frozenset()
     while True:
         now = time.monotonic()
-        busy = _older_tasks(client, alias, below_epoch, below_ordinal)
-        if busy or now - begun < at_least:
+        tags, nodes = _ask(client)
+        busy = not nodes or any(_is_older(tag, alias, below_epoch, below_ordinal) for tag in tags)
+        before, absent = absent, frozenset(expected) - nodes
+        may_return = bool(absent) and now - begun < at_least + ABSENT_SECONDS
+        # One that is back was asked once only, so both answers must be without the same nodes.
+        if busy or now - begun < at_least or may_return or absent != before:
             # An older request may begin until then, so nothing that was seen before counts.
             quiet_since = None
         elif quiet_since is None:
             # Not enough yet: a request whose body has arrived is not a task for a moment.
             quiet_since = now
         elif now - quiet_since >= EMPTY_SECONDS:
-            return
+            return absent
         if now > deadline:
             raise TargetUnavailable(
                 f"OpenSearch is still busy with an abandoned bulk request for {alias!r} "
@@ -71,14 +85,15 @@ def wait_until_quiet(
 
 
 @repeats
-def _older_tasks(
-    client: Client, alias: str, below_epoch: int | None, below_ordinal: int | None
-) -> bool:
-    """Return whether a node runs such a task, or did not say what it runs."""
+def _ask(client: Client) -> tuple[list[str], frozenset[str]]:
+    """Return the tags of all bulk tasks, and the ids of the nodes.
+
+    No node is returned where one of them did not say what it runs.
+    """
     answer = client.tasks.list(
         params={
             # The star is for tasks of single shards, which outlive the node that took the request.
-            "actions": "indices:data/write/bulk*",
+            "actions": f"indices:data/write/bulk*,{_LISTING}",
             "detailed": "true",
             "timeout": f"{NODE_SECONDS}s",
             # Without it the library takes the server's `timeout` for its own.
@@ -88,13 +103,13 @@ def _older_tasks(
     nodes = answer.get("nodes")
     # A node that does not answer may be the very one that still writes.
     if not isinstance(nodes, dict) or answer.get("node_failures") or answer.get("task_failures"):
-        return True
-    tags = (
+        return [], frozenset()
+    tags = [
         task.get("headers", {}).get("X-Opaque-Id", "")
         for node in nodes.values()
         for task in node["tasks"].values()
-    )
-    return any(_is_older(tag, alias, below_epoch, below_ordinal) for tag in tags)
+    ]
+    return tags, frozenset(nodes)
 
 
 def _is_older(tag: str, alias: str, below_epoch: int | None, below_ordinal: int | None) -> bool:

@@ -12,7 +12,7 @@ Example, two shards: (a, 17) and (b, 12) were recorded at the last advance.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ _FILTER = ",".join(
         "indices.*.uuid",
         f"{_SHARD}.routing.primary",
         f"{_SHARD}.routing.state",
+        f"{_SHARD}.routing.node",
         f"{_SHARD}.commit.user_data.history_uuid",
         f"{_SHARD}.seq_no.max_seq_no",
     ]
@@ -51,6 +52,8 @@ class Identity:
     """The progress of its primaries."""
     store_history: str
     """A digest of UUID and history of icdc-state; empty when there is none."""
+    primaries: tuple[str, ...] = ()
+    """The ids of the nodes that have the primaries, in the order of the shards."""
 
 
 @repeats
@@ -72,7 +75,9 @@ def identify(client: Client, index: str) -> Identity | None:
         if stats.keys() - {STATE_INDEX}:
             return None  # It is the name of an alias now.
         raise _unavailable(index)
-    return Identity(str(body["uuid"]), _shards(index, body.get("shards", {})), store)
+    copies = body.get("shards", {})
+    shards = _shards(index, copies)
+    return Identity(str(body["uuid"]), shards, store, _primary_nodes(copies))
 
 
 @repeats
@@ -145,13 +150,7 @@ def _history(stats: Mapping[str, Any]) -> str:
 def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
     histories: list[str] = []
     numbers: list[int] = []
-    # By number: the keys are texts, in which 10 comes before 2, and the digest has an order.
-    for shard in range(len(copies)):
-        primaries = [
-            copy
-            for copy in copies.get(str(shard), [])
-            if copy["routing"]["primary"] and copy["routing"]["state"] in _ACTIVE
-        ]
+    for primaries in _active_primaries(copies):
         if not primaries:
             raise _unavailable(index)
         histories.append(primaries[0]["commit"]["user_data"]["history_uuid"])
@@ -161,6 +160,27 @@ def _shards(index: str, copies: Mapping[str, list[dict[str, Any]]]) -> Shards:
         raise _unavailable(index)
     digest = hashlib.sha256("\n".join(histories).encode()).hexdigest()[:32]
     return Shards(histories=digest, max_seq_nos=numbers)
+
+
+def _active_primaries(
+    copies: Mapping[str, list[dict[str, Any]]],
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the primaries of each shard that take writes, by number."""
+    # The keys are texts, in which 10 comes before 2, and the digest has an order.
+    for shard in range(len(copies)):
+        yield [
+            copy
+            for copy in copies.get(str(shard), [])
+            if copy["routing"]["primary"] and copy["routing"]["state"] in _ACTIVE
+        ]
+
+
+def _primary_nodes(copies: Mapping[str, list[dict[str, Any]]]) -> tuple[str, ...]:
+    return tuple(
+        str(copy["routing"]["node"])
+        for primaries in _active_primaries(copies)
+        for copy in primaries
+    )
 
 
 def _unavailable(index: str) -> TargetUnavailable:

@@ -23,6 +23,7 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import identity
 from icdc_spark.opensearch.stores.identity import Identity
 from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.protocol.absent_nodes import describe_returned
 from icdc_spark.protocol.state_document import IntentKind
 from icdc_spark.replication.context import TableContext, instant
 
@@ -61,7 +62,7 @@ def compare_with_index(client: Client, stored: Stored | None) -> IndexCheck:
         return IndexCheck(loss=loss or restored, store_changed=True, identity=now)
     if not stored.is_original:
         loss = loss or "the state document was put back from a copy, or is older than the index"
-    return IndexCheck(loss=loss, identity=now)
+    return IndexCheck(loss=loss or describe_returned(state.absent_nodes), identity=now)
 
 
 def record_shards(context: TableContext, stored: Stored, check: IndexCheck) -> Stored:

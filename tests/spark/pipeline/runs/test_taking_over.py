@@ -15,6 +15,7 @@ from icdc_api.spec.pipeline import Pipeline
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.iceberg.jvm import session as sessions
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
+from icdc_spark.opensearch.client import tasks
 from icdc_spark.opensearch.client.connection import from_spec
 from icdc_spark.opensearch.client.tasks import opaque_id
 from icdc_spark.opensearch.stores.state_store import StateStore
@@ -127,6 +128,30 @@ def test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who
     assert TableRun(context).advance() is StepKind.REPLAY
     assert asked[-1] - asked[0] > OWNER_SECONDS
     assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+
+
+def test_a_node_that_leaves_between_a_failed_step_and_its_repetition_is_remembered(
+    context: TableContext, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is written, and then nobody knows where the primaries were when the batch began."""
+
+    def with_another(answer: dict[str, Any]) -> dict[str, Any]:
+        another = {"left": {"jvm": {"start_time_in_millis": 7}}}
+        return answer | {"nodes": answer["nodes"] | another}
+
+    monkeypatch.setattr(tasks, "ABSENT_SECONDS", 0.5)
+    proxy.add(Rewrite(with_another), path="/_nodes/")
+    unavailable = proxy.add(Status(503), path="_stats", skip=1, times=None)
+    with pytest.raises(TargetUnavailable):
+        TableRun(context).advance()
+    unavailable.times = unavailable.hits
+    # As after a minute of failures.
+    context.nodes.listed_at = None
+    assert TableRun(context).advance() is StepKind.REPLAY
+    stored = context.store.load(ALIAS)
+    assert stored is not None
+    left = [(absent.node, absent.process) for absent in stored.document.absent_nodes]
+    assert (stored.document.intent, left) == (None, [("left", 7)])
 
 
 def test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_ended(

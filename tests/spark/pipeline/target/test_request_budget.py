@@ -25,15 +25,15 @@ START = Counter(
 """What a run asks once for each table, before it looks at anything: the claim."""
 IDLE_LOOK = 2
 """Whether index and shards are those that were written, and whether readers use them."""
-BATCH = 8
-"""The intent and that it is stored, the dead letters, the bulk request, the shards at the advance,
-the advance, and what is asked by the poll that follows."""
+BATCH = 9
+"""The nodes of the cluster (once a minute), the intent and that it is stored, the dead letters, the
+bulk request, the shards at the advance, the advance, and what is asked by the poll that follows."""
 
 RECORDING = Counter({f"PUT /icdc-state/_doc/{ALIAS}": 1})
 """Once, after an upgrade from a version that knew no shards."""
 
 
-def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_eight(
+def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_nine(
     spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
 ) -> None:
     name = lake.create("id int, name string")

@@ -6,7 +6,7 @@ import json
 from icdc_api.naming import STATE_INDEX
 from icdc_testing.target import oracle
 
-_UNKNOWN_BEFORE = ("checksum", "shards", "revision", "storeHistory")
+_UNKNOWN_BEFORE = ("checksum", "shards", "revision", "storeHistory", "absentNodes")
 """Fields that contract version 1 did not have, and the checksum, which depends on them."""
 
 

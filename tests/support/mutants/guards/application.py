@@ -7,6 +7,8 @@ _ROOM = "sparkapps/icdc_spark/replication"
 _RUN = f"{_ROOM}/table_run.py"
 _TESTS = "tests/spark/pipeline"
 _TAKING_OVER = f"{_TESTS}/runs/test_taking_over.py"
+_NODES = f"{_ROOM}/checks/node_check.py"
+_ABSENT = f"{_TESTS}/target/test_absent_nodes.py"
 
 LISTED = (
     Guard(
@@ -46,6 +48,24 @@ LISTED = (
         tests=(
             f"{_TAKING_OVER}"
             "::test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_ended",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a node that left is remembered",
+        prevents="A node that is back applies what it held, and nobody looks for it.",
+        edits=(Edit(_NODES, "with_nodes(nodes, absent,", "with_nodes(nodes, {},"),),
+        tests=(
+            f"{_ABSENT}::test_a_node_that_comes_back_with_what_it_held_is_followed_by_an_export",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a primary that moved is asked for",
+        prevents="A request that was repeated elsewhere is applied again by the node that was cut.",
+        edits=(Edit(_NODES, " or context.nodes.primaries != now.primaries", ""),),
+        tests=(
+            f"{_ABSENT}::test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came",
         ),
     ),
     Guard(

@@ -7,6 +7,8 @@ _DOCUMENT = "sparkapps/icdc_spark/protocol/state_document.py"
 _FIELDS = "sparkapps/icdc_spark/protocol/stored_fields.py"
 _STEP = "sparkapps/icdc_spark/protocol/next_step.py"
 _TESTS = "tests/unit/icdc_spark/protocol"
+_NODES = "sparkapps/icdc_spark/protocol/absent_nodes.py"
+_NODES_TESTS = f"{_TESTS}/test_absent_nodes.py"
 _TURN = f"{_TESTS}/test_state.py::test_a_step_out_of_turn_is_refused"
 _TAKES_OVER = f"{_TESTS}/test_state.py::test_only_a_newer_run_of_the_pipeline_takes_over"
 _STEPS = f"{_TESTS}/test_steps.py::test_the_next_step_is"
@@ -25,6 +27,20 @@ def _requires(condition: str, problem: str) -> Edit:
 
 
 LISTED = (
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a restarted node holds nothing",
+        prevents="Each restart of OpenSearch that a batch meets is followed by an export.",
+        edits=(Edit(_NODES, " if process == node.process else None", ""),),
+        tests=(f"{_NODES_TESTS}::test_what_is_left_to_remember_of_a_node_that_left",),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a node that is back is a gap",
+        prevents="Rows that a node brought back count as what the table holds.",
+        edits=(Edit(_NODES, 'node.model_copy(update={"returned": True}) if', "None if"),),
+        tests=(f"{_NODES_TESTS}::test_what_is_left_to_remember_of_a_node_that_left",),
+    ),
     Guard(
         kind=GuardKind.FENCE,
         name="higher epoch",

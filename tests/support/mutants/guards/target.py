@@ -96,7 +96,7 @@ LISTED = (
         kind=GuardKind.WAIT,
         name="older requests are waited for",
         prevents="A late delete or write of an older batch undoes what a newer one wrote.",
-        edits=(Edit(_TASKS, "if busy or now - begun < at_least:", "if now - begun < at_least:"),),
+        edits=(Edit(_TASKS, "if busy or now - begun", "if now - begun"),),
         tests=(
             f"{_TESTS}/test_tasks.py::test_an_abandoned_request_is_applied_whole_before_it_is_quiet",
         ),
@@ -114,6 +114,18 @@ LISTED = (
         ),
         tests=(
             f"{_TESTS}/test_tasks.py::test_an_answer_in_which_something_is_missing_is_not_quiet",
+        ),
+    ),
+    Guard(
+        kind=GuardKind.WAIT,
+        name="a node that left is waited for",
+        prevents="A node that is cut off for a moment sends its requests on after the deletes.",
+        edits=(
+            Edit(_TASKS, "before, absent = absent, frozenset(expected) - nodes", "before = absent"),
+        ),
+        tests=(
+            f"{_TESTS}/test_tasks.py::test_a_node_that_left_the_cluster_is_waited_for_and_named",
+            f"{_TESTS}/test_tasks.py::test_a_node_that_comes_back_is_asked_like_the_others",
         ),
     ),
     Guard(

@@ -118,6 +118,10 @@ class Target:
                     failure = [{"type": "failed_node_exception"}]
                     return 200, {"nodes": {}, "node_failures": failure}
                 return 200, {"nodes": {"node": {"tasks": tasks}}}
+            case "_nodes":
+                # The only node, which is never restarted.
+                jvm = {"jvm": {"start_time_in_millis": 1}}
+                return 200, {"_nodes": {"failed": 0}, "nodes": {"node": jvm}}
             case "_cluster":
                 index = self.find(parts[2])
                 if index is None:
@@ -233,7 +237,7 @@ class Target:
             if index is None:
                 return missing(name)
             copy = {
-                "routing": {"primary": True, "state": "STARTED"},
+                "routing": {"primary": True, "state": "STARTED", "node": "node"},
                 "commit": {"user_data": {"history_uuid": index.history}},
                 "seq_no": {"max_seq_no": index.max_seq_no},
             }

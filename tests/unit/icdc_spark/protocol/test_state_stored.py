@@ -34,7 +34,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
     source = state_after_export().with_intent(changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
-        "contractVersion": 2,
+        "contractVersion": 3,
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",
@@ -61,6 +61,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
             "rows": 0,
             "miscounts": 0,
             "shards": None,
+            "nodes": {},
         },
         "lastOrdinal": 2,
         "resyncNonce": 0,
@@ -68,6 +69,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
         "duplicates": None,
         "totals": {"upserted": 15, "deleted": 0, "deadLetters": 0},
         "previousIndices": [],
+        "absentNodes": [],
         "revision": None,
         "storeHistory": None,
         "updatedAt": NOW,

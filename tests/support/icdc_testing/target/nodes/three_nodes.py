@@ -87,10 +87,16 @@ class ThreeNodes:
             seconds=SETTLE_SECONDS,
         )
 
-    def cut(self, member: Member) -> None:
-        """Drop every packet between a node and its peers; both still answer the host."""
+    def cut(self, member: Member, *peers: Member) -> None:
+        """Drop every packet between a node and these peers, or all; all still answer the host."""
         number = self.members.index(member)
-        self._spaces.cut(number, set(range(COUNT)) - {number})
+        others = {self.members.index(peer) for peer in peers} or set(range(COUNT)) - {number}
+        self._spaces.cut(number, others)
+
+    def manager(self) -> Member:
+        """Return the node that is the cluster manager."""
+        (row,) = self.do("GET", "/_cat/cluster_manager?format=json&h=node")["list"]
+        return self.by_name(str(row["node"]))
 
     def heal(self) -> None:
         """Let every packet through again, and return at once."""

@@ -1,0 +1,108 @@
+"""Watches the nodes of the cluster that requests of a batch may be inside.
+
+A node that leaves the cluster takes such requests with it, and may send them on when it is back
+(`icdc_spark.protocol.absent_nodes`). Nobody sees that in the answers: the node that was asked asks
+another one in its stead, and all is written. So a batch ends only when each of its nodes has said
+that it runs none of them, or is recorded as absent:
+
+    primaries where they were, all answers there    nothing left: no question is asked
+    a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
+    a batch of another run is open                  the same, before it is repeated
+    a batch of this process failed amid             the same, once it is repeated
+
+It must not know what a batch writes.
+"""
+
+import logging
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from icdc_api.errors import Unauthorized
+from icdc_spark.opensearch.client.nodes import read_processes
+from icdc_spark.opensearch.stores.identity import Identity
+from icdc_spark.opensearch.stores.state_store import Stored
+from icdc_spark.opensearch.stores.written_nodes import is_stale
+from icdc_spark.protocol.absent_nodes import judge_absent
+from icdc_spark.protocol.state_parts import MAX_NODES
+from icdc_spark.replication.context import TableContext, instant
+
+LOG = logging.getLogger(__name__)
+
+
+def list_nodes(context: TableContext) -> dict[str, int]:
+    """Return the nodes that requests of the next batch may be inside, as an intent has them."""
+    if is_stale(context.nodes.listed_at):
+        context.nodes.list_anew(_read(context))
+    return dict(sorted(context.nodes.members.items())[:MAX_NODES])
+
+
+def take_over(context: TableContext, stored: Stored) -> Stored:
+    """Record, before an open batch is repeated, which of its nodes left and which are there now.
+
+    Nothing where no batch is open.
+    """
+    intent, absent = stored.document.intent, context.nodes.absent
+    if intent is None:
+        return stored
+    if context.nodes.primaries:
+        # A step of this process failed, and where the primaries were before it is forgotten below.
+        context.unsettled.set()
+    left = {node: mark for node, mark in intent.nodes.items() if node not in absent}
+    # Those of the batch stay members until they are asked, also one that is listed no more.
+    context.nodes.members = left | list_nodes(context)
+    return _record(context, stored, context.nodes.members)
+
+
+def settle(context: TableContext, stored: Stored, now: Identity) -> Stored:
+    """Return the state before an advance: no request of the open intent is left but in its record.
+
+    `now` is the index that was written, after the last answer.
+    """
+    if context.unsettled.is_set() or context.nodes.primaries != now.primaries:
+        # The node of the old primary may have a request inside that was repeated elsewhere.
+        context.outwait_own_requests()
+    return _record(context, stored, context.nodes.members) if context.nodes.absent else stored
+
+
+def reconsider(context: TableContext, stored: Stored) -> Stored:
+    """Record what became of absent nodes; a request a minute, and only where there are some."""
+    absent = stored.document.absent_nodes
+    unknown = [node.node for node in absent if not node.returned]
+    if not unknown or not is_stale(context.nodes.reconsidered_at):
+        return stored
+    context.nodes.reconsidered_at = time.monotonic()
+    left = judge_absent(absent, _read(context, unknown), datetime.now(tz=UTC))
+    if left == absent:
+        return stored
+    return context.store.replace(stored, stored.document.with_absent(left, now=instant()))
+
+
+def _record(context: TableContext, stored: Stored, nodes: dict[str, int]) -> Stored:
+    absent = context.nodes.absent
+    if absent:
+        LOG.warning(
+            "%s: nodes of OpenSearch left the cluster, perhaps with requests of ours: %s",
+            context.table.name,
+            ", ".join(sorted(absent)),
+        )
+    elif stored.document.intent is None or nodes == stored.document.intent.nodes:
+        return stored
+    document = stored.document.with_nodes(nodes, absent, now=instant())
+    stored = context.store.replace(stored, document)
+    absent.clear()
+    return stored
+
+
+def _read(context: TableContext, nodes: Collection[str] = ()) -> dict[str, int]:
+    """Return the marks of nodes; empty where the role of an earlier version forbids to see them."""
+    try:
+        return read_processes(context.client, nodes)
+    except Unauthorized as error:
+        # All else works without it, so that an upgrade stops no table.
+        context.nodes.listed_at = time.monotonic()
+        if not context.nodes.warned:
+            problem = "nodes that leave OpenSearch's cluster go unnoticed"
+            LOG.warning("%s: %s: %s", context.table.name, problem, error)
+        context.nodes.warned = True
+        return {}
