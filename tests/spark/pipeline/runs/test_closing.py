@@ -174,16 +174,6 @@ def test_a_closed_session_says_so_whoever_uses_it(spark: SparkSession, jdbc: Cat
     opened.close()
 
 
-def test_closing_a_session_makes_no_folder_for_a_warehouse_of_sparks_own(
-    spark: SparkSession, jdbc: Catalog
-) -> None:
-    folder = Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:"))
-    was_there = folder.exists()
-    with open_table_session(spark, NAME, jdbc.properties) as opened:
-        CachedTable(opened.spark, NAME, TABLE).load()
-    assert folder.exists() == was_there
-
-
 def test_a_session_that_never_used_its_catalog_does_not_connect_to_close_it(
     spark: SparkSession, jdbc: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
