@@ -93,11 +93,11 @@ class Bridge:
 
     def is_a(self, java: Any, class_name: str) -> bool:
         """Return whether an object is an instance of a class."""
-        return bool(self._class(class_name).isInstance(java))
+        return bool(self.load_class(class_name).isInstance(java))
 
     def is_subclass(self, class_name: str, base_name: str) -> bool:
         """Return whether a class is another class or extends it."""
-        return bool(self._class(base_name).isAssignableFrom(self._class(class_name)))
+        return bool(self.load_class(base_name).isAssignableFrom(self.load_class(class_name)))
 
     def elements(self, java_list: Any) -> list[Any]:
         """Return the elements of a Java list as Java objects."""
@@ -173,7 +173,7 @@ class Bridge:
 
     def map_by(self, java_list: Any, owner: Any, class_name: str, method: str, element: str) -> Any:
         """Like `map`, for a method of the object `owner` whose only argument is the element."""
-        handle = self._handle(class_name, method, [self._class(element)])
+        handle = self._handle(class_name, method, [self.load_class(element)])
         return self.lists.transform(java_list, self._as_function(handle.bindTo(owner)))
 
     def texts(self, java_list: Any) -> list[str]:
@@ -214,7 +214,7 @@ class Bridge:
         arguments: Sequence[Argument],
     ) -> Any:
         """Return a view that calls a method with further arguments, which follow the element."""
-        kinds = [self._class(name) for name in (*leading, *(kind for kind, _ in arguments))]
+        kinds = [self.load_class(name) for name in (*leading, *(kind for kind, _ in arguments))]
         handle = self._handle(class_name, method, kinds)
         if arguments:
             values = self.array(_OBJECT, [value for _, value in arguments])
@@ -236,7 +236,7 @@ class Bridge:
         """Return a Guava function: an instance method of its argument, or a static method."""
 
         def create() -> Any:
-            kinds = [self._class(name) for name in arguments]
+            kinds = [self.load_class(name) for name in arguments]
             return self._as_function(self._handle(class_name, method, kinds))
 
         return self._cache((class_name, method, *arguments), create)
@@ -257,14 +257,15 @@ class Bridge:
 
     def _handle(self, class_name: str, method: str, arguments: Sequence[Any]) -> Any:
         classes = self.array("java.lang.Class", arguments)
-        java_method = self._class(class_name).getMethod(method, classes)
+        java_method = self.load_class(class_name).getMethod(method, classes)
         return self.statics("java.lang.invoke.MethodHandles").publicLookup().unreflect(java_method)
 
     def _as_function(self, handle: Any, kind: str = _FUNCTION) -> Any:
         proxies = self.statics("java.lang.invoke.MethodHandleProxies")
-        return proxies.asInterfaceInstance(self._class(kind), handle)
+        return proxies.asInterfaceInstance(self.load_class(kind), handle)
 
-    def _class(self, name: str) -> Any:
+    def load_class(self, name: str) -> Any:
+        """Return the object that stands for a class in the JVM."""
         # Of the thread: the class loader of the JVM itself does not see jars of spark-submit.
         thread = self.statics("java.lang.Thread").currentThread()
         return thread.getContextClassLoader().loadClass(name)

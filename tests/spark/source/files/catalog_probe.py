@@ -83,7 +83,7 @@ def error(spark: SparkSession, catalog: dict[str, Any], table: str) -> dict[str,
 def constants(bridge: Bridge, class_name: str) -> list[str]:
     """The texts that a class has as constants, private ones too."""
     texts = []
-    for field in bridge._class(class_name).getDeclaredFields():
+    for field in bridge.load_class(class_name).getDeclaredFields():
         static = int(field.getModifiers()) & _STATIC
         if static and str(field.getType().getName()) == "java.lang.String":
             field.setAccessible(True)

@@ -18,8 +18,8 @@ def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
 def constant(bridge: Bridge, answer: str | None) -> Any:
     """A Java function that answers this, whatever it is given."""
     handles = bridge.statics("java.lang.invoke.MethodHandles")
-    supplier = handles.constant(bridge._class("java.lang.Object"), answer)
-    anything = bridge.array("java.lang.Class", [bridge._class("java.lang.Object")])
+    supplier = handles.constant(bridge.load_class("java.lang.Object"), answer)
+    anything = bridge.array("java.lang.Class", [bridge.load_class("java.lang.Object")])
     return bridge._as_function(handles.dropArguments(supplier, 0, anything))
 
 
