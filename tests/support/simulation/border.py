@@ -207,10 +207,10 @@ class _Sessions:
     """Stands for `icdc_spark.iceberg.jvm.session`."""
 
     @staticmethod
-    def create_table_session(*_: Any) -> Any:
-        from simulation.spark import Session
+    def open_table_session(*_: Any) -> Any:
+        from simulation.spark import OpenedSession
 
-        return Session()
+        return OpenedSession()
 
     @staticmethod
     def use_pool(*_: Any) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from icdc_api.errors import DataFileMissing, Gap
 from icdc_spark.diff.change_plan import Chunk
 from icdc_spark.documents.expect import Expect
+from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.opensearch.wire.operations import delete_entry, index_entry
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
@@ -34,6 +35,24 @@ class Session:
     """Stands for a SparkSession."""
 
     sparkContext = None  # noqa: N815  Spark's name
+
+
+class OpenedSession:
+    """Stands for `icdc_spark.iceberg.jvm.session.TableSession`."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = Session()
+
+    @property
+    def spark(self) -> Session:
+        """The session; SessionClosedError after `close`."""
+        if self._session is None:
+            raise SessionClosedError("the session is closed")
+        return self._session
+
+    def close(self) -> None:
+        """Forget the session."""
+        self._session = None
 
 
 @dataclass(frozen=True)
@@ -227,10 +246,17 @@ class TableCache:
 
     def __init__(self, *_: Any) -> None:
         self._lake = border.world().lake
+        self._is_closed = False
 
     def load(self) -> LoadedTable:
-        """Return the table as it is now."""
+        """Return the table as it is now; SessionClosedError after `close`."""
+        if self._is_closed:
+            raise SessionClosedError("the table is closed")
         return LoadedTable(self._lake)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._is_closed = True
 
 
 class InlinePool:
