@@ -16,6 +16,7 @@ reported, and is no failure. It must not know why the pipeline is deleted.
 
 import logging
 import threading
+from contextlib import closing
 from typing import Any
 
 from icdc_api import naming
@@ -119,7 +120,7 @@ def _remove_tags(context: TableContext) -> str | None:
 
     def remove() -> None:
         try:
-            with source_errors(context.table.name), context.open_session() as opened:
+            with source_errors(context.table.name), closing(context.open_session()) as opened:
                 table = IcebergTable.load(opened.spark, context.catalog, context.table.name)
                 pins.unpin(context, table)
         except TableNotFound:

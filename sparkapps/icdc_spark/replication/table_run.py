@@ -15,8 +15,6 @@ neither the other tables nor how the run was started.
 """
 
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from icdc_api.errors import Fenced, TargetUnavailable
 from icdc_api.status.pipeline_status import TableState
@@ -35,7 +33,7 @@ from icdc_spark.replication.context import TableContext, instant
 class TableRun:
     """Repeat `advance` until it returns Idle or Complete; for one thread at a time.
 
-    A context manager: its observer has a session of the table open until `close`.
+    Its observer has a session of the table open until `close`.
     """
 
     def __init__(self, context: TableContext) -> None:
@@ -43,17 +41,6 @@ class TableRun:
         self.observer = TableObserver(context)
         # The claimed state document; None where it must be claimed (again) first.
         self._stored: Stored | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close what was opened of the table; a further step raises SessionClosedError."""

@@ -15,6 +15,7 @@ It must not know how the entries of all tables become one answer.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import Any
 
 from icdc_api.errors import PassingError, TableError
@@ -69,7 +70,7 @@ def replay_dead_letters(context: TableContext) -> Entry:
 
 
 def _replay(context: TableContext) -> Entry:
-    with TableObserver(context) as observer:
+    with closing(TableObserver(context)) as observer:
         return refused_rows.replay(context, observer)
 
 
@@ -85,7 +86,7 @@ def _answer(context: TableContext, inspect: Callable[[], Entry]) -> Entry:
 
 def _compare(context: TableContext, *, repair: bool) -> Entry:
     is_planned = context.request.tables is not None
-    with TableRun(context) as run:
+    with closing(TableRun(context)) as run:
         # Not when a person asks, who wants to see what is there: an open batch is left as it is.
         if is_planned:
             comparison.finish_batch(run)
@@ -93,7 +94,7 @@ def _compare(context: TableContext, *, repair: bool) -> Entry:
 
 
 def _plan(context: TableContext) -> Entry:
-    with TableObserver(context) as observer:
+    with closing(TableObserver(context)) as observer:
         observation = observer.observe(observer.load_state())
         step = observation.step
         # A run would raise it before it wrote anything, so the plan is not what it shows.

@@ -9,8 +9,6 @@ a session has of its own with each execution, so their values are redacted.
 import logging
 import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -75,12 +73,12 @@ class SessionClosedError(Exception):
 
 
 class TableSession:
-    """The session of one table, and what its catalog has open. A context manager.
+    """The session of one table, and what its catalog has open.
 
     A catalog holds connections, threads and clients of the object store, which the JVM frees late
     or never. So whoever opens a session closes it, also where a step failed:
 
-        with open_table_session(application, "lake", properties) as opened:
+        with closing(open_table_session(application, "lake", properties)) as opened:
             IcebergTable.load(opened.spark, "lake", "shop.orders")    # connects
                                                                       # disconnects
 
@@ -114,17 +112,6 @@ class TableSession:
         except IcdcError as error:
             # Such as of a JVM that has ended, and everything with it.
             LOG.warning("the catalog %s was not closed in order: %s", self._catalog, error)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def create_application_session(name: str) -> SparkSession:

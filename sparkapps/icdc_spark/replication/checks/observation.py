@@ -14,8 +14,6 @@ Example, an index that is one commit behind:
 
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from pyspark.sql import SparkSession
 
@@ -61,7 +59,7 @@ class TableObservation:
 class TableObserver:
     """Observe one table of one run, again and again; for one thread at a time.
 
-    A context manager: it has a session of the table open until `close`.
+    It has a session of the table open until `close`.
     """
 
     def __init__(self, context: TableContext) -> None:
@@ -75,17 +73,6 @@ class TableObserver:
     def session(self) -> SparkSession:
         """The table's session; SessionClosedError after `close`."""
         return self._opened.spark
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the table and its session; nothing can be observed any more."""

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,7 @@ def test_whatever_a_run_was_asked_to_do_it_leaves_no_connection_to_the_catalog(
 
 
 def test_a_closed_session_says_so_whoever_uses_it(spark: SparkSession, jdbc: Catalog) -> None:
-    with open_table_session(spark, NAME, jdbc.properties) as opened:
+    with closing(open_table_session(spark, NAME, jdbc.properties)) as opened:
         plain = opened.spark
         table = CachedTable(plain, NAME, TABLE)
         assert table.load().current_snapshot() is not None
