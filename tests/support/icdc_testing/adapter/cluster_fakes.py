@@ -87,11 +87,11 @@ class MemoryCluster:
         self.steps.append(Step("events", tuple(event.reason for event in events)))
 
     def touch(self) -> None:
-        """Somebody wrote the pipeline."""
+        """Write the pipeline as somebody else would."""
         self.version += 1
 
     def see(self, **changes: object) -> None:
-        """Changes the one run that is seen."""
+        """Change the one run that is seen."""
         assert self.observed is not None
         (run,) = self.observed.runs
         self.observed = replace(self.observed, runs=(replace(run, **changes),))  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ class MemoryCluster:
     def reconciler(
         self, metrics: Metrics | None = None, admission: Admission | None = None
     ) -> Reconciler:
-        """A new operator, as after a crash."""
+        """Return a new operator, as after a crash."""
         return Reconciler(
             self,
             now=self.clock,
@@ -115,7 +115,7 @@ class MemoryCluster:
         )
 
     def taken_steps(self, *what: str) -> list[Step]:
-        """The steps of these kinds so far, which are then forgotten with all others."""
+        """Return the steps of these kinds so far, and forget them with all others."""
         steps, self.steps = self.steps, []
         return [step for step in steps if step.what in (what or ("save", "events", "act"))]
 

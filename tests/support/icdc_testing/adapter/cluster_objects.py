@@ -27,12 +27,12 @@ Resource = dict[str, Any]
 
 
 def ago(seconds: float) -> str:
-    """The time so long before NOW, as the API writes it."""
+    """Return the time so long before NOW, as the API writes it."""
     return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
 def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
-    """Metadata of an object of the run."""
+    """Return metadata of an object of the run."""
     return {
         "name": name,
         "namespace": "default",
@@ -49,7 +49,7 @@ def metadata(name: str, *, epoch: int = EPOCH, **more: Any) -> Resource:
 
 
 def spark_application(state: str = "", message: str = "", **more: Any) -> Resource:
-    """The SparkApplication in that state; `more` goes over its metadata."""
+    """Return the SparkApplication in that state; `more` goes over its metadata."""
     status: Resource = {}
     if state:
         status = {
@@ -73,7 +73,7 @@ def driver_pod(
     status: Resource | None = None,
     **more: Any,
 ) -> Resource:
-    """The driver pod; `state` is that of its container, `more` goes over its metadata."""
+    """Return the driver pod; `state` is that of its container, `more` goes over its metadata."""
     pod: Resource = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -91,7 +91,7 @@ def driver_pod(
 
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> Resource:
-    """A part of a pod's status."""
+    """Return a part of a pod's status."""
     return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
 
 
@@ -105,7 +105,7 @@ NODE_SILENT: Resource = {
 
 
 def only_run(*objects: Resource, remembered: Resource | None = None) -> RunSeen:
-    """The only run that these objects show, which is RUN."""
+    """Return the only run that these objects show, which is RUN."""
     apps = [item for item in objects if item["kind"] == application.KIND]
     pods = [item for item in objects if item["kind"] == "Pod"]
     ended = {} if remembered is None else {RUN_ID: remembered}

@@ -46,30 +46,30 @@ class FakeServer:
         self._versions = 0
 
     def add(self, path: str, resource: Resource) -> None:
-        """Puts an object where its requests will look for it."""
+        """Put an object where its requests will look for it."""
         self._versions += 1
         metadata = {"uid": f"uid-{self._versions}", **resource["metadata"]}
         metadata["resourceVersion"] = str(self._versions)
         self.objects[path] = {**resource, "metadata": metadata}
 
     def api(self, observer: Observer = ignore_request) -> ClusterApi:
-        """A client of this server."""
+        """Return a client of this server."""
         return ClusterApi(cast(ApiClient, self), observer=observer)
 
     async def close(self) -> None:
-        """As the client library has it."""
+        """Do nothing: nothing is open."""
 
     async def param_serialize(
         self, method: str, path: str, *, header_params: Any, body: Any, auth_settings: Any
     ) -> tuple[str, str, Any, Any, Any]:
-        """As the client library has it."""
+        """Return the arguments of `call_api`, as the client library does."""
         assert auth_settings == ["BearerToken"]
         return method, path, header_params, body, None
 
     async def call_api(
         self, method: str, url: str, headers: Any, body: Any, _post: Any, _request_timeout: Any
     ) -> FakeAnswer:
-        """As the client library has it."""
+        """Answer one request, as the client library does."""
         assert _request_timeout.total is not None
         address = urlsplit(url)
         path = unquote(address.path)
@@ -130,10 +130,10 @@ class FakeServer:
 
 
 def refusal(status: int, message: str, **headers: str) -> FakeAnswer:
-    """An answer that says no."""
+    """Return an answer that says no."""
     return FakeAnswer(status, {"kind": "Status", "message": message}, headers)
 
 
 def on(method: str, part: str, answer: FakeAnswer | BaseException) -> Fault:
-    """A fault of the requests with that method whose path holds that part."""
+    """Return a fault of the requests with that method whose path holds that part."""
     return lambda asked, path: answer if asked == method and part in path else None

@@ -40,7 +40,7 @@ class Driver:
     """When it is done, by the clock of the loop."""
 
     def work(self) -> RunReport | None:
-        """Does all that there is to do: its last report; None if it has never done enough."""
+        """Do all that there is to do; return its last report, None if it has never done enough."""
         if self.course is Course.HOLDS:
             return None
         if self.course is Course.FAILS:

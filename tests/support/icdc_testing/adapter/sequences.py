@@ -66,7 +66,7 @@ class Server(FakeServer):
             pod["metadata"]["deletionGracePeriodSeconds"] = grace
 
     def due(self) -> datetime | None:
-        """When the next pod ends that was asked to."""
+        """Return when the next pod ends that was asked to."""
         pod = self.objects.get(POD)
         end = None if pod is None else pod["metadata"].get("deletionTimestamp")
         return None if end is None or self.node_dead else datetime.fromisoformat(end)
@@ -102,7 +102,7 @@ class Played:
 
 
 def play(steps: Sequence[Step], *, node_dead: bool = False) -> Played:
-    """Plays until another run is created, or nothing more will happen by itself.
+    """Play until another run is created, or nothing more will happen by itself.
 
     Asserts at each look that no run is created while a driver of another works.
     """
@@ -123,7 +123,7 @@ def play(steps: Sequence[Step], *, node_dead: bool = False) -> Played:
 
 
 def _note(played: Played, decision: Decision, world: World) -> bool:
-    """Takes note of one look; whether another run was created by it."""
+    """Take note of one look; return whether another run was created by it."""
     status, seconds = decision.status, (world.now - NOW).total_seconds()
     played.looks += 1
     played.status = status

@@ -66,7 +66,8 @@ class Site:
     def want(
         self, *keys: PipelineKey, host: str = HOST, kind: RunKind = RunKind.EXPORT
     ) -> list[Queued | None]:
-        """A run is due for each, one second after the other: the answers to their first looks."""
+        """Make a run due for each, one second after the other; return the answers to their first
+        looks."""
         answers = []
         for key in keys:
             self.seconds += 1
@@ -75,7 +76,7 @@ class Site:
         return answers
 
     def look(self, key: PipelineKey, *, saved: bool = True) -> Queued | None:
-        """As the reconciler; not `saved`: nobody knows whether the status was written."""
+        """Look as the reconciler does; not `saved`: nobody knows whether the status was written."""
         pipeline = self.pipelines[key]
         spec = _spec(pipeline.host)
         before = PipelineStatus(current_run=pipeline.run, next_attempt_time=pipeline.since)
@@ -96,13 +97,13 @@ class Site:
         return queued
 
     def end(self, key: PipelineKey) -> None:
-        """Its run ends, which a look finds a second later."""
+        """End its run, which a look finds a second later."""
         self.seconds += 1
         self.pipelines[key].run = None
         self.look(key)
 
     def wake(self) -> set[PipelineKey]:
-        """The looks that were asked for so far; those who got their turn by them."""
+        """Do the looks that were asked for so far; return who got their turn by them."""
         before = self.running
         while self.woken:
             self.look(self.woken.pop(0))

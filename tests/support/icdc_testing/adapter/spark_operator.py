@@ -30,7 +30,7 @@ def report(*, finished: bool = False, **more: Any) -> RunReport:
 
 
 def begun(*more: Step) -> tuple[Step, ...]:
-    """A run that works 12 seconds after it was planned, and what follows."""
+    """Return a run that works 12 seconds after it was planned, and what follows."""
     return (
         Step(1, ""),
         Step(5, "SUBMITTED", pod=driver_pod("Pending", state=waiting("ContainerCreating"))),
@@ -72,7 +72,7 @@ def fail_submission(message: str) -> tuple[Step, ...]:
 
 
 def pulling() -> tuple[Step, ...]:
-    """The kubelet's two words for it take turns."""
+    """Return one of the kubelet's two words for it, which take turns."""
     words = ("ErrImagePull", "ImagePullBackOff")
     return submit(
         *(

@@ -54,13 +54,13 @@ class Cluster:
         return self.ask(ask_process)
 
     def observe(self, name: str = "shop") -> Observation:
-        """A look at a pipeline that is there."""
+        """Return a look at a pipeline that is there."""
         seen = self.adapt(lambda adapter: adapter.observe(self.pipelines.namespace, name))
         assert seen is not None
         return seen
 
     def step(self, name: str = "shop") -> Decision:
-        """One look by an operator that was started this moment, as the reconciler does it."""
+        """Look once, as the reconciler of an operator that was started this moment."""
 
         async def steps(adapter: ClusterAdapter) -> Decision:
             seen = await adapter.observe(self.pipelines.namespace, name)
@@ -70,22 +70,22 @@ class Cluster:
         return self.adapt(steps)
 
     def objects(self, kind: str) -> list[Resource]:
-        """All objects of a kind in the namespace that belong to a pipeline."""
+        """Return all objects of a kind in the namespace that belong to a pipeline."""
         labelled = ("-l", naming.LABEL_PIPELINE, "-o", "json")
         items: list[Resource] = json.loads(self.pipelines.ok("get", kind, *labelled))["items"]
         return items
 
     def names(self, kind: str) -> list[str]:
-        """Their names."""
+        """Return their names."""
         return sorted(item["metadata"]["name"] for item in self.objects(kind))
 
     def say(self, run: str, state: str, message: str = "") -> None:
-        """spark-operator writes the state of a run."""
+        """Write the state of a run, as spark-operator does."""
         application_state = {"state": state, "errorMessage": message}
         self._patch_status("sparkapplication", run, {"applicationState": application_state})
 
     def start_driver(self, run: str) -> None:
-        """spark-operator makes the driver pod of a run, and a kubelet starts it."""
+        """Make the driver pod of a run, as spark-operator does, and start it, as a kubelet does."""
         (application,) = [
             item for item in self.objects("sparkapplication") if item["metadata"]["name"] == run
         ]
@@ -93,7 +93,7 @@ class Cluster:
         self.pod_state(run, "Running", {"running": {"startedAt": now()}})
 
     def pod_state(self, run: str, phase: str, state: Resource) -> None:
-        """A kubelet writes the state of the driver."""
+        """Write the state of the driver, as a kubelet does."""
         container = {
             "name": DRIVER,
             "image": "spark",
@@ -106,7 +106,7 @@ class Cluster:
         self._patch_status("pod", f"{run}-driver", status)
 
     def report(self, run: str, report: RunReport) -> None:
-        """The driver reports."""
+        """Write a report, as the driver does."""
         text = f"{report_text.ANNOTATION_REPORT}={report_text.to_annotation(report)}"
         self.pipelines.ok("annotate", "--overwrite", "pod", f"{run}-driver", text)
 
@@ -119,7 +119,7 @@ class Cluster:
 
 
 async def carried_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
-    """Decides on a look, makes the status durable, and acts."""
+    """Decide on a look, make the status durable, and act."""
     decision = decide.decide(seen.observed, datetime.now(UTC))
     if decision.status != seen.observed.status:
         seen = await adapter.save(seen, decision.status)
@@ -129,7 +129,8 @@ async def carried_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
 
 
 def driver_pod(application: Resource) -> Resource:
-    """The driver pod as Spark makes it from the SparkApplication, on a node that is not there."""
+    """Return the driver pod as Spark makes it from the SparkApplication, on a node that is not
+    there."""
     metadata, template = application["metadata"], application["spec"]["driver"]["template"]
     owner = {
         **{name: application[name] for name in ("apiVersion", "kind")},
@@ -155,7 +156,7 @@ def driver_pod(application: Resource) -> Resource:
 
 
 def report_of(run: RunStatus, *tables: Any, finished: bool = False, **more: Any) -> RunReport:
-    """A report of that attempt."""
+    """Return a report of that attempt."""
     moment = datetime.now(UTC)
     return RunReport(
         run_id=run.run_id or run.name,
@@ -168,5 +169,5 @@ def report_of(run: RunStatus, *tables: Any, finished: bool = False, **more: Any)
 
 
 def now() -> str:
-    """The time as the API has it."""
+    """Return the time as the API has it."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -58,7 +58,7 @@ class Cost:
 
 
 def session(folder: Path, *, memory: str, more: Mapping[str, str] | None = None) -> SparkSession:
-    """Two cores, and a catalog of files in the folder; with further properties of Spark."""
+    """Start a Spark of two cores, with a catalog of files in the folder and these properties."""
     catalog, wished = f"spark.sql.catalog.{CATALOG}", dict(more or {})
     conf = {
         **APPLICATION_CONF,
@@ -89,7 +89,7 @@ class Ways:
         return _plan(table, where)[1]
 
     def changelog(self, where: Range, strategy: Strategy | None) -> tuple[int, int]:
-        """As the application does it, from loading the table on."""
+        """Compute the changes as the application does it, from loading the table on."""
         table = IcebergTable.load(self._spark, CATALOG, where.table)
         spec, plan = _plan(table, where)
         if plan.is_empty:
@@ -99,7 +99,8 @@ class Ways:
             return _swallow(lines.frame.select("line"))
 
     def view(self, where: Range, *, updates: bool) -> tuple[int, int]:
-        """Iceberg's own changelog, its rows as JSON: what a user without the operator would do."""
+        """Compute Iceberg's own changelog, its rows as JSON, as a user without the operator
+        would."""
         by_key = ", identifier_columns => array('id')" if updates else ""
         self._spark.sql(
             f"call {CATALOG}.system.create_changelog_view(table => '{where.table}', "
@@ -110,7 +111,7 @@ class Ways:
         return _swallow(rows.select(F.to_json(F.struct("*")).cast("binary").alias("line")))
 
     def ids(self, where: Range) -> tuple[int, int]:
-        """One read of the keys of all rows at the beginning: what looking for some cannot beat."""
+        """Read the keys of all rows at the beginning once: what looking for some cannot beat."""
         name = f"{CATALOG}.{where.table}"
         rows = self._spark.read.option("versionAsOf", where.since).table(name)
         rows.agg(F.max(F.xxhash64("id"))).collect()
@@ -169,7 +170,7 @@ class Meter:
         self._jvm: Any = spark._jvm
 
     def measure(self, work: Callable[[], tuple[int, int]]) -> Cost:
-        """The cost of the work, after a garbage collection that counts for nobody."""
+        """Return the cost of the work, after a garbage collection that counts for nobody."""
         self._jvm.System.gc()
         tasks, shuffled = self._tasks()
         processor, started = cpu_seconds(), time.monotonic()
@@ -187,20 +188,20 @@ class Meter:
         )
 
     def _tasks(self) -> tuple[float, int]:
-        """CPU seconds and shuffled bytes of all stages until now."""
+        """Return CPU seconds and shuffled bytes of all stages until now."""
         stages_so_far = stages(self._spark)
         nanoseconds = sum(int(stage.executorCpuTime()) for stage in stages_so_far)
         return nanoseconds / 1e9, sum(int(stage.shuffleWriteBytes()) for stage in stages_so_far)
 
 
 def _swallow(lines: DataFrame) -> tuple[int, int]:
-    """Hands lines to Python workers, which do nothing with them; their number and bytes."""
+    """Hand lines to Python workers, which do nothing with them; return their number and bytes."""
     counted = lines.mapInArrow(_count, "lines long, bytes long").collect()
     return sum(row["lines"] for row in counted), sum(row["bytes"] for row in counted)
 
 
 def _decode(rows: DataFrame) -> None:
-    """Looks at every cell in the tasks that read it."""
+    """Look at every cell in the tasks that read it."""
     rows.agg(F.max(F.xxhash64(*rows.columns))).collect()
 
 

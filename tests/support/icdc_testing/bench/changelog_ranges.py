@@ -24,7 +24,7 @@ _EARLIER = 10
 def two_commits(
     spark: SparkSession, rows: int, *, mode: str, table: str, files: int = FILES
 ) -> Range:
-    """1 % of the rows updated, then 0.1 % deleted."""
+    """Update 1 % of the rows, then delete 0.1 %."""
     name = _table(spark, rows, mode, table, files)
     since = _head(spark, name)
     spark.sql(f"update {CATALOG}.{name} set s0 = concat(s0, 'X') where id % 100 = 3")
@@ -33,7 +33,7 @@ def two_commits(
 
 
 def ten_commits(spark: SparkSession, rows: int) -> Range:
-    """Ten times another 1 % of the rows updated."""
+    """Update another 1 % of the rows, ten times."""
     name = _table(spark, rows, COPY_ON_WRITE, "ten")
     since = _head(spark, name)
     for commit in range(10):
@@ -42,7 +42,7 @@ def ten_commits(spark: SparkSession, rows: int) -> Range:
 
 
 def compaction(spark: SparkSession, rows: int) -> Range:
-    """All files written anew."""
+    """Write all files anew."""
     name = _table(spark, rows, COPY_ON_WRITE, "compacted")
     since = _head(spark, name)
     spark.sql(
@@ -53,8 +53,8 @@ def compaction(spark: SparkSession, rows: int) -> Range:
 
 
 def upserts(spark: SparkSession, rows: int) -> Range:
-    """Every 1000th row written anew as streams do, by an equality delete for each key, which
-    concern all older files: ten times before the range, once in it."""
+    """Write every 1000th row anew as streams do, by an equality delete for each key, which concern
+    all older files: ten times before the range, once in it."""
     name = _table(spark, rows, MERGE_ON_READ, "upserted")
     for commit in range(_EARLIER):
         _upsert(spark, name, range(commit, rows, 1000))
@@ -76,7 +76,7 @@ def _upsert(spark: SparkSession, name: str, keys: range) -> None:
 
 
 def _equality_deletes(table: IcebergTable, keys: range) -> Any:
-    """The Java delete file for these values of `id`, field 1, of an unpartitioned table."""
+    """Return the Java delete file for these values of `id`, field 1, of an unpartitioned table."""
     bridge, java = table.bridge, table.java
     column = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
     place = f"{java.location()}/data/equal-{keys.start}.parquet"
@@ -89,7 +89,7 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
 
 
 def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:
-    """A table of format 3 with 20 columns."""
+    """Return a table of format 3 with 20 columns."""
     columns = {"id": "id"}
     for at in range(TEXTS):
         hashes = f"hex(xxhash64(id, {at})), hex(xxhash64({at}, id))"

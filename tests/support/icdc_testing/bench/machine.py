@@ -7,7 +7,7 @@ from typing import Any
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """The machine, its load now, and the versions of Python and of these packages."""
+    """Return the machine, its load now, and the versions of Python and of these packages."""
     return {
         "machine": f"{os.cpu_count()} cores, {platform.platform()}",
         "load": os.getloadavg(),

@@ -27,7 +27,7 @@ CAUGHT_UP_SECONDS = 1800.0
 
 
 def make_tables(folder: Path, count: int, *, rows: int) -> dict[str, str]:
-    """Creates `shop.t0` and so on in a JDBC catalog (SQLite); returns the catalog's properties."""
+    """Create `shop.t0` and so on in a JDBC catalog (SQLite); return the catalog's properties."""
     (folder / "warehouse").mkdir(parents=True)
     properties = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
     with Lake(properties, folder=folder) as lake:
@@ -122,7 +122,7 @@ class FollowedTables:
         return (cpu_seconds(self._driver()) - before) * 60 / (time.monotonic() - since)
 
     def take(self) -> Taken:
-        """Measures the processes as they are now."""
+        """Measure the processes as they are now."""
         pids = self._pids()
         driver, jvm = self._driver(), next(pid for pid in pids if name_of(pid) == "java")
         workers = [pid for pid in pids if pid not in (driver, jvm)]
@@ -163,7 +163,7 @@ def _pipeline(url: str, catalog: Mapping[str, str], count: int) -> dict[str, Any
 
 
 def _kb(pid: int, file: str, name: str) -> int:
-    """The number in a line `name: 123 kB` of a file of /proc."""
+    """Return the number in a line `name: 123 kB` of a file of /proc."""
     lines = (Path("/proc") / str(pid) / file).read_text()
     match = re.search(rf"^{name}:\s+(\d+)", lines, re.MULTILINE)
     return int(match[1]) if match else 0

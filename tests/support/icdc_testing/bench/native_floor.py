@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 def changed_lines(
     added: Sequence[str], removed: Sequence[str], *, columns: Sequence[str], key: str
 ) -> Iterator[bytes]:
-    """A line for each row of `added` files that no `removed` file holds, and for each lost key."""
+    """Yield a line for each row of `added` files that no `removed` file holds, and for each lost
+    key."""
     new, old = _table(added, columns), _table(removed, columns)
     for row in new.join(old, keys=list(columns), join_type="left anti").to_pylist():
         yield json.dumps(row, default=str).encode()

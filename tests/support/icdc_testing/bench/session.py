@@ -15,7 +15,8 @@ from icdc_cli.embedded.jdk import find_spark_jdk
 def bench_session(
     name: str, folder: Path, *, memory: str = "1500m", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A Spark of two cores that keeps what it scratches in the folder, with further properties."""
+    """Return a Spark of two cores that keeps what it scratches in the folder, with further
+    properties."""
     os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     chosen = {

@@ -65,7 +65,7 @@ class Example:
         return {**self.catalog["properties"], **self.secret.get("stringData", {})}
 
     def here(self, service: str, closed: str, folder: Path) -> dict[str, str]:
-        """The properties with all that is far away replaced.
+        """Return the properties with all that is far away replaced.
 
         `service` is the URL that stands for any of HTTP, `closed` an address where nobody listens,
         `folder` the place of files.
@@ -85,7 +85,7 @@ class Example:
 
 
 def examples() -> dict[str, Example]:
-    """All blocks of the page by their label."""
+    """Return all blocks of the page by their label."""
     by_label = {}
     for label, text in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         documents = list(yaml.safe_load_all(text))

@@ -110,7 +110,7 @@ class CatalogService:
         return list(self.requests)
 
     def answer(self, request: Request) -> tuple[int, dict[str, Any]]:
-        """Notes the request."""
+        """Note the request."""
         self.requests.append(request)
         operation = request.headers.get(_TARGET)
         path = request.what.split()[1].partition("?")[0]
@@ -134,7 +134,7 @@ class CatalogService:
         return _NO_TABLE
 
     def _table(self) -> dict[str, Any]:
-        """A table of one snapshot, in a bucket of this very service."""
+        """Return a table of one snapshot, in a bucket of this very service."""
         files = {"s3.endpoint": self.url, "s3.path-style-access": "true", "client.region": "r"}
         keys = {"s3.access-key-id": VENDED, "s3.secret-access-key": "none"}
         place = {"metadata-location": "s3://lake/orders/metadata.json"}
@@ -143,7 +143,7 @@ class CatalogService:
 
 @contextmanager
 def running() -> Iterator[CatalogService]:
-    """Serves one on loopback."""
+    """Serve one on loopback."""
     service = CatalogService()
 
     class Handler(BaseHTTPRequestHandler):
@@ -165,7 +165,7 @@ def running() -> Iterator[CatalogService]:
         do_GET = do_HEAD = do_POST = _any  # noqa: N815 - the names that the library calls
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     service.url = f"http://127.0.0.1:{server.server_port}"

@@ -11,7 +11,7 @@ NAME = "lake"
 
 
 def end_threads() -> None:
-    """Ends the threads of pyiceberg: it keeps them for ever, and no test leaves any."""
+    """End the threads of pyiceberg: it keeps them for ever, and no test leaves any."""
     ExecutorFactory.get_or_create().shutdown()
     ExecutorFactory._instance = None
 
@@ -32,11 +32,11 @@ class HeadLake:
         return {"type": "jdbc", "uri": f"jdbc:sqlite:{self.database}"}
 
     def create(self, name: str = "shop.orders") -> Table:
-        """A new table without a snapshot."""
+        """Create a table without a snapshot."""
         return self._catalog.create_table(name, pyarrow.schema([("id", pyarrow.int64())]))
 
     def commit(self, name: str = "shop.orders", branch: str = "main") -> str:
-        """One new row; the id of its snapshot."""
+        """Commit one new row; return the id of its snapshot."""
         table = self._catalog.load_table(name)
         row = pyarrow.table({"id": pyarrow.array([1], pyarrow.int64())})
         table.append(row, branch=branch)
@@ -46,25 +46,25 @@ class HeadLake:
         return str(snapshot.snapshot_id)
 
     def register(self, name: str, metadata: Path) -> None:
-        """A table whose newest metadata is that file."""
+        """Register a table whose newest metadata is that file."""
         self._catalog.register_table(name, f"file://{metadata}")
 
     def branch(self, branch: str, name: str = "shop.orders") -> None:
-        """A branch that begins at the newest snapshot of `main`."""
+        """Create a branch that begins at the newest snapshot of `main`."""
         table = self._catalog.load_table(name)
         head = table.current_snapshot()
         assert head is not None
         table.manage_snapshots().create_branch(head.snapshot_id, branch).commit()
 
     def metadata_file(self, name: str = "shop.orders") -> Path:
-        """The newest metadata file."""
+        """Return the newest metadata file."""
         location = self._catalog.load_table(name).metadata_location
         return Path(location.removeprefix("file://"))
 
     def drop(self, name: str = "shop.orders") -> None:
-        """Takes the table out of the catalog."""
+        """Take the table out of the catalog."""
         self._catalog.drop_table(name)
 
     def close(self) -> None:
-        """Closes the database."""
+        """Close the database."""
         self._catalog.engine.dispose()

@@ -16,7 +16,7 @@ ON_LOOPBACK = ReaderSettings(allow_hosts=("127.0.0.1", "localhost"), local_files
 def open_catalog(
     properties: Mapping[str, str], name: str = "lake", *, settings: ReaderSettings = ON_LOOPBACK
 ) -> OpenCatalog:
-    """The catalog of these properties of Iceberg's Java library."""
+    """Return the catalog of these properties of Iceberg's Java library."""
     guard = Guard(Addresses(settings))
     proxies.install(guard)
     return catalog_reading.open_catalog(translate(name, properties), settings, guard)

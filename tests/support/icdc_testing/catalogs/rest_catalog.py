@@ -37,7 +37,7 @@ class RestCatalog:
         location: str = "s3://nowhere/m.json",
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """A table `namespace.name` with that metadata, read from a file at `location`.
+        """Serve a table `namespace.name` with that metadata, read from a file at `location`.
 
         `config` are the properties that the catalog gives with it, as credentials for its files.
         """
@@ -46,14 +46,14 @@ class RestCatalog:
         self.answers[f"/v1/namespaces/{namespace}/tables/{name}"] = (200, answer)
 
     def refuse(self, status: int, kind: str, text: str = "no") -> None:
-        """Every request is answered so from now on."""
+        """Answer every request so from now on."""
         error = {"error": {"message": text, "type": kind, "code": status}}
         self.answers = dict.fromkeys(self.answers, (status, error))
 
 
 @contextmanager
 def running() -> Iterator[RestCatalog]:
-    """Serves one on loopback."""
+    """Serve one on loopback."""
     catalog = RestCatalog()
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def running() -> Iterator[RestCatalog]:
             self.do_GET()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     catalog.port = server.server_port

@@ -29,7 +29,7 @@ def asking(mode: str = "Verify", nonce: int = 1, tables: tuple[str, ...] = ()) -
 
 
 def verdict(name: str, *missing: str, **more: Any) -> dict[str, Any]:
-    """One table's entry in the answer of the application."""
+    """Return one table's entry in the answer of the application."""
     differing = {"count": len(missing), "samples": list(missing)}
     return {
         "name": name,
@@ -59,7 +59,7 @@ class World:
     recorded: list[events.Event] = field(default_factory=list)
 
     def look(self, *, closing: bool = False) -> Decision:
-        """One round of the operator."""
+        """Play one round of the operator."""
         decision = decide(replace(self.observed(), closing=closing), self.now)
         self.recorded += events.derive_events(self.status, decision.status)
         self.status = parse_status(decision.status.to_resource())
@@ -88,7 +88,7 @@ class World:
         self.generation += 1
 
     def start(self) -> str:
-        """Looks until the next run is created; its name without the pipeline's."""
+        """Look until the next run is created; return its name without the pipeline's."""
         before = len(self.created)
         for _ in range(6):
             decision = self.look()
@@ -102,14 +102,14 @@ class World:
         self.run = replace(self.run, phase=RunPhase.MISSING, writer_alive=False, report=report)
 
     def follows(self, state: TableState = TableState.STREAMING) -> None:
-        """The run brings both tables up to date and ends well."""
+        """Let the run bring both tables up to date and end well."""
         applied = "7" if state == TableState.STREAMING else None
         change = {"state": state, "applied_snapshot_id": applied}
         tables = tuple(caught_up(n).model_copy(update=change) for n in (ORDERS, ITEMS))
         self.end(self.report(tables))
 
     def answers(self, *entries: dict[str, Any], outcome: Failure | None = None) -> None:
-        """The run has compared, and ends."""
+        """Let the run compare, and end."""
         tables = tuple(TableStatus(name=name, index=name) for name in (ORDERS, ITEMS))
         result = {"tables": list(entries)} if entries else None
         self.end(self.report(tables, result=result, outcome=outcome))
@@ -148,7 +148,7 @@ class World:
 
 
 def make_exported() -> World:
-    """Two tables that a run has exported."""
+    """Return two tables that a run has exported."""
     world = World(make_spec(ORDERS, ITEMS))
     assert world.start() == "e1-1"
     world.follows()
@@ -158,7 +158,7 @@ def make_exported() -> World:
 
 
 def comparing(world: World, mode: str = "Verify", **spec: Any) -> None:
-    """A comparison is asked for, and is at work."""
+    """Ask for a comparison, and let it be at work."""
     world.edit(**asking(mode), **spec)
     assert world.start() == "c2-1"
     world.follows()

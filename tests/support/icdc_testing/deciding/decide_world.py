@@ -79,7 +79,8 @@ class World:
         )
 
     def step(self, *, crash: str = "", queued: Queued | None = None) -> Decision:
-        """One round of an operator that may die before the status is durable, or before it acts."""
+        """Play one round of an operator that may die before the status is durable, or before it
+        acts."""
         observed = self.observed(queued)
         decision = decide(observed, self.now)
         assert decide(observed, self.now) == decision, "the same observation, the same decision"
@@ -160,7 +161,7 @@ class World:
 
 
 def compares(run: str) -> bool:
-    """By the letter in the name of the run."""
+    """Return whether it compares, by the letter in the name of the run."""
     return run.split("-")[-2][0] in "pvr"
 
 
@@ -193,7 +194,8 @@ def check(observed: Observed, decision: Decision) -> None:
 
 
 def _no_reason_is_lost(observed: Observed, decision: Decision) -> None:
-    """Why a run failed is in the record of its end, and in a condition while it matters."""
+    """Assert that why a run failed is in the record of its end, and in a condition while it
+    matters."""
     run, last = observed.status.current_run, decision.status.last_run
     if run is None or last is None or last.epoch != run.epoch or last == observed.status.last_run:
         return

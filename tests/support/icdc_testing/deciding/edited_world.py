@@ -38,7 +38,7 @@ class EditedWorld(World):
         self._read(spec)
 
     def declare(self, spec: Spec) -> None:
-        """Somebody stores another spec, which raises the generation."""
+        """Store another spec, which raises the generation."""
         self.generation += 1
         self._read(spec)
 
@@ -162,7 +162,8 @@ class EditedWorld(World):
         }
 
     def heeds(self) -> bool:
-        """True if the last spec had an effect: a run with it, a pause, or a complaint about it."""
+        """Return whether the last spec had an effect: a run with it, a pause, or a complaint about
+        it."""
         assert self.status.observed_generation == self.generation
         if self.valid is None:
             valid = self.status.condition(ConditionType.SPEC_VALID)

@@ -15,7 +15,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def make_spec(*tables: str, **spec: Any) -> PipelineSpec:
-    """A spec with these tables; further keys go over the rest of it."""
+    """Return a spec with these tables; further keys go over the rest of it."""
     names = tables or ("shop.orders",)
     document = {
         "catalog": {"properties": {"type": "hadoop", "warehouse": "/nowhere"}},

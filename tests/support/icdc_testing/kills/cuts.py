@@ -76,7 +76,7 @@ class Journal:
     """What reads are answered from while it lasts."""
 
     def enter(self, call: str) -> Fault | None:
-        """Notes a call; what becomes of it."""
+        """Note a call; return what becomes of it."""
         self.calls.append(call)
         return self.cut.fault if len(self.calls) == self.cut.at else None
 
@@ -111,13 +111,13 @@ class Line:
         self._dead = False
 
     async def param_serialize(self, *arguments: Any, **options: Any) -> Any:
-        """As the client library has it."""
+        """Return the arguments of `call_api`, as the client library does."""
         return await self._client.param_serialize(*arguments, **options)
 
     async def call_api(
         self, method: str, url: str, headers: Any, body: Any, _post: Any, _request_timeout: Any
     ) -> Any:
-        """As the client library has it."""
+        """Answer one request, as the client library does."""
         if self._dead:
             raise CutError
         path = urlsplit(url).path
@@ -149,7 +149,7 @@ class Line:
     async def _answer_from_the_past(
         self, fault: Fault | None, method: str, url: str
     ) -> FakeAnswer | None:
-        """The answer of a server that lags behind, while one does."""
+        """Return the answer of a server that lags behind, while one does."""
         if self._journal is None:
             return None
         if fault in VIEWS and self._look is not None:
@@ -158,7 +158,7 @@ class Line:
         return view.answer(method, url, self._clock.seconds) if view is not None else None
 
     def end(self) -> None:
-        """Lets nothing through any more."""
+        """Let nothing through any more."""
         self._dead = True
 
 
@@ -176,7 +176,8 @@ def _refusal_of(fault: Fault | None) -> FakeAnswer | None:
 
 @asynccontextmanager
 async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
-    """Connections that outlive a leap of the clock, for operators that come one after another."""
+    """Yield connections that outlive a leap of the clock, for operators that come one after
+    another."""
     settings = await connect.configuration({connect.KUBECONFIG: str(kubeconfig)})
     async with connector_to(settings) as connector:
         # Without a look at .netrc for each request, which takes a thread.
@@ -186,6 +187,6 @@ async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
 
 
 def connector_to(settings: Configuration) -> aiohttp.TCPConnector:
-    """Connections to that API server, as many as are asked for."""
+    """Return connections to that API server, as many as are asked for."""
     tls = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     return aiohttp.TCPConnector(limit=0, keepalive_timeout=1e9, ssl=tls)

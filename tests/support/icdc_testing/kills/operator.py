@@ -66,7 +66,7 @@ class Operator:
             self._queue.add(self._key)
 
     def tell(self, plural: str, pipeline: Resource, deleted: bool) -> None:
-        """As `process.Operator` takes an event of a watch."""
+        """Take an event of a watch, as `process.Operator` does."""
         version = str(pipeline["metadata"].get("resourceVersion", ""))
         living = plural == kinds.PIPELINE.plural and not deleted
         if living and self._reconciler.knows(self._key, version):
@@ -81,6 +81,6 @@ class Operator:
         return self._queue.active > 0
 
     def check_errors(self) -> None:
-        """AssertionError after an error that nobody foresaw."""
+        """Raise AssertionError after an error that nobody foresaw."""
         (errors,) = self.metrics.unexpected_errors.collect()
         assert errors.samples[0].value == 0, "an internal error; see the log"

@@ -131,7 +131,7 @@ class Player:
         return True
 
     async def _start(self, pod: Resource, application: Resource | None) -> bool:
-        """The kubelet starts the driver once it can mount the request."""
+        """Start the driver as the kubelet does, once it can mount the request."""
         run_id, epoch = identity(pod)
         course = self.courses.get(name_of(run_id).removeprefix(f"{self.name}-"), Course.WELL)
         mounted = await self.api.get(kinds.CONFIG_MAP, self.namespace, name_of(run_id))
@@ -149,7 +149,7 @@ class Player:
         return True
 
     async def _stop(self, pod: Resource, driver: Driver | None) -> None:
-        """The driver is asked to end: it says what it did, unless it has no time for that."""
+        """Ask the driver to end: it says what it did, unless it has no time for that."""
         if driver is not None and pods.grace_seconds(pod) > self.step_seconds:
             await self._end(pod, driver, driver.last(None))
         await self._remove(pod)
@@ -205,7 +205,7 @@ class Player:
         self.tell(kind.plural, made, False)
 
     async def _remove(self, pod: Resource) -> None:
-        """The kubelet says that nothing of the pod is left on its node."""
+        """Say as the kubelet that nothing of the pod is left on its node."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         await self.api.delete(kinds.POD, self.namespace, name, uid=uid, grace_seconds=0)
         self._forget(identity(pod)[0])

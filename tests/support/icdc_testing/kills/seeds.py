@@ -31,7 +31,7 @@ class Seed:
 
 
 async def plant(seed: Seed, api: ClusterApi, transport: Transport, name: str) -> list[Resource]:
-    """Creates it all under that name: the objects as they are then, the pipeline first."""
+    """Create it all under that name: the objects as they are then, the pipeline first."""
     pipeline = await _create(_rename(seed.pipeline, seed.name, name), {}, api)
     status = _rename(seed.pipeline, seed.name, name).get("status") or {}
     pipeline = await api.replace_status(pipeline, status)

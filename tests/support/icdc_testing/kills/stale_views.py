@@ -28,7 +28,7 @@ class StaleView:
     """Reads that it answered."""
 
     def answer(self, method: str, url: str, seconds: float) -> FakeAnswer | None:
-        """The answer to a read, as it was; None for all that the server itself answers."""
+        """Return the answer to a read, as it was; None for all that the server itself answers."""
         if method != "GET" or seconds >= self.until:
             return None
         parts = urlsplit(url)

@@ -91,7 +91,7 @@ class Trial:
         )
 
     def now(self) -> datetime:
-        """The time of operators and drivers."""
+        """Return the time of operators and drivers."""
         return self.site.start + timedelta(seconds=self.site.clock.seconds - self._zero)
 
     @property
@@ -130,7 +130,7 @@ class Trial:
         await self.operators(self.journal)
 
     async def operators(self, journal: Journal, seconds: Callable[[], float] | None = None) -> None:
-        """One operator after the other, until all is over; `seconds` is what a call takes."""
+        """Run one operator after the other, until all is over; `seconds` is what a call takes."""
         # An operator that is cut at the moment at which all ends takes that for its death.
         while not self._over:
             site = self.site
@@ -214,7 +214,7 @@ class Trial:
                 return
 
     async def listed(self, kind: kinds.Kind) -> list[Resource]:
-        """All objects of a kind that belong to the pipeline."""
+        """Return all objects of a kind that belong to the pipeline."""
         selector = f"icebergcdc.dev/pipeline={self.name}"
         return await self.api.list_objects(kind, self.site.namespace, selector=selector)
 
@@ -225,7 +225,7 @@ class Trial:
         return bool(self._living) and not any(operator.at_work for operator in self._living)
 
     def saw_operator(self, method: str, path: str, body: Any, answer: bytes) -> None:
-        """The server has done what an operator asked for."""
+        """Note that the server has done what an operator asked for."""
         if method == "GET":
             return
         self._written = self.site.clock.seconds

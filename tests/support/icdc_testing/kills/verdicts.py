@@ -36,7 +36,7 @@ def why_wrong(
 def _right_verdicts(
     pipeline: Resource, status: PipelineStatus, target: Set[str], began: Set[str]
 ) -> set[Verdict]:
-    """The verdicts that are right; none where a status is still to come."""
+    """Return the verdicts that are right; none where a status is still to come."""
     generation, spec = pipeline["metadata"]["generation"], pipeline["spec"]
     if pipeline["metadata"].get("deletionTimestamp"):
         return {Verdict.TERMINATING}

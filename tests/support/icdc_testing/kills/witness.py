@@ -62,7 +62,7 @@ class Witness:
                 self._submitted.add(run_id)
 
     def saw_stored(self, pipeline: Resource) -> None:
-        """The server has stored the pipeline, with a new spec or a new status."""
+        """Note that the server has stored the pipeline, with a new spec or a new status."""
         self._saw_status(pipeline.get("status") or {})
         current = verdict(pipeline)
         began = self._planted | set(self.started)
@@ -93,7 +93,7 @@ class Witness:
             self._saw_table(tables.get((table.name, table.index)), table)
 
     def saw_creation(self, created: Resource) -> None:
-        """A SparkApplication was created."""
+        """Note that a SparkApplication was created."""
         run_id, epoch = identity(created)
         run = self.status.current_run
         if run is None or (run.run_id, run.epoch) != (run_id, epoch):
@@ -105,16 +105,16 @@ class Witness:
         self._open_run(run_id)
 
     def saw_deletion(self, name: str) -> None:
-        """A SparkApplication was deleted: without a driver by now, it gets none."""
+        """Note that a SparkApplication was deleted: without a driver by now, it gets none."""
         self._open -= {run for run in self._open - self._submitted if name_of(run) == name}
 
     def saw_submission(self, run_id: str) -> None:
-        """A driver pod is made."""
+        """Note that a driver pod is made."""
         self._submitted.add(run_id)
         self._open_run(run_id)
 
     def saw_driver(self, run_id: str, epoch: int, request: RunRequest) -> None:
-        """A driver was started, and has read its request."""
+        """Note that a driver was started, and has read its request."""
         if (request.run_id, request.epoch) != (run_id, epoch):
             self._complain(f"{run_id} was given the request of {request.run_id}")
         if run_id in self.started:
@@ -123,11 +123,11 @@ class Witness:
         self._open_run(run_id)
 
     def saw_end(self, run_id: str) -> None:
-        """Nothing of the run writes any more, or will."""
+        """Note that nothing of the run writes any more, or will."""
         self._open.discard(run_id)
 
     def saw_writers(self, run_ids: set[str]) -> None:
-        """All driver pods that may write, as the server lists them."""
+        """Note all driver pods that may write, as the server lists them."""
         if len(run_ids) > 1:
             self._complain(f"two drivers live: {sorted(run_ids)}")
 
@@ -156,5 +156,5 @@ def identity(resource: Resource) -> tuple[str, int]:
 
 
 def name_of(run_id: str) -> str:
-    """The name of the run, which attempts of one name share."""
+    """Return the name of the run, which attempts of one name share."""
     return run_id.rpartition(".")[0]

@@ -71,16 +71,17 @@ class KubeApi:
 
     @contextmanager
     def namespace(self) -> Iterator[str]:
-        """A new namespace; its end deletes it and does not wait until it is gone."""
+        """Create a namespace; its end deletes it and does not wait until it is gone."""
         with new_namespace(self.kubectl) as name:
             yield name
 
     def kubectl_as(self, namespace: str, service_account: str) -> Kubectl:
-        """kubectl as a ServiceAccount: what it may do is what its roles grant."""
+        """Return kubectl as a ServiceAccount: what it may do is what its roles grant."""
         return replace(self.kubectl, kubeconfig=self.kubeconfig_for(namespace, service_account))
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """A kubeconfig with a token of the ServiceAccount, good for an hour (TokenRequest)."""
+        """Return a kubeconfig with a token of the ServiceAccount, good for an hour
+        (TokenRequest)."""
         token = self.kubectl.ok("create", "token", service_account, "-n", namespace).strip()
         view = ("config", "view", "--raw", "--minify", "--flatten")
         cluster = self.kubectl.object(*view)["clusters"][0]["cluster"]
@@ -148,7 +149,7 @@ class KubeApi:
             self._define(path)
 
     def _define(self, path: Path) -> None:
-        """Applies one definition and waits until its kind can be used.
+        """Apply one definition and wait until its kind can be used.
 
         Not with `kubectl wait`, which fails while the server has not written any condition.
         """
@@ -161,5 +162,5 @@ class KubeApi:
             self._wait_for("get", "--raw", f"/openapi/v3/apis/{group}/{version['name']}")
 
     def _wait_for(self, *command: str) -> None:
-        """Returns once the command comes through."""
+        """Return once the command comes through."""
         wait.until(lambda: self.kubectl.run(*command).code == 0, f"kubectl {' '.join(command)}")

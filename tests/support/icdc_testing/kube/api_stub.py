@@ -37,7 +37,7 @@ class ApiStub:
         self.url = ""
 
     def add_pipeline(self, document: Object, namespace: str = "default") -> Object:
-        """Puts a pipeline there, as if applied."""
+        """Put a pipeline there, as if applied."""
         defaults = {
             "namespace": namespace,
             "uid": "u-1",
@@ -56,7 +56,7 @@ class ApiStub:
         return pipeline
 
     def answer(self, method: str, target: str, body: Object | None) -> tuple[int, Any]:
-        """Status and document, or status and lines of text."""
+        """Return status and document, or status and lines of text."""
         self.asked.append(f"{method} {target}")
         if self.failure is not None:
             return _failure(*self.failure)
@@ -95,13 +95,13 @@ class ApiStub:
 
 
 def touch(pipeline: Object) -> None:
-    """The pipeline was written: it has another version."""
+    """Give the pipeline another version, as if it was written."""
     metadata = pipeline["metadata"]
     metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
 
 
 def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> Object:
-    """The driver's pod of a run."""
+    """Return the driver's pod of a run."""
     return {
         "metadata": {
             "name": name,
@@ -119,7 +119,7 @@ def driver_pod(name: str, run: str, *, created: str, pipeline: str = "shop") -> 
 
 @contextmanager
 def serving(stub: ApiStub) -> Iterator[None]:
-    """Answers on a free port of loopback, which is then in `stub.url`."""
+    """Answer on a free port of loopback, which is then in `stub.url`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

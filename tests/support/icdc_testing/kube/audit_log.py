@@ -20,7 +20,7 @@ rules:
 
 
 def flags(log: Path) -> list[str]:
-    """Flags of an API server that keeps the log."""
+    """Return flags of an API server that keeps the log."""
     policy = write_private(log.with_suffix(".policy.yaml"), _POLICY)
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 

@@ -70,7 +70,7 @@ CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 
 
 def program(name: str) -> Path:
-    """The program, ready to be run; built first where the cache does not have it.
+    """Return the program, ready to be run; built first where the cache does not have it.
 
     Submission where it cannot be had: no Go, one that is too old, no network, a full disk.
     """
@@ -89,7 +89,7 @@ def program(name: str) -> Path:
 
 
 def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
-    """Several of them by name; Submission as for one.
+    """Return several of them by name; Submission as for one.
 
     What Go has compiled is removed once every program there is has been built: it takes 6 GB, which
     nothing reads again until a version changes.
@@ -103,12 +103,12 @@ def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
 
 
 def _compiled() -> Path:
-    """Go's own cache for these programs alone, so that it can be removed."""
+    """Return Go's own cache for these programs alone, so that it can be removed."""
     return jars.cache_dir() / "go-build"
 
 
 def source_folder(name: str) -> Path:
-    """The folder of the module that holds the program: charts and definitions are there too.
+    """Return the folder of the module that holds the program: charts and definitions are there too.
 
     Submission as for `program`.
     """
@@ -123,7 +123,7 @@ def _flags(source: _Source) -> list[str]:
 
 
 def _stamps(source: _Source) -> dict[str, str]:
-    """Variables by which a program knows its version, as its own build sets them."""
+    """Return variables by which a program knows its version, as its own build sets them."""
     if source.package.startswith(_HELM):
         return {f"{_HELM}/internal/version.version": _version(source)}
     if source.package.startswith(_KUBERNETES):
@@ -140,7 +140,7 @@ def _version(source: _Source) -> str:
 
 
 def _module_and_version(source: _Source) -> tuple[str, str]:
-    """The module that holds the package and its version in go.mod; ("", "") for our own."""
+    """Return the module that holds the package and its version in go.mod; ("", "") for our own."""
     text = (source.module / "go.mod").read_text(encoding="utf-8")
     required: list[tuple[str, str]] = re.findall(
         r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE
@@ -163,7 +163,7 @@ def _key(source: _Source, flags: list[str]) -> str:
 
 
 def _build(source: _Source, flags: list[str], final: Path) -> None:
-    """Builds in a folder beside the final one and renames it: nobody sees half a program."""
+    """Build in a folder beside the final one and rename it: nobody sees half a program."""
     with tempfile.TemporaryDirectory(dir=final.parent.parent, prefix=".build-") as scratch:
         made = Path(scratch) / "made"
         _go(source, "build", *flags, "-o", str(made / final.name), source.package)
@@ -200,7 +200,7 @@ def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]
 
 
 def main() -> int:
-    """Builds what is missing, and prints the path of every program."""
+    """Build what is missing, and print the path of every program."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--path", action="store_true", help="print their folders as PATH has them")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_SOURCES))

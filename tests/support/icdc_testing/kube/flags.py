@@ -19,7 +19,7 @@ _CONTROLLERS = (
 
 
 def etcd(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
-    """A store of one member that does not wait for the disk."""
+    """Return flags of a store of one member that does not wait for the disk."""
     return [
         f"--data-dir={data}",
         "--unsafe-no-fsync",
@@ -36,7 +36,8 @@ def etcd(data: Path, client: HeldPort, peer: HeldPort) -> list[str]:
 def apiserver(
     certificates: Certificates, tokens: Path, *, store: HeldPort, secure: HeldPort, audit: Path
 ) -> list[str]:
-    """Roles decide (RBAC), ServiceAccounts get bound tokens; `tokens` names the administrator.
+    """Return flags by which roles decide (RBAC) and ServiceAccounts get bound tokens; `tokens`
+    names the administrator.
 
     What ServiceAccounts ask for goes to the log `audit`.
     """
@@ -63,7 +64,7 @@ def apiserver(
 
 
 def controllers(certificates: Certificates, kubeconfig: Path) -> list[str]:
-    """Only the controllers that matter without nodes; it serves nothing itself."""
+    """Return flags for only the controllers that matter without nodes; it serves nothing itself."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(_CONTROLLERS)}",

@@ -23,7 +23,7 @@ _OF_CONDITION = {"Reconciling": Verdict.IN_PROGRESS, "Stalled": Verdict.FAILED}
 
 
 def verdict(resource: Resource) -> Verdict:
-    """The verdict on the resource as the API server has it."""
+    """Return the verdict on the resource as the API server has it."""
     metadata, status = resource["metadata"], resource.get("status") or {}
     if metadata.get("deletionTimestamp"):
         return Verdict.TERMINATING

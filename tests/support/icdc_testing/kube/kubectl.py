@@ -38,7 +38,7 @@ class Kubectl:
     cache: Path
 
     def run(self, *arguments: str, stdin: str = "") -> Ran:
-        """Runs to the end, whichever it is."""
+        """Run to the end, whichever it is."""
         done = subprocess.run(
             [
                 *(str(self.program), "--kubeconfig", str(self.kubeconfig)),
@@ -61,14 +61,14 @@ class Kubectl:
         return ran.out
 
     def object(self, *arguments: str, stdin: str = "") -> dict[str, Any]:
-        """The object or list that it printed."""
+        """Return the object or list that it printed."""
         parsed: dict[str, Any] = json.loads(self.ok(*arguments, "-o", "json", stdin=stdin))
         return parsed
 
 
 @contextmanager
 def new_namespace(kubectl: Kubectl) -> Iterator[str]:
-    """A new namespace; its end deletes it and does not wait until it is gone."""
+    """Create a namespace; its end deletes it and does not wait until it is gone."""
     name = f"icdc-{secrets.token_hex(4)}"
     kubectl.ok("create", "namespace", name)
     try:
@@ -78,7 +78,7 @@ def new_namespace(kubectl: Kubectl) -> Iterator[str]:
 
 
 def write_kubeconfig(path: Path, cluster: dict[str, Any], token: str, namespace: str) -> Path:
-    """A kubeconfig of one user; `cluster` is an entry as kubeconfigs have it."""
+    """Write a kubeconfig of one user; `cluster` is an entry as kubeconfigs have it."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -96,7 +96,7 @@ def write_kubeconfig(path: Path, cluster: dict[str, Any], token: str, namespace:
 
 
 def write_private(path: Path, text: str) -> Path:
-    """Writes a file with a secret, which nobody else may read."""
+    """Write a file with a secret, which nobody else may read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
     return path

@@ -37,11 +37,11 @@ class OperatorProcess:
         return [str(line["message"]) for line in self.log]
 
     def says(self, text: str) -> None:
-        """Waits until it has logged something with `text` in it."""
+        """Wait until it has logged something with `text` in it."""
         self.until(lambda: any(text in message for message in self.messages), f"it logs {text!r}")
 
     def until(self, reached: Any, what: str, *, seconds: float = 60.0) -> None:
-        """Waits; an AssertionError shows the log."""
+        """Wait; an AssertionError shows the log."""
         try:
             wait.until(lambda: self._process.poll() is not None or reached(), what, seconds=seconds)
         except AssertionError as error:
@@ -54,7 +54,7 @@ class OperatorProcess:
         return self._process.pid
 
     def ask(self, server: str, path: str) -> tuple[int, str]:
-        """Status and body of an answer of the server `health` or `metrics`."""
+        """Return status and body of an answer of the server `health` or `metrics`."""
         start = f"{server} on port "
         self.says(start)
         (message,) = [message for message in self.messages if message.startswith(start)]
@@ -67,7 +67,8 @@ class OperatorProcess:
             connection.close()
 
     def metric(self, sample: str) -> float:
-        """The value of a metric with its labels as the text format has them; 0 if it is not."""
+        """Return the value of a metric with its labels as the text format has them; 0 if it is
+        not."""
         _, text = self.ask("metrics", "/metrics")
         for line in text.splitlines():
             name, _, value = line.rpartition(" ")
@@ -76,11 +77,11 @@ class OperatorProcess:
         return 0.0
 
     def send(self, number: signal.Signals) -> None:
-        """Sends it a signal."""
+        """Send it a signal."""
         self._process.send_signal(number)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ends it; its exit code."""
+        """End it; return its exit code."""
         self.send(number)
         return self._process.wait(_END_SECONDS)
 
@@ -90,7 +91,7 @@ class OperatorProcess:
         return self._process.poll()
 
     def close(self) -> None:
-        """Makes sure that it has ended."""
+        """Make sure that it has ended."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait(_END_SECONDS)
@@ -103,7 +104,7 @@ class OperatorProcess:
 def running(
     kubeconfig: Path, folder: Path, name: str, arguments: Sequence[str]
 ) -> Iterator[OperatorProcess]:
-    """An operator on free ports; it is killed at the end if it still runs."""
+    """Run an operator on free ports; it is killed at the end if it still runs."""
     log = folder / f"{name}.log"
     ports = ["--metrics-port", "0", "--health-port", "0"]
     # Catalogs of tests are on this host.

@@ -13,17 +13,17 @@ Template = dict[str, Any]
 
 
 def pod(**spec: Any) -> Template:
-    """A template with this pod."""
+    """Return a template with this pod."""
     return {"spec": spec}
 
 
 def container(**fields: Any) -> Template:
-    """A template with one container beside the main one."""
+    """Return a template with one container beside the main one."""
     return pod(containers=[{"name": "side", "image": "a", **fields}])
 
 
 def volume(**source: Any) -> Template:
-    """A template with one volume."""
+    """Return a template with one volume."""
     return pod(volumes=[{"name": "v", **source}])
 
 
@@ -153,7 +153,7 @@ NO_TIMES = [
 
 
 def every_field(kind: str = ROOT) -> Any:
-    """A value of that type in which every field is given."""
+    """Return a value of that type in which every field is given."""
     if kind.startswith("["):
         return [every_field(kind[1:-1])]
     if kind.startswith("{"):
@@ -193,7 +193,7 @@ ANYTHING = (
 
 
 def values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
-    """Values of that type, each field given or not."""
+    """Return values of that type, each field given or not."""
     if kind.startswith("["):
         return st.lists(values(kind[1:-1], depth), max_size=1)
     if kind.startswith("{"):
@@ -214,7 +214,7 @@ def values(kind: str, depth: int = 7) -> st.SearchStrategy[Any]:
 
 @st.composite
 def draw_damaged(draw: st.DrawFn) -> Template:
-    """A template with every field, and anything in place of one value somewhere in it."""
+    """Return a template with every field, and anything in place of one value somewhere in it."""
     template: Template = every_field()
     node: Any = template
     while True:

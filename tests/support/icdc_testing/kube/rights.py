@@ -24,13 +24,13 @@ Right = tuple[str, str, str]
 
 
 def rules(*names: str) -> list[Rule]:
-    """The rules in the files of these names, as a Role has them."""
+    """Return the rules in the files of these names, as a Role has them."""
     texts = [(FILES / f"{name}.yaml").read_text(encoding="utf-8") for name in names]
     return [rule for text in texts for rule in yaml.safe_load(text)]
 
 
 def rights(*names: str) -> set[Right]:
-    """The same, one by one."""
+    """Return the same, one by one."""
     return {
         (group, resource, verb)
         for rule in rules(*names)
@@ -41,7 +41,7 @@ def rights(*names: str) -> set[Right]:
 
 
 def account(pipelines: Pipelines, name: str, *names: str) -> str:
-    """Makes the ServiceAccount with a Role of exactly the rules in these files: its name."""
+    """Make the ServiceAccount with a Role of exactly the rules in these files; return its name."""
     pipelines.ok("create", "serviceaccount", name)
     grant(pipelines, name, rules(*names))
     whom = f"--serviceaccount={pipelines.namespace}:{name}"
@@ -50,7 +50,7 @@ def account(pipelines: Pipelines, name: str, *names: str) -> str:
 
 
 def grant(pipelines: Pipelines, name: str, granted: list[Rule]) -> None:
-    """Makes these the rules of the Role."""
+    """Make these the rules of the Role."""
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",

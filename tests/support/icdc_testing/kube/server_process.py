@@ -41,7 +41,7 @@ class HeldPort:
         return f"{LOOPBACK}:{self.number}"
 
     def release(self) -> None:
-        """Gives the port back."""
+        """Give the port back."""
         self._socket.close()
 
 
@@ -105,7 +105,7 @@ class Program:
         environment: Mapping[str, str] | None = None,
         outlives: bool = False,
     ) -> Self:
-        """Starts it; its log is in the folder. Submission where it cannot be started.
+        """Start it; its log is in the folder. Submission where it cannot be started.
 
         `name` is that of the file unless given; `environment` is added to ours. It ends with this
         process, even when that is killed, unless it `outlives` it.
@@ -134,7 +134,7 @@ class Program:
         return self._process.pid
 
     def wait_until(self, reached: Callable[[], bool], what: str, *, seconds: float) -> None:
-        """Returns once `reached` is true. Submission: the program ended; StartTimeout: too late.
+        """Return once `reached` is true. Submission: the program ended; StartTimeout: too late.
 
         Both show the end of its log.
         """
@@ -149,7 +149,7 @@ class Program:
             time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
-        """Ends it and returns when it is gone. At once: what it holds is thrown away anyway."""
+        """End it and return when it is gone. At once: what it holds is thrown away anyway."""
         self._process.kill()
         self._process.wait()
 

@@ -14,12 +14,12 @@ Resource = dict[str, Any]
 
 
 def sample(name: str) -> Resource:
-    """A sample by the name of its file, as plain values."""
+    """Return a sample by the name of its file, as plain values."""
     return load_resource(SAMPLES / f"{name}.yaml", {})
 
 
 def minimal(name: str = "shop", **spec: Any) -> Resource:
-    """The least pipeline, and these fields of its spec."""
+    """Return the least pipeline, and these fields of its spec."""
     resource = sample("minimal")
     resource["metadata"]["name"] = name
     resource["spec"].update(spec)
@@ -27,7 +27,7 @@ def minimal(name: str = "shop", **spec: Any) -> Resource:
 
 
 def condition(kind: str, status: str, **more: Any) -> Resource:
-    """A condition with all that it must have."""
+    """Return a condition with all that it must have."""
     return {
         "type": kind,
         "status": status,
@@ -45,25 +45,25 @@ class Pipelines:
         self.namespace = namespace
 
     def run(self, *arguments: str, stdin: str = "") -> Ran:
-        """kubectl in the namespace."""
+        """Run kubectl in the namespace."""
         return self.kubectl.run("-n", self.namespace, *arguments, stdin=stdin)
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
-        """kubectl in the namespace, which must come through: what it printed."""
+        """Run kubectl in the namespace, which must come through; return what it printed."""
         return self.kubectl.ok("-n", self.namespace, *arguments, stdin=stdin)
 
     def try_to_apply(self, resource: Resource) -> Ran:
-        """Applies on the server's side, and tells how that ended."""
+        """Apply on the server's side; return how that ended."""
         return self.run("apply", "--server-side", "-f", "-", stdin=json.dumps(resource))
 
     def apply(self, resource: Resource) -> Resource:
-        """Applies on the server's side: the object as it is then."""
+        """Apply on the server's side; return the object as it is then."""
         ran = self.try_to_apply(resource)
         assert ran.code == 0, ran.err
         return self.get(resource["metadata"]["name"])
 
     def get(self, name: str = "shop") -> Resource:
-        """The object as it is stored, with who manages which field."""
+        """Return the object as it is stored, with who manages which field."""
         shown = self.ok("get", naming.CRD_NAME, name, "-o", "json", "--show-managed-fields")
         pipeline: Resource = json.loads(shown)
         return pipeline
@@ -74,6 +74,6 @@ class Pipelines:
         self.ok("patch", naming.CRD_NAME, name, *how)
 
     def names(self, *selection: str) -> list[str]:
-        """The names of the pipelines that a list shows."""
+        """Return the names of the pipelines that a list shows."""
         listed = json.loads(self.ok("get", naming.CRD_NAME, *selection, "-o", "json"))
         return sorted(item["metadata"]["name"] for item in listed["items"])

@@ -16,7 +16,7 @@ NEEDLE = b"needle"
 
 
 def local(location: str) -> Path:
-    """The file behind a location of the test's catalog."""
+    """Return the file behind a location of the test's catalog."""
     return Path(unquote(urlsplit(location).path))
 
 
@@ -55,12 +55,12 @@ METADATA = find_by(
 
 
 def version_hint(stage: Stage) -> str:
-    """The file in which a Hadoop catalog keeps the number of the newest metadata."""
+    """Return the file in which a Hadoop catalog keeps the number of the newest metadata."""
     return str(local(METADATA(stage)).parent / "version-hint.text")
 
 
 def lost(_: bytes) -> None:
-    """Nothing is left."""
+    """Return None: nothing of the file is left."""
 
 
 def cut(content: bytes) -> bytes:
@@ -69,17 +69,17 @@ def cut(content: bytes) -> bytes:
 
 
 def garbage(content: bytes) -> bytes:
-    """Something else of the same length."""
+    """Return something else of the same length."""
     return b"\x07garbage"[:8] * (len(content) // 8) + b"\x07" * (len(content) % 8)
 
 
 def newer(content: bytes) -> bytes:
-    """Metadata of a format version that nobody has written yet."""
+    """Return metadata of a format version that nobody has written yet."""
     return re.sub(rb'("format-version"\s*:\s*)\d', rb"\g<1>9", content)
 
 
 def other_byte(content: bytes) -> bytes:
-    """Another value in the first page of a Parquet file that is not compressed."""
+    """Return it with another value in the first page of a Parquet file that is not compressed."""
     at = content.index(NEEDLE) + 1
     return content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :]
 
@@ -92,7 +92,7 @@ class Damage:
         self._saved: tuple[Path, bytes] | None = None
 
     def do(self, stage: Stage) -> None:
-        """Damages the file, which is `{file}` in the story's messages from here on."""
+        """Damage the file, which is `{file}` in the story's messages from here on."""
         location = self._find(stage)
         path = local(location)
         content = path.read_bytes()
@@ -106,7 +106,7 @@ class Damage:
         stage.names = {"file": location, **sizes, "folder": str(path.parent), "number": number}
 
     def undo(self, _: Stage) -> None:
-        """Puts the file back as it was."""
+        """Put the file back as it was."""
         assert self._saved is not None, "nothing was damaged"
         path, content = self._saved
         path.write_bytes(content)

@@ -8,7 +8,8 @@ from icdc_spark.iceberg.table.tables import IcebergTable
 
 
 def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
-    """A Java array of `int`, such as the ids of the fields by which an equality delete deletes."""
+    """Return a Java array of `int`, such as the ids of the fields by which an equality delete
+    deletes."""
     made = bridge._gateway.new_array(bridge.jvm.int, len(values))
     for at, value in enumerate(values):
         made[at] = value
@@ -16,7 +17,7 @@ def int_array(bridge: Bridge, values: Sequence[int]) -> Any:
 
 
 def constant(bridge: Bridge, answer: str | None) -> Any:
-    """A Java function that answers this, whatever it is given."""
+    """Return a Java function that answers this, whatever it is given."""
     handles = bridge.statics("java.lang.invoke.MethodHandles")
     supplier = handles.constant(bridge.load_class("java.lang.Object"), answer)
     anything = bridge.array("java.lang.Class", [bridge.load_class("java.lang.Object")])
@@ -24,8 +25,8 @@ def constant(bridge: Bridge, answer: str | None) -> Any:
 
 
 def described(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:
-    """The Java file of a Parquet file that is there; the config says of which columns to keep
-    statistics."""
+    """Return the Java file of a Parquet file that is there; the config says of which columns to
+    keep statistics."""
     file = table.java.io().newInputFile(location)
     metrics = table.bridge.statics("org.apache.iceberg.parquet.ParquetUtil")
     builder_of_file = builder.withInputFile(file).withFormat("parquet")

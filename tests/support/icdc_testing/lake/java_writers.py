@@ -24,7 +24,7 @@ class JavaWriter:
         self._jvm = table.bridge.jvm
 
     def value(self, kind: str, text: str) -> Any:
-        """A Java value out of its ISO text: time, timestamp(tz) and their nanoseconds."""
+        """Return a Java value out of its ISO text: time, timestamp(tz) and their nanoseconds."""
         time = self._jvm.java.time
         parsers = {
             "time": time.LocalTime,
@@ -36,17 +36,17 @@ class JavaWriter:
         return parsers[kind].parse(text)
 
     def struct(self, column: str, values: Row) -> Any:
-        """A value of a struct column."""
+        """Return a value of a struct column."""
         return self._record(self._table.java.schema().findType(column).asStructType(), values)
 
     def append(self, rows: Sequence[Row], *, file_format: str = "parquet") -> Any:
-        """Appends the rows as one file; the Java data file."""
+        """Append the rows as one file; return the Java data file."""
         file = self._write(rows, file_format)
         self._table.java.newAppend().appendFile(file).commit()
         return file
 
     def replace(self, old: Any, rows: Sequence[Row]) -> Any:
-        """Rewrites a data file, as copy-on-write does; the new Java data file."""
+        """Rewrite a data file, as copy-on-write does; return the new Java data file."""
         file = self._write(rows)
         self._table.java.newOverwrite().deleteFile(old).addFile(file).commit()
         return file
@@ -54,7 +54,7 @@ class JavaWriter:
     def delete_positions(
         self, file: Any, positions: Sequence[int], partition: Any | None = None
     ) -> None:
-        """Deletes rows of a data file: by a deletion vector in v3, by position deletes before.
+        """Delete rows of a data file: by a deletion vector in v3, by position deletes before.
 
         `partition` is written as that of the deletes, a Java struct; None in a table without any.
         """
@@ -64,13 +64,13 @@ class JavaWriter:
         change.commit()
 
     def delete_equal(self, keys: Sequence[Row], *, file_format: str = "parquet") -> None:
-        """Deletes the rows that have the values of any of these keys, all of the same columns; a
+        """Delete the rows that have the values of any of these keys, all of the same columns; a
         value in a struct column is given as `{"column": {"field": value}}`."""
         deletes = self._equality_deletes(keys, file_format)
         self._table.java.newRowDelta().addDeletes(deletes).commit()
 
     def upsert(self, rows: Sequence[Row], key: str) -> None:
-        """Writes rows as Flink does in its upsert mode, in one commit.
+        """Write rows as Flink does in its upsert mode, in one commit.
 
         Rows of before are deleted by their keys; a row that another one of these follows is deleted
         by its position, because the keys only hold for files of before.
@@ -119,7 +119,7 @@ class JavaWriter:
         return record
 
     def _java(self, value: Any) -> Any:
-        """Lists and maps as Java's own, which may be kept after the call."""
+        """Return lists and maps as Java's own, which may be kept after the call."""
         if isinstance(value, list):
             made = self._jvm.java.util.ArrayList()
             for item in value:
@@ -170,7 +170,7 @@ class JavaWriter:
 
 
 def _leaves(key: Row) -> Iterator[str]:
-    """The columns of a key, fields of structs by their paths."""
+    """Yield the columns of a key, fields of structs by their paths."""
     for name, value in key.items():
         if isinstance(value, dict):
             yield from (f"{name}.{leaf}" for leaf in _leaves(value))

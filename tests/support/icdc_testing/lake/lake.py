@@ -57,7 +57,7 @@ class Lake:
         self._numbers = itertools.count()
 
     def sql(self, text: str) -> list[Any]:
-        """Runs one statement and collects."""
+        """Run one statement and collect."""
         return self.session.sql(text).collect()
 
     def create(
@@ -69,7 +69,7 @@ class Lake:
         partitioned: str = "",
         properties: str = "",
     ) -> str:
-        """A new table `db.tN`; answers its name below the catalog."""
+        """Create a table `db.tN`; return its name below the catalog."""
         name = self.new_name()
         clause = f"partitioned by ({partitioned})" if partitioned else ""
         modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("update", "delete", "merge"))
@@ -80,35 +80,35 @@ class Lake:
         return name
 
     def new_name(self) -> str:
-        """A name that no table has."""
+        """Return a name that no table has."""
         self.sql(f"create namespace if not exists {self.catalog}.db")
         return f"db.t{next(self._numbers)}"
 
     def compact(self, name: str) -> None:
-        """Rewrites all data files, those of a partition into one."""
+        """Rewrite all data files, those of a partition into one."""
         self.sql(
             f"call {self.catalog}.system.rewrite_data_files(table => '{name}', "
             "options => map('rewrite-all', 'true', 'min-input-files', '1'))"
         )
 
     def table(self, name: str) -> IcebergTable:
-        """The table as the application loads it."""
+        """Return the table as the application loads it."""
         return IcebergTable.load(self.session, self.catalog, name)
 
     def head(self, name: str) -> int:
-        """The id of the current snapshot."""
+        """Return the id of the current snapshot."""
         snapshot = self.table(name).current_snapshot()
         assert snapshot is not None
         return snapshot.id
 
     def spec(self, name: str, at: int | None = None, **wishes: Any) -> DocumentSpec:
-        """The document spec; the key is the column `id` unless said otherwise."""
+        """Return the document spec; the key is the column `id` unless said otherwise."""
         if not wishes.get("append_only"):
             wishes.setdefault("identifier_columns", ("id",))
         return resolve_spec(name, self.table(name).schema(at), DocumentWishes(**wishes))
 
     def export(self, name: str, *, target_bytes: int = 1 << 30, **wishes: Any) -> list[Batch]:
-        """One batch per chunk of the current snapshot."""
+        """Return one batch per chunk of the current snapshot."""
         at, table = self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
         chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
@@ -124,12 +124,14 @@ class Lake:
         strategy: Strategy | None = None,
         **wishes: Any,
     ) -> Batch:
-        """The batch from one snapshot to another, to the current one unless said otherwise."""
+        """Return the batch from one snapshot to another, to the current one unless said
+        otherwise."""
         with self._open_plan(name, since, until, wishes) as (reader, plan, spec):
             return parse(build_change_lines(reader, plan, spec, version=VERSION, strategy=strategy))
 
     def ways(self, name: str, since: int, **wishes: Any) -> dict[Strategy, Batch]:
-        """The batch to the current snapshot by every strategy that fits, the chosen one first."""
+        """Return the batch to the current snapshot by every strategy that fits, the chosen one
+        first."""
         with self._open_plan(name, since, None, wishes) as (reader, plan, spec):
             return {
                 strategy: parse(
@@ -161,7 +163,7 @@ def rows_one_by_one(session: SparkSession) -> Iterator[None]:
 
 
 def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
-    """The strategies that must agree with the chosen one."""
+    """Return the strategies that must agree with the chosen one."""
     usable = {Strategy.ONE_READ, Strategy.TWO_READS}
     if plan.removed.files == 0:
         usable.add(Strategy.STREAM)
@@ -171,14 +173,14 @@ def other_strategies(plan: ChangePlan) -> Sequence[Strategy]:
 
 
 def parse(lines: OperationLines) -> Batch:
-    """Runs the lines and takes them apart; asserts what every operation has in common."""
+    """Run the lines and take them apart; assert what every operation has in common."""
     with source_errors("the table"):
         rows = lines.frame.collect()
     return Batch(sorted(_op(bytes(row["line"]), row["expect"]) for row in rows), lines.counts())
 
 
 def frame_of_ids(session: SparkSession, ids: Sequence[str]) -> DataFrame:
-    """A frame with the column `id`."""
+    """Return a frame with the column `id`."""
     return session.createDataFrame([(one,) for one in ids], "id string")
 
 
@@ -194,7 +196,7 @@ def _op(line: bytes, expect: str) -> Op:
 
 
 def applied(index: dict[str, str], batch: Batch) -> dict[str, str]:
-    """The documents of an index after a batch; asserts one operation per id."""
+    """Return the documents of an index after a batch; assert one operation per id."""
     ids = [op.id for op in batch.ops]
     assert len(ids) == len(set(ids)), f"more than one operation for an id: {sorted(ids)}"
     return dict(_list_applied(index, batch))

@@ -29,7 +29,8 @@ class MetadataTable:
     """One table, and how data and delete files for it are described. Columns: id, p."""
 
     def __init__(self, session: SparkSession, folder: str = "", **properties: str) -> None:
-        """An unpartitioned table; in files below `folder`, or in memory where that is empty."""
+        """Create an unpartitioned table; in files below `folder`, or in memory where that is
+        empty."""
         self.bridge = bridge = Bridge(session)
         schema = bridge.statics(_ICEBERG + "SchemaParser").fromJson(_SCHEMA)
         spec = bridge.statics(_ICEBERG + "PartitionSpec").unpartitioned()
@@ -48,14 +49,15 @@ class MetadataTable:
         self._count = 0
 
     def loaded(self) -> IcebergTable:
-        """The table as the application loads it: nothing of a snapshot is remembered."""
+        """Return the table as the application loads it: nothing of a snapshot is remembered."""
         java = self._load()
         return IcebergTable(self.bridge, str(java.name()), java)
 
     def data_file(
         self, partition: int | None = None, *, bounds: bool = False, rows: int = ROWS
     ) -> Any:
-        """A new data file in the newest partition spec; `bounds` with statistics of its ids."""
+        """Return a new data file in the newest partition spec; `bounds` with statistics of its
+        ids."""
         self._count += 1
         builder = self.bridge.statics(_ICEBERG + "DataFiles").builder(self.java.spec())
         if self.java.spec().isPartitioned():
@@ -68,14 +70,15 @@ class MetadataTable:
         return described.withRecordCount(rows).build()
 
     def like(self, file: Any, count: int) -> Iterator[Any]:
-        """So many data files that differ from a given one by place."""
+        """Yield so many data files that differ from a given one by place."""
         maker = self.bridge.statics(_ICEBERG + "DataFiles")
         spec, place = self.java.spec(), str(file.location()).removesuffix(".parquet")
         for number in range(count):
             yield maker.builder(spec).copy(file).withPath(f"{place}-{number}.parquet").build()
 
     def position_deletes(self, like: Any, *, target: bool, by_bounds: bool = False) -> Any:
-        """A position delete file in a data file's partition, for it alone if it is the `target`."""
+        """Return a position delete file in a data file's partition, for it alone if it is the
+        `target`."""
         builder = self._deletes_like(like).ofPositionDeletes()
         if target and by_bounds:
             path_id = 2147483546  # of the column file_path in position delete files
@@ -85,14 +88,15 @@ class MetadataTable:
         return self._describe(builder, f"data/{self._count:06}-pos.parquet", "PARQUET").build()
 
     def vector(self, target: Any) -> Any:
-        """A deletion vector of a data file; several of them share one Puffin file."""
+        """Return a deletion vector of a data file; several of them share one Puffin file."""
         builder = self._deletes_like(target).ofPositionDeletes()
         builder = self._describe(builder, f"data/{self._count // 4:06}.puffin", "PUFFIN")
         builder = builder.withReferencedDataFile(target.location())
         return builder.withContentOffset(self._count * 64).withContentSizeInBytes(64).build()
 
     def equality_deletes(self, like: Any, by: Sequence[int] = (1,)) -> Any:
-        """An equality delete file on fields in a data file's partition, for all if it has none."""
+        """Return an equality delete file on fields in a data file's partition, for all if it has
+        none."""
         ids = int_array(self.bridge, by)
         builder = self._deletes_like(like).ofEqualityDeletes(ids)
         return self._describe(builder, f"data/{self._count:06}-eq.parquet", "PARQUET").build()

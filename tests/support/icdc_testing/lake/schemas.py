@@ -11,7 +11,7 @@ from icdc_testing.lake.lake import Lake
 
 
 def fields_json(fields: Mapping[str, Any], *, required: bool = False) -> str:
-    """An Iceberg schema in JSON of top-level fields, by name and type."""
+    """Return an Iceberg schema in JSON of top-level fields, by name and type."""
     described = [
         {"id": number, "name": name, "type": kind, "required": required}
         for number, (name, kind) in enumerate(fields.items(), start=1)
@@ -22,7 +22,7 @@ def fields_json(fields: Mapping[str, Any], *, required: bool = False) -> str:
 def create_from_json(
     spark: SparkSession, table: str, schema: str, properties: Mapping[str, str]
 ) -> None:
-    """Creates `catalog.namespace.name` with an Iceberg schema in JSON."""
+    """Create `catalog.namespace.name` with an Iceberg schema in JSON."""
     catalog, namespace, name = table.split(".")
     bridge = Bridge(spark)
     iceberg = bridge.jvm.org.apache.iceberg
@@ -36,7 +36,7 @@ def create_from_json(
 
 
 def with_time(lake: Lake, columns: Mapping[str, Any], *, version: int = 2) -> str:
-    """A new table with an `id`, a time `t`, and these Iceberg types; its name."""
+    """Create a table with an `id`, a time `t`, and these Iceberg types; return its name."""
     name = lake.new_name()
     described = fields_json({"id": "int", "t": "time", **columns})
     create_from_json(

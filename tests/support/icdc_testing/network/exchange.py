@@ -51,7 +51,7 @@ class Exchange:
         self.status = 0
 
     async def play(self, action: Action | None) -> Reply:
-        """Everything that happens to the request, in order; ConnectionEndError: no answer."""
+        """Do everything that happens to the request, in order; ConnectionEndError: no answer."""
         self.fault = type(action).__name__ if action else ""
         await self._before(action)
         if isinstance(action, Status):
@@ -105,7 +105,7 @@ class Exchange:
         return Reply(answer.encode(head_only=self.request.method == "HEAD"), last=False)
 
     async def _with_item_errors(self, action: ItemErrors) -> Response:
-        """Real answers for the operations let through, the error for the chosen ones."""
+        """Return real answers for the operations let through, the error for the chosen ones."""
         assert is_bulk(self.request), "ItemErrors is for bulk requests"
         items = bulk_items(self.request)
         passed = [item for item in items if not action.pick(item.write)]

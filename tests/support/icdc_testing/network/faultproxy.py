@@ -37,7 +37,7 @@ class Seen:
     status: int
 
     def json(self) -> object:
-        """The body as JSON; None where there is none."""
+        """Return the body as JSON; None where there is none."""
         return json.loads(self.body) if self.body else None
 
 
@@ -82,7 +82,7 @@ class FaultProxy:
         self.stop()
 
     def start(self) -> None:
-        """Listens; on the port of the last time if there was one."""
+        """Listen; on the port of the last time if there was one."""
         listening = threading.Event()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve(listening)), name="fault-proxy", daemon=True
@@ -91,7 +91,7 @@ class FaultProxy:
         assert listening.wait(_STOP_SECONDS), "the proxy did not start"
 
     def stop(self) -> None:
-        """Stops listening and breaks every open connection."""
+        """Stop listening and break every open connection."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -110,7 +110,7 @@ class FaultProxy:
         skip: int = 0,
         times: int | None = 1,
     ) -> Rule:
-        """Adds a rule (see Rule); the first rule that takes a request decides."""
+        """Add a rule (see Rule); the first rule that takes a request decides."""
         rule = Rule(action, method, path, body, skip, times)
         with self._lock:
             self._rules.append(rule)
@@ -125,25 +125,25 @@ class FaultProxy:
         body: str = "",
         skip: int = 0,
     ) -> Hold:
-        """Holds the next matching request (after `skip`), before forwarding or before answering."""
+        """Hold the next matching request (after `skip`), before forwarding or before answering."""
         hold = Hold(after=after)
         self.add(hold, method=method, path=path, body=body, skip=skip)
         return hold
 
     def clear(self) -> None:
-        """Forgets rules and records; a request that is held stays held."""
+        """Forget rules and records; a request that is held stays held."""
         with self._lock:
             self._rules.clear()
             self._writes.clear()
             self._seen.clear()
 
     def writes(self, index: str | None = None) -> list[Write]:
-        """Document operations forwarded so far, in order; those of one index when named."""
+        """Return document operations forwarded so far, in order; those of one index when named."""
         with self._lock:
             return [w for w in self._writes if index is None or w.index == index]
 
     def requests(self, path: str = "") -> list[Seen]:
-        """Requests answered or dropped so far, in order; those whose target holds `path`."""
+        """Return requests answered or dropped so far, in order; those whose target holds `path`."""
         with self._lock:
             return [seen for seen in self._seen if path in seen.target]
 
@@ -193,7 +193,7 @@ class FaultProxy:
                 writer.close()
 
     async def _one(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        """Plays the rule for one request and writes the answer, if any."""
+        """Play the rule for one request and write the answer, if any."""
         underway = Exchange(request, self._forward)
         try:
             reply = await underway.play(self._action_for(request))
@@ -233,7 +233,7 @@ class FaultProxy:
             self._seen.append(seen)
 
     async def _forward(self, request: Request) -> Response:
-        """Sends a request to the node and records what it writes."""
+        """Send a request to the node and record what it writes."""
         with self._lock:
             self._writes.extend(writes_of(request))
         upstream = urlsplit(self.upstream)

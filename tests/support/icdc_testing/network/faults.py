@@ -87,19 +87,19 @@ class Hold:
         self._decision: asyncio.Future[bool] | None = None
 
     def wait(self, seconds: float = HOLD_SECONDS) -> None:
-        """Returns once a request is held; AssertionError after `seconds`."""
+        """Return once a request is held; AssertionError after `seconds`."""
         assert self.held.wait(seconds), f"no request came to be held within {seconds} s"
 
     def release(self) -> None:
-        """Lets the request go on, also when its client is dead: a late write then arrives."""
+        """Let the request go on, also when its client is dead: a late write then arrives."""
         self._decide(True)
 
     def drop(self) -> None:
-        """Breaks the connection; a request held before forwarding never reaches the node."""
+        """Break the connection; a request held before forwarding never reaches the node."""
         self._decide(False)
 
     async def decision(self) -> bool:
-        """For the proxy: announces the request and waits; True to go on."""
+        """Announce the request to the proxy and wait; return True to go on."""
         self._loop = asyncio.get_running_loop()
         self._decision = self._loop.create_future()
         self.held.set()
@@ -139,7 +139,7 @@ class Rule:
     hits: int = field(default=0, init=False)
 
     def takes(self, request: Request) -> bool:
-        """True if the action is to be played for this request, which is counted."""
+        """Return whether the action is to be played for this request, which is counted."""
         if not self._matches(request) or (self.times is not None and self.hits >= self.times):
             return False
         if self.skip > 0:

@@ -28,17 +28,17 @@ class Request:
         return self.target.partition("?")[0]
 
     def header(self, name: str) -> str:
-        """A header's value; empty where it is missing."""
+        """Return a header's value; empty where it is missing."""
         return _value(self.headers, name)
 
     def text(self) -> bytes:
-        """The body without compression."""
+        """Return the body without compression."""
         if self.header("content-encoding") == "gzip":
             return gzip.decompress(self.body)
         return self.body
 
     def with_text(self, text: bytes) -> "Request":
-        """The same request with another, uncompressed body."""
+        """Return the same request with another, uncompressed body."""
         headers = tuple(h for h in self.headers if h[0].lower() != "content-encoding")
         return replace(self, headers=headers, body=text)
 
@@ -53,12 +53,12 @@ class Response:
 
     @classmethod
     def of_json(cls, status: int, value: object, headers: Headers = ()) -> "Response":
-        """An answer as OpenSearch would give it."""
+        """Return an answer as OpenSearch would give it."""
         kind = ("content-type", "application/json; charset=UTF-8")
         return cls(status, (kind, *headers), json.dumps(value).encode())
 
     def encode(self, *, head_only: bool = False) -> bytes:
-        """The bytes on the wire; `head_only` answers a HEAD request."""
+        """Return the bytes on the wire; `head_only` answers a HEAD request."""
         length = _value(self.headers, "content-length") if head_only else str(len(self.body))
         lines = [f"HTTP/1.1 {self.status} X"]
         lines += [f"{name}: {value}" for name, value in _end_to_end(self.headers)]
@@ -67,7 +67,7 @@ class Response:
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request:
-    """The next request of a connection; IncompleteReadError at its end."""
+    """Return the next request of a connection; IncompleteReadError at its end."""
     first, headers = await _read_head(reader)
     method, target, _ = first.split(" ", 2)
     if _value(headers, "expect").lower() == "100-continue":
@@ -76,7 +76,7 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def exchange(host: str, port: int, request: Request) -> Response:
-    """Sends a request over a connection of its own; OSError where nobody listens."""
+    """Send a request over a connection of its own; OSError where nobody listens."""
     reader, writer = await asyncio.open_connection(host, port, limit=1 << 20)
     try:
         lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {host}:{port}"]

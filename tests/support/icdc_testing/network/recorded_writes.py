@@ -38,12 +38,12 @@ class BulkItem:
 
 
 def is_bulk(request: Request) -> bool:
-    """True if the request is a `_bulk` one."""
+    """Return whether the request is a `_bulk` one."""
     return _BULK_PATH.match(request.path) is not None
 
 
 def writes_of(request: Request) -> list[Write]:
-    """Every document operation of a request; none for a request that writes no document."""
+    """Return every document operation of a request; none for a request that writes no document."""
     if is_bulk(request):
         # An entry that requires an alias guards against the creation of the index; on an index
         # the server always refuses it.
@@ -64,7 +64,7 @@ def _requires_alias(lines: bytes) -> bool:
 
 
 def bulk_items(request: Request) -> list[BulkItem]:
-    """The operations of a bulk request, in their order."""
+    """Return the operations of a bulk request, in their order."""
     path = _BULK_PATH.match(request.path)
     default_index = unquote(path[1] or "") if path else ""
     return list(_items(request.text(), default_index))

@@ -19,7 +19,7 @@ class Certificates:
     key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """For a server on loopback."""
+        """Return a context for a server on loopback."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         return context
@@ -35,7 +35,7 @@ class Authority:
 
     @classmethod
     def make(cls, folder: Path) -> Self:
-        """A new one, whose files are in the folder."""
+        """Make a new one, whose files are in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         made = cls.load(folder)
         _openssl(
@@ -57,7 +57,8 @@ class Authority:
         names: Sequence[str] = (),
         days: int = 2,
     ) -> Certificates:
-        """A certificate that it signs; `names` are of the form IP:127.0.0.1 and DNS:localhost.
+        """Issue a certificate that it signs; `names` are of the form IP:127.0.0.1 and
+        DNS:localhost.
 
         It is valid for some days from now on; with a negative number it has expired.
         """
@@ -74,7 +75,7 @@ class Authority:
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """A new authority and a certificate for 127.0.0.1 and localhost that it signed."""
+    """Make an authority and a certificate for 127.0.0.1 and localhost that it signed."""
     return Authority.make(folder).issue("server", names=["IP:127.0.0.1", "DNS:localhost"])
 
 

@@ -168,7 +168,7 @@ class Stage:
         return self.spark.sql(text).collect()
 
     def fill_names(self, text: str) -> str:
-        """A text with the names of this scenario."""
+        """Return a text with the names of this scenario."""
         noted = str(self.noted)
         names = {"t": self.table, "n": self.name, "noted": noted, **self.names}
         for name, value in names.items():
@@ -176,7 +176,7 @@ class Stage:
         return text
 
     def snapshots(self) -> list[int]:
-        """Ids of the retained snapshots, oldest first."""
+        """Return ids of the retained snapshots, oldest first."""
         rows = self.sql("select snapshot_id from {t}.snapshots order by committed_at")
         return [row[0] for row in rows]
 

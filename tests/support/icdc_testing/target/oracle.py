@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 def text_of(value: object) -> str:
-    """A scalar as text, as in ids and map keys."""
+    """Return a scalar as text, as in ids and map keys."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
@@ -42,13 +42,13 @@ def text_of(value: object) -> str:
 
 
 def timestamp(value: dt.datetime) -> str:
-    """Six digits always; a zone is shown as Z (the tests run in UTC)."""
+    """Return it with six digits always; a zone is shown as Z (the tests run in UTC)."""
     text = f"{value.year:04d}-" + value.strftime("%m-%dT%H:%M:%S.%f")
     return text + ("Z" if value.tzinfo else "")
 
 
 def json_value(value: object) -> object:
-    """A column's value as JSON; OMIT where a field would be left out."""
+    """Return a column's value as JSON; OMIT where a field would be left out."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return OMIT
     if isinstance(value, bool | int | float | str):

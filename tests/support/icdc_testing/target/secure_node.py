@@ -105,7 +105,7 @@ class SecureNode:
     def call(
         self, method: str, path: str, body: object = None, *, user: tuple[str, str] = ADMIN
     ) -> Answer:
-        """One request, as the administrator unless told otherwise."""
+        """Send one request, as the administrator unless told otherwise."""
         return node_calls.call(self.url, method, path, body, credentials=user, tls=self.tls)
 
     def give_role(self, name: str, role: object) -> None:
@@ -214,7 +214,7 @@ def _jars() -> list[Path]:
 
 
 def _plugin() -> Path:
-    """The folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
+    """Return the folder of the unpacked plugin; fetched once. Submission where it cannot be had."""
     folder = jars.cache_dir() / "jars" / f"opensearch-security-{_PLUGIN_SHA256[:16]}"
     with jars.exclusive(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():

@@ -45,14 +45,15 @@ class Site:
         self.lake.sql(statement.format(f"lake.{self.table}"))
 
     def run(self, mode: RunMode = RunMode.RUN) -> RunReport:
-        """One run with the user's Secrets."""
+        """Do one run with the user's Secrets."""
         report = self.harness.run(mode, secrets_dir=str(self.harness.folder / "secrets"))
         self.reports.append(report)
         return report
 
     @contextmanager
     def followed(self) -> Iterator[Callable[[], TableStatus]]:
-        """A continuous run in the block, which has to end without a failure; its table's status."""
+        """Let a continuous run follow in the block, which has to end without a failure; yield its
+        table's status."""
         secrets = str(self.harness.folder / "secrets")
         request = self.harness.request(continuous=True, secrets_dir=secrets)
         report, stop = Path(request.report_path), threading.Event()
@@ -83,7 +84,8 @@ class Site:
         return self.node.call("GET", "/orders/_count").json.get("count")
 
     def ok(self, mode: RunMode = RunMode.RUN) -> dict[str, Any]:
-        """One run that must come through; its result for the table, where the mode has one."""
+        """Do one run that must come through; return its result for the table, where the mode has
+        one."""
         report = self.run(mode)
         assert report.outcome is None, report.outcome
         assert not [table for table in report.tables if table.reason], report.tables
@@ -96,19 +98,19 @@ class Site:
         return sum(table.dead_letters for table in self.reports[-1].tables)
 
     def export(self) -> None:
-        """The first export, with a dead letter."""
+        """Export for the first time, with a dead letter."""
         self.sql(f"insert into {{}} values (1, 'one'), (2, 'two'), (3, {TOO_LONG})")
         self.ok()
         assert self.letters() == 1, self.reports[-1].tables
 
     def follow(self) -> None:
-        """A change of each kind, with a dead letter."""
+        """Make a change of each kind, with a dead letter."""
         self.sql("delete from {} where id = 1")
         self.sql(f"insert into {{}} values (4, 'four'), (5, {TOO_LONG})")
         self.ok()
 
     def extend(self) -> None:
-        """A new column."""
+        """Add a column."""
         self.sql("alter table {} add column note string")
         self.sql("insert into {} values (6, 'six', 'new')")
         self.ok()
@@ -131,7 +133,7 @@ class Site:
         assert "2" not in self.ok(RunMode.VERIFY)["missing"]["samples"]
 
     def reexport(self) -> None:
-        """A change after which the old index does not serve; a refused row has gone."""
+        """Make a change after which the old index does not serve; a refused row has gone."""
         self.sql("delete from {} where id = 3")
         self.harness.resource["spec"]["tables"][0]["mapping"] = {}
         self.ok()
@@ -145,12 +147,12 @@ class Site:
         assert self.ok(RunMode.REPLAY)["left"] == 0
 
     def searches(self) -> bytes:
-        """Searches that the node still holds open."""
+        """Return searches that the node still holds open."""
         path = "/_nodes/stats/indices/search?filter_path=**.open_contexts"
         return self.node.call("GET", path).body
 
     def delete(self) -> None:
-        """The last run of a pipeline that is deleted."""
+        """Do the last run of a pipeline that is deleted."""
         report = self.run(RunMode.DELETE)
         assert report.outcome is None, report.outcome
 

@@ -18,7 +18,7 @@ OWNER = Owner(pipeline="default/shop", epoch=4, run_id="run-4")
 
 
 def empty() -> StateDocument:
-    """Claimed, nothing exported yet."""
+    """Return one that is claimed, with nothing exported yet."""
     return StateDocument(
         alias="orders",
         owner=OWNER,
@@ -29,7 +29,7 @@ def empty() -> StateDocument:
 
 
 def export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77") -> Intent:
-    """The intent of an export in two chunks."""
+    """Return the intent of an export in two chunks."""
     return Intent(
         kind=IntentKind.EXPORT,
         from_=None,
@@ -42,7 +42,7 @@ def export(ordinal: int = 1, index: str = "orders-000001", to: str | None = "77"
 
 
 def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Intent:
-    """The intent of a changelog on the first index."""
+    """Return the intent of a changelog on the first index."""
     return Intent(
         kind=IntentKind.CHANGELOG,
         from_=from_,
@@ -54,21 +54,21 @@ def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Int
 
 
 def applied_at(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
-    """A snapshot that is applied."""
+    """Return a snapshot that is applied."""
     return Applied(snapshot_id=snapshot, sequence_number=3, committed_at=NOW, ordinal=ordinal)
 
 
 def exporting(**changes: object) -> StateDocument:
-    """An export has begun."""
+    """Return one whose export has begun."""
     return empty().with_intent(export(**changes), now=NOW)  # type: ignore[arg-type]
 
 
 def swapping() -> StateDocument:
-    """An export is written and may move the alias."""
+    """Return one whose export is written and may move the alias."""
     written = exporting().complete_chunk(0, rows=10, now=NOW).complete_chunk(1, rows=5, now=NOW)
     return written.begin_swap(shards=SHARDS, now=NOW)
 
 
 def state_after_export() -> StateDocument:
-    """An export is done."""
+    """Return one whose export is done."""
     return swapping().advance(applied_at(), now=NOW, batch=Totals(upserted=15))

@@ -50,7 +50,7 @@ def exporting(to: str | None = "7", *, ordinal: int = 1) -> Intent:
 
 
 def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocument:
-    """The index equals `snapshot`; one more intent may be open."""
+    """Return one whose index equals `snapshot`; one more intent may be open."""
     document = fresh().with_intent(exporting(snapshot), now=NOW).begin_swap(now=NOW)
     applied = Applied(snapshot_id=snapshot, sequence_number=1, committed_at=NOW, ordinal=1)
     document = document.advance(applied, now=NOW)
@@ -58,7 +58,7 @@ def state(snapshot: str | None = "7", intent: Intent | None = None) -> StateDocu
 
 
 def state_after_miscount(times: int) -> StateDocument:
-    """An export whose index did not hold what was written, so often in a row."""
+    """Return one after an export whose index did not hold what was written, so often in a row."""
     document = fresh().with_intent(exporting(), now=NOW)
     for _ in range(times):
         document = document.add_miscount(now=NOW)
@@ -70,7 +70,7 @@ def batch(to: str = "8", kind: IntentKind = IntentKind.CHANGELOG, from_: str = "
 
 
 def view(document: StateDocument | None, **changes: Any) -> StepInputs:
-    """A healthy table with the snapshots 6 to 9, of which 9 is the current one."""
+    """Return a healthy table with the snapshots 6 to 9, of which 9 is the current one."""
     fields: dict[str, Any] = {
         "state": document,
         "table": "shop.orders",

@@ -7,7 +7,7 @@ _POLL_SECONDS = 0.005
 
 
 async def until(reached: Callable[[], bool], what: str, *, seconds: float = 10.0) -> None:
-    """Returns once `reached` is true; AssertionError naming `what` after `seconds`."""
+    """Return once `reached` is true; AssertionError naming `what` after `seconds`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while not reached():

@@ -7,7 +7,8 @@ OUTLIVING: set[int] = set()
 
 
 def children(pid: int | str = "self") -> set[int]:
-    """Their ids; empty for a process that has ended, and where the kernel does not list them."""
+    """Return their ids; none for a process that has ended, and where the kernel does not list
+    them."""
     process = Path(f"/proc/{pid}")
     while True:
         lists = (process / "task").glob("*/children")

@@ -29,7 +29,7 @@ class Clock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The clock stands still in the block: the world outside is at work."""
+        """Hold the clock still in the block: the world outside is at work."""
         self._held += 1
         try:
             yield
@@ -38,7 +38,8 @@ class Clock:
 
     @contextmanager
     def walking(self) -> Iterator[None]:
-        """The clock goes with that on the wall in the block: somebody outside has his own time."""
+        """Let the clock go with that on the wall in the block: somebody outside has his own
+        time."""
         if not self._walking:
             self._wall = time.monotonic()
         self._walking += 1
@@ -85,7 +86,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(main: Callable[[Clock], Coroutine[Any, Any, Answer]]) -> Answer:
-    """As `asyncio.run`, with a clock that leaps."""
+    """Run as `asyncio.run` does, with a clock that leaps."""
     clock = Clock()
     with asyncio.Runner(loop_factory=lambda: _Loop(clock)) as runner:
         return runner.run(main(clock))

@@ -20,5 +20,5 @@ def cpu_seconds(pid: int | None = None) -> float:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that live below it."""
+    """Return a process and all that live below it."""
     return [pid, *(below for child in children(pid) for below in tree(child))]

@@ -15,7 +15,7 @@ PROC = Path("/proc")
 
 
 def command(pid: int) -> list[str]:
-    """The command line of a process; one empty word when it has ended."""
+    """Return the command line of a process; one empty word when it has ended."""
     try:
         return (PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
     except OSError:
@@ -23,7 +23,7 @@ def command(pid: int) -> list[str]:
 
 
 def name_of(pid: int) -> str:
-    """The name of the program of a process; empty when it is gone."""
+    """Return the name of the program of a process; empty when it is gone."""
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
     except OSError:
@@ -31,13 +31,14 @@ def name_of(pid: int) -> str:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL; a process that has just ended is as good as killed."""
+    """Kill it by SIGKILL; a process that has just ended is as good as killed."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 def python_workers(root: int | None = None) -> list[int]:
-    """Python workers below a process (this one unless given), or the daemon that forks them."""
+    """Return Python workers below a process (this one unless given), or the daemon that forks
+    them."""
     daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
     workers = {pid for pid in daemons if _parent(pid) in daemons}
     return sorted(workers or daemons)
@@ -76,7 +77,7 @@ def _parent(pid: int) -> int:
 
 
 def sockets_to(port: int) -> Iterator[str]:
-    """Inodes of the sockets whose peer is that port."""
+    """Yield inodes of the sockets whose peer is that port."""
     for table in ("tcp", "tcp6"):
         for line in (PROC / "net" / table).read_text().splitlines()[1:]:
             words = line.split()

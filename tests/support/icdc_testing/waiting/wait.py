@@ -13,7 +13,7 @@ def until(
     seconds: float = 60.0,
     pause: float = _POLL_SECONDS,
 ) -> None:
-    """Returns once `reached` is true; AssertionError naming `what` after `seconds`.
+    """Return once `reached` is true; AssertionError naming `what` after `seconds`.
 
     `pause` is the time between two looks, in seconds.
     """
