@@ -86,7 +86,7 @@ class Files:
         ]
 
     def spec(self) -> dict[str, Any]:
-        """The current partition spec in Iceberg's JSON."""
+        """Return the current partition spec in Iceberg's JSON."""
         parser = self._bridge.statics("org.apache.iceberg.PartitionSpecParser")
         spec: dict[str, Any] = json.loads(parser.toJson(self._table.java.spec()))
         return spec

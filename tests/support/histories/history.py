@@ -190,7 +190,7 @@ class History:
         builder.withProperties(properties).create()
 
     def random_spec(self, bridge: Bridge, schema: Any) -> Any:
-        """One of three partition specs: none, by value, by bucket."""
+        """Return one of three partition specs: none, by value, by bucket."""
         builder = bridge.statics("org.apache.iceberg.PartitionSpec").builderFor(schema)
         chosen = self.rng.choice(["none", "identity", "bucket"])
         self.log.append(f"partitioned by {chosen}")

@@ -23,11 +23,11 @@ class Donor:
         self._literals = bridge.statics("org.apache.iceberg.expressions.Expressions")
 
     def type(self, name: str) -> Any:
-        """A primitive type."""
+        """Return a primitive type."""
         return self._types.findType(name)
 
     def literal(self, value: object) -> Any:
-        """A literal."""
+        """Return a literal."""
         return self._literals.lit(value)
 
 

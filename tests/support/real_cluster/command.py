@@ -29,7 +29,8 @@ _END_SECONDS = 60.0  # for a command that is interrupted
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code: that of the command, or 1 with a sentence about what went wrong."""
+    """Do what the arguments say; return the command's exit code, or 1 with a sentence about what
+    went wrong."""
     options = _parser().parse_args(argv)
     where = Places.usual()
     # So that a cluster is taken down when CI gives up.
@@ -123,7 +124,7 @@ def _archives(options: argparse.Namespace) -> list[Path]:
 
 
 def _call(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Runs it to its end; when we are interrupted, it is, and all that it has started."""
+    """Run it to its end; when we are interrupted, it is, and all that it has started."""
     with subprocess.Popen(
         # It must not go on without its cluster, not even when we are killed.
         [*with_parent("TERM"), *command],

@@ -41,7 +41,8 @@ _CRD = naming.CRD_NAME
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when every index equals its table; else 1 with a sentence about what went wrong."""
+    """Play the demo; return 0 when every index equals its table, else 1 with a sentence about what
+    went wrong."""
     options = _parser().parse_args(argv)
     given = os.environ.get(CLUSTER) or os.environ.get(GIVEN)
     if not given and not options.keep:
@@ -105,7 +106,7 @@ class _Demo:
         self._site = Shop(cluster, NAMESPACE, NAME)
 
     def play(self) -> None:
-        """From nothing to the proof; AssertionError where it does not come so far."""
+        """Go from nothing to the proof; AssertionError where it does not come so far."""
         if self._cluster.kubectl.run("get", "namespace", NAMESPACE).code == 0:
             self.remove("Removing what an earlier demo left")
         self._drop_tables()
@@ -118,7 +119,7 @@ class _Demo:
         self._prove()
 
     def remove(self, why: str) -> None:
-        """Takes away what the demo made, its indices too; says why before it does."""
+        """Take away what the demo made, its indices too; say why before."""
         self._say(why)
         kubectl = self._cluster.kubectl
         how = ("-n", NAMESPACE, "--ignore-not-found", "--wait", "--timeout", _HELM_TIME)
@@ -159,7 +160,8 @@ class _Demo:
         self._helm.ok("upgrade", "--install", NAMESPACE, str(OPERATOR), *how, values=values)
 
     def _is_ours_to_define(self) -> bool:
-        """True if the kind is missing, or is of this release: not of another, nor made by hand."""
+        """Return whether the kind is missing, or is of this release: not of another, nor made by
+        hand."""
         ran = self._cluster.kubectl.run("get", "crd", _CRD, "-o", "name")
         if ran.code != 0:
             return True
@@ -204,13 +206,13 @@ class _Demo:
         self._tables["events"].append(rows(201, 210, kind=lambda _: "bought"))
 
     def _is_applied(self, status: Resource) -> bool:
-        """True if the newest snapshots are in the indices and no run is at work."""
+        """Return whether the newest snapshots are in the indices and no run is at work."""
         wanted = {str(table.metadata.current_snapshot_id) for table in self._tables.values()}
         applied = {table.get("appliedSnapshotId") for table in status.get("tables", [])}
         return wanted <= applied and not status.get("currentRun")
 
     def _follow(self, reached: Callable[[Resource], bool]) -> None:
-        """Shows what kubectl shows, each time it is something else."""
+        """Show what kubectl shows, each time it is something else."""
 
         def look(status: Resource) -> bool:
             # Without the age, which is another one each time.

@@ -21,12 +21,12 @@ _PAUSE_SECONDS = 0.1
 
 
 def table_of(shop: Shop) -> Table:
-    """The table before the first commit."""
+    """Return the table before the first commit."""
     return shop.table("ticks", rows(1, _FIRST - 1))
 
 
 def format_delays(name: str, seconds: Sequence[float]) -> str:
-    """The figures in words."""
+    """Return the figures in words."""
     ordered = sorted(seconds)
     late = ordered[int(len(ordered) * 0.95)]
     return f"{name}: p50 {statistics.median(ordered):.2f} s, p95 {late:.2f} s, of {len(ordered)}"
@@ -57,7 +57,7 @@ class Watch:
             self._work.result()
 
     def commit(self, count: int, *, apart: float) -> None:
-        """A row at a time, at a pace of so many seconds; waits for nothing."""
+        """Commit a row at a time, at a pace of so many seconds; wait for nothing."""
         begun = time.monotonic()
         for done in range(1, count + 1):
             number = _FIRST + len(self.committed)
@@ -82,7 +82,7 @@ class Watch:
         return dict(self._found)
 
     def delays(self) -> list[float]:
-        """Seconds from each commit until its row was found, once all are."""
+        """Return the seconds from each commit until its row was found, once all are."""
         seconds = self.wait_for_searches()
         return [seconds[number] - at for number, at in self.committed.items()]
 

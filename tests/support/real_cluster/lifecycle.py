@@ -36,7 +36,7 @@ class Up:
 
 
 def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
-    """Brings it up; with `kept` it stays until `down`. What a crashed one left is removed first.
+    """Bring it up; with `kept` it stays until `down`. What a crashed one left is removed first.
 
     The images of the archives are loaded.
 
@@ -64,7 +64,7 @@ def up(where: Places, *, kept: bool, archives: Sequence[Path] = ()) -> Up:
 
 @contextmanager
 def exclusively(where: Places) -> Iterator[None]:
-    """Waits for others on this host that bring a cluster up or down, and holds them off."""
+    """Wait for others on this host that bring a cluster up or down, and hold them off."""
     with jars.exclusive(where.lock):
         yield
 

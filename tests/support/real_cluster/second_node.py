@@ -18,7 +18,7 @@ TAINT = {"key": "icdc-tests/second", "value": "", "effect": "NoSchedule"}
 
 
 def attach(starter: Starter, wanted: list[str]) -> None:
-    """Returns once it is Ready and has these images, which the first node has.
+    """Return once it is Ready and has these images, which the first node has.
 
     What an earlier one left is removed before. BadSpec where no cluster is up.
     """
@@ -38,7 +38,7 @@ def attach(starter: Starter, wanted: list[str]) -> None:
 
 
 def detach(where: Places) -> None:
-    """Returns when nothing is left of it but its store of images, also after a crash."""
+    """Return when nothing is left of it but its store of images, also after a crash."""
     teardown.remove(where.of(NODE))
     kubectl = _kubectl(where)
     kubectl.ok("delete", "node", NODE.name, "--ignore-not-found")

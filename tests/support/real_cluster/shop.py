@@ -70,19 +70,19 @@ class Shop:
         return f"{self.namespace}_{self.name}".replace("-", "_")
 
     def table(self, name: str, rows: pa.Table) -> Table:
-        """A new table with these rows."""
+        """Create a table with these rows."""
         table = self.catalog.create_table(f"{self.prefix}.{name}", rows.schema)
         table.append(rows)
         return table
 
     def entry(self, name: str, *key: str, **more: Any) -> Resource:
-        """An element of `spec.tables`."""
+        """Return an element of `spec.tables`."""
         keys = {"identifierColumns": list(key)} if key else {}
         index = f"{self.prefix}-{name}"
         return {"name": f"{self.prefix}.{name}", "index": index, **keys, **more}
 
     def resource(self, tables: list[Resource], **spec: Any) -> Resource:
-        """The whole pipeline; `spec` replaces fields of it."""
+        """Return the whole pipeline; `spec` replaces fields of it."""
         catalog = self.cluster.facts["catalog"]
         properties = {key: value for key, value in catalog.items() if key not in _SECRET_KEYS}
         small = {"cores": 1, "memory": "512m"}
@@ -113,12 +113,12 @@ class Shop:
         }
 
     def apply(self, resource: Resource) -> None:
-        """Creates or changes the pipeline; with the Secret of its catalog."""
+        """Create or change the pipeline; with the Secret of its catalog."""
         self.give_credentials()
         self.cluster.apply(self.namespace, resource)
 
     def give_credentials(self) -> None:
-        """Makes the Secret of its catalog."""
+        """Make the Secret of its catalog."""
         catalog = self.cluster.facts["catalog"]
         secret = {
             "apiVersion": "v1",
@@ -129,7 +129,7 @@ class Shop:
         self.cluster.apply(self.namespace, secret)
 
     def patch(self, **spec: Any) -> None:
-        """Changes fields of the spec, as `kubectl patch` does."""
+        """Change fields of the spec, as `kubectl patch` does."""
         merge = ("--type=merge", "-p", json.dumps({"spec": spec}))
         self.kubectl("patch", "icdc", self.name, *merge)
 
@@ -138,11 +138,11 @@ class Shop:
         return self.cluster.kubectl.ok(*arguments, "-n", self.namespace)
 
     def now(self) -> Resource:
-        """The pipeline as the API server has it."""
+        """Return the pipeline as the API server has it."""
         return self.object("get", "icdc", self.name)
 
     def is_gone(self) -> bool:
-        """True if the API server has no such pipeline."""
+        """Return whether the API server has no such pipeline."""
         command = (
             "get",
             "icdc",
@@ -156,23 +156,24 @@ class Shop:
         return not self.cluster.kubectl.ok(*command).strip()
 
     def object(self, *arguments: str) -> Resource:
-        """The object or list that kubectl prints in the namespace."""
+        """Return the object or list that kubectl prints in the namespace."""
         return self.cluster.kubectl.object(*arguments, "-n", self.namespace)
 
     def status(self) -> Resource:
-        """As stored: before the operator's first look it says that, and nothing else."""
+        """Return it as stored: before the operator's first look it says that, and nothing else."""
         status: Resource = self.now().get("status", {})
         return status
 
     def condition(self, kind: str) -> Resource:
-        """The condition of that type; empty where there is none."""
+        """Return the condition of that type; empty where there is none."""
         conditions = self.status().get("conditions", [])
         return next((condition for condition in conditions if condition["type"] == kind), {})
 
     def until(
         self, reached: Callable[[Resource], bool], what: str, seconds: float = RUN_SECONDS
     ) -> Resource:
-        """The first status that is so; AssertionError with the last one that was not."""
+        """Wait; return the first status that is so. AssertionError with the last one that was
+        not."""
         deadline = time.monotonic() + seconds
         while not reached(status := self.status()):
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}; {self.describe()}"
@@ -187,7 +188,7 @@ class Shop:
         return f"{status}\n{pods}\n{events[-4000:]}"
 
     def until_applied(self, *tables: Table, seconds: float = RUN_SECONDS) -> None:
-        """Returns once these tables' current snapshots are in the index."""
+        """Return once these tables' current snapshots are in the index."""
         wanted = {
             ".".join(table.name()): str(table.refresh().metadata.current_snapshot_id)
             for table in tables
@@ -201,11 +202,11 @@ class Shop:
         self.until(applied, f"{wanted}", seconds)
 
     def index(self, table: Table) -> str:
-        """The name by which readers search the table."""
+        """Return the name by which readers search the table."""
         return f"{self.prefix}-{table.name()[-1]}"
 
     def physical_index(self, table: Table) -> str:
-        """The index behind that name; "" where there is none."""
+        """Return the index behind that name; "" where there is none."""
         path = f"/_cat/aliases/{self.index(table)}?format=json&h=index"
         answer = node_calls.call(self.cluster.facts["search"], "GET", path)
         behind = [index["index"] for index in json.loads(answer.body)]
@@ -217,7 +218,7 @@ class Shop:
         return node_calls.documents(self.cluster.facts["search"], self.index(table))
 
     def assert_equal(self, table: Table, *key: str) -> None:
-        """The index holds exactly the rows of the table; nulls are left out."""
+        """Assert that the index holds exactly the rows of the table; nulls are left out."""
         documents = self.documents(table)
         rows = table.refresh().scan().to_arrow().to_pylist()
         sources = [
@@ -233,13 +234,13 @@ class Shop:
         assert not differing, f"{len(differing)} of {len(wanted)}: {sorted(differing)[:20]}"
 
     def pods(self, role: str, run: str) -> list[Resource]:
-        """The pods of that run with that role of Spark, `driver` or `executor`."""
+        """Return the pods of that run with that role of Spark, `driver` or `executor`."""
         selector = f"icebergcdc.dev/run={run},spark-role={role}"
         pods: list[Resource] = self.object("get", "pods", "-l", selector)["items"]
         return pods
 
     def until_pod_runs(self, role: str, run: str) -> str:
-        """The name of the first pod of that run and role that runs."""
+        """Wait; return the name of the first pod of that run and role that runs."""
         running: list[str] = []
 
         def runs(_: Resource) -> bool:
@@ -254,7 +255,7 @@ class Shop:
 
 
 def rows(first: int, last: int, **columns: Callable[[int], object]) -> pa.Table:
-    """A table with the column `id` from first to last, and others made from it."""
+    """Return a table with the column `id` from first to last, and others made from it."""
     ids = range(first, last + 1)
     made: Mapping[str, list[object]] = {
         name: [make(number) for number in ids] for name, make in columns.items()

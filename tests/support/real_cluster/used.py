@@ -55,18 +55,18 @@ class Cluster:
 
     @contextmanager
     def namespace(self) -> Iterator[str]:
-        """A new namespace; its end deletes it and does not wait until it is gone."""
+        """Create a namespace; its end deletes it and does not wait until it is gone."""
         with new_namespace(self.kubectl) as name:
             account = ("get", "serviceaccount", "default", "-n", name)
             wait.until(lambda: self.kubectl.run(*account).code == 0, "its account is there")
             yield name
 
     def apply(self, namespace: str, resource: dict[str, Any]) -> None:
-        """Creates or changes an object."""
+        """Create or change an object."""
         self.kubectl.ok("apply", "-n", namespace, "-f", "-", stdin=json.dumps(resource))
 
     def run_pod(self, namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-        """Runs a pod of one container to its end: how the container ended."""
+        """Run a pod of one container to its end; return how the container ended."""
         pod = {"restartPolicy": "Never", **spec}
         metadata = {"name": name}
         self.apply(
@@ -90,7 +90,7 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """The cluster of the tests; AssertionError where none is named."""
+    """Yield the cluster of the tests; AssertionError where none is named."""
     named = os.environ.get(CLUSTER)
     assert named, (
         f"{CLUSTER} is not set: these tests need a cluster with a node. `make test-cluster` brings "

@@ -16,7 +16,7 @@ _EMPTY_SECONDS = 30.0
 
 
 def make(node: Node) -> None:
-    """Makes the cgroup, in each hierarchy; the kubelet wants it to be there."""
+    """Make the cgroup, in each hierarchy; the kubelet wants it to be there."""
     for top in _hierarchies():
         folder = top / node.cgroup
         folder.mkdir(exist_ok=True)
@@ -28,7 +28,7 @@ def make(node: Node) -> None:
 
 
 def processes(node: Node) -> set[int]:
-    """Every process in it and below."""
+    """Return every process in it and below."""
     pids: set[int] = set()
     for folder in _folders(node):
         with contextlib.suppress(FileNotFoundError):
@@ -38,12 +38,12 @@ def processes(node: Node) -> set[int]:
 
 
 def remove(node: Node) -> None:
-    """Removes it and all below; its processes must have ended."""
+    """Remove it and all below; its processes must have ended."""
     wait.until(lambda: _is_removed(node), "the cgroup of the pods is empty", seconds=_EMPTY_SECONDS)
 
 
 def exists(node: Node) -> bool:
-    """True if the node's cgroup exists."""
+    """Return whether the node's cgroup exists."""
     return any(_folders(node))
 
 

@@ -20,7 +20,7 @@ _SAVED = "sysctls.json"
 
 
 def make(where: Places) -> None:
-    """Adds the bridge with the node's address. Submission where the host does not allow it."""
+    """Add the bridge with the node's address. Submission where the host does not allow it."""
     try:
         before = {str(path): path.read_text(encoding="utf-8").strip() for path in _SYSCTLS}
     except FileNotFoundError as exc:
@@ -36,7 +36,7 @@ def make(where: Places) -> None:
 
 
 def remove(where: Places) -> None:
-    """Takes the bridge away, if it is there, and gives the kernel its settings back."""
+    """Take the bridge away, if it is there, and give the kernel its settings back."""
     if exists():
         ip("link", "delete", places.BRIDGE)
     saved = where.run / _SAVED
@@ -45,19 +45,19 @@ def remove(where: Places) -> None:
 
 
 def add_address(node: Node) -> None:
-    """Gives the bridge the address of another node. Submission where it has it."""
+    """Give the bridge the address of another node. Submission where it has it."""
     ip("address", "add", f"{node.address}/32", "dev", places.BRIDGE)
 
 
 def remove_address(node: Node) -> None:
-    """Takes it away again, where it is there."""
+    """Take it away again, where it is there."""
     shown = ip("-4", "address", "show", "dev", places.BRIDGE)
     if f"inet {node.address}/32" in shown:
         ip("address", "delete", f"{node.address}/32", "dev", places.BRIDGE)
 
 
 def exists() -> bool:
-    """True if the bridge exists."""
+    """Return whether the bridge exists."""
     return Path("/sys/class/net", places.BRIDGE).exists()
 
 

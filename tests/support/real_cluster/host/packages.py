@@ -12,7 +12,7 @@ _NEEDED = ("containerd", "containernetworking-plugins", "iproute2", "iptables", 
 
 
 def ensure() -> None:
-    """Returns once all are installed; Submission where they are not and may not be."""
+    """Return once all are installed; Submission where they are not and may not be."""
     if os.geteuid() != 0:
         raise Submission(
             "A node needs root: it makes network namespaces, mounts and cgroups. Without it, name "

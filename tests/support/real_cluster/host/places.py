@@ -55,7 +55,7 @@ class Places:
 
     @classmethod
     def usual(cls) -> "Places":
-        """In the project's cache."""
+        """Return those in the project's cache."""
         return cls(jars.cache_dir() / "cluster")
 
     @property
@@ -94,14 +94,14 @@ class Places:
         return self.run / "scratch"
 
     def make(self) -> None:
-        """Makes the folders of a new cluster."""
+        """Make the folders of a new cluster."""
         for folder in (self.run, self.pids, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
         self.scratch.mkdir(exist_ok=True)
         self.scratch.chmod(0o1777)
 
     def of(self, node: Node) -> "NodePlaces":
-        """The files of one of its nodes."""
+        """Return the files of one of its nodes."""
         return NodePlaces(self, node)
 
 
@@ -148,6 +148,6 @@ class NodePlaces:
         return f"-{self.node.prefix}" if self.node.prefix else ""
 
     def make(self) -> None:
-        """Makes the folders of a new node."""
+        """Make the folders of a new node."""
         for folder in (self.folder, self.containers, self.kubelet, self.images):
             folder.mkdir(parents=True, exist_ok=True)

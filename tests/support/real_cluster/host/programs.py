@@ -33,7 +33,7 @@ class Starter:
         name: str = "",
         environment: Mapping[str, str] | None = None,
     ) -> Program:
-        """Starts it and records its process id; Submission where it cannot be started."""
+        """Start it and record its process id; Submission where it cannot be started."""
         program = Program.start(
             path,
             arguments,
@@ -47,13 +47,13 @@ class Starter:
 
 
 def record(places: Places, name: str, pid: int) -> None:
-    """Remembers a process of the cluster, with its start: process ids are used again."""
+    """Remember a process of the cluster, with its start: process ids are used again."""
     # One that has ended already gets a start that none has.
     (places.pids / name).write_text(f"{pid} {_read_start(pid) or 'none'}", encoding="utf-8")
 
 
 def read_record(places: Places) -> dict[str, int]:
-    """The programs that still run, by name."""
+    """Return the programs that still run, by name."""
     by_name = {}
     for path in sorted(places.pids.glob("*")):
         pid, started = path.read_text(encoding="utf-8").split()
@@ -63,7 +63,7 @@ def read_record(places: Places) -> dict[str, int]:
 
 
 def end(places: Places, names: Iterable[str] | None = None) -> None:
-    """Kills these programs (all, unless given) and returns when they are gone.
+    """Kill these programs (all, unless given) and return when they are gone.
 
     At once: what they hold is thrown away anyway.
     """
@@ -75,7 +75,7 @@ def end(places: Places, names: Iterable[str] | None = None) -> None:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kills these processes, some of which may have ended since, and returns when they are gone."""
+    """Kill these processes, some of which may have ended since, and return when they are gone."""
     doomed = {pid: started for pid in pids if (started := _read_start(pid)) is not None}
     _signal(doomed, signal.SIGKILL)
     for pid, started in doomed.items():
@@ -87,12 +87,12 @@ def kill(pids: Iterable[int]) -> None:
 
 
 def pause(pids: Iterable[int]) -> None:
-    """Stops these processes where they are: to others they are as good as gone."""
+    """Stop these processes where they are: to others they are as good as gone."""
     _signal(pids, signal.SIGSTOP)
 
 
 def resume(pids: Iterable[int]) -> None:
-    """Lets paused processes go on."""
+    """Let paused processes go on."""
     _signal(pids, signal.SIGCONT)
 
 
@@ -103,7 +103,7 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def _read_start(pid: int) -> str | None:
-    """When the process started, in ticks of the kernel; None where there is none.
+    """Return when the process started, in ticks of the kernel; None where there is none.
 
     One that has ended counts as gone, even while nobody has asked for its exit code.
     """

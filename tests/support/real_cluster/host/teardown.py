@@ -21,7 +21,7 @@ _CHAIN_PREFIX = "KUBE-"
 
 
 def down(where: Places) -> None:
-    """Returns when nothing of the cluster is left but its stores of images.
+    """Return when nothing of the cluster is left but its stores of images.
 
     Submission names what is left.
     """
@@ -44,7 +44,7 @@ def down(where: Places) -> None:
 
 
 def remove(at: NodePlaces) -> None:
-    """Returns when nothing of that node is left but its store of images; its cluster goes on.
+    """Return when nothing of that node is left but its store of images; its cluster goes on.
 
     Knows nothing of what the API server says of the node. Also after a crash.
     """
@@ -59,7 +59,7 @@ def remove(at: NodePlaces) -> None:
 
 
 def remove_images(where: Places) -> None:
-    """Removes the stores of images of a cluster that is down.
+    """Remove the stores of images of a cluster that is down.
 
     They take 5 GB with the images of both builders. The next run has other images as a rule, and
     loading into an empty store takes it two seconds more.
@@ -90,7 +90,7 @@ def leftovers(where: Places) -> list[str]:
 
 
 def _end_node(at: NodePlaces) -> None:
-    """Ends all programs of the node, and all that it runs."""
+    """End all programs of the node, and all that it runs."""
     kubelet, containerd = at.programs
     running = programs.read_record(at.cluster)
     # The kubelet first: it would start again what ends here.
@@ -105,7 +105,8 @@ def _end_node(at: NodePlaces) -> None:
 
 
 def _clean_iptables(where: Places) -> None:
-    """kube-proxy knows its own rules; what it leaves of chains with its prefix goes after that."""
+    """Remove the rules of kube-proxy, which knows its own; then what it leaves of chains with its
+    prefix."""
     config = where.run / "proxy.json"
     if not config.exists():
         return
@@ -126,7 +127,7 @@ def _clean_iptables(where: Places) -> None:
 
 
 def _remove_chains(tool: str, table: str) -> None:
-    """Removes the rules that lead to the chains, then the chains, which may refer to each other."""
+    """Remove the rules that lead to the chains, then the chains, which may refer to each other."""
     rules = _rules(tool, table)
     for rule in rules:
         words = rule.split()
@@ -153,7 +154,7 @@ def _rules(tool: str, table: str) -> list[str]:
 
 
 def _words(rule: str) -> list[str]:
-    """The words of a rule, whose comments are in quotes."""
+    """Return the words of a rule, whose comments are in quotes."""
     return shlex.split(rule)
 
 

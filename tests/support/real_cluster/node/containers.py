@@ -24,7 +24,7 @@ _COMMAND_SECONDS = 600.0
 
 
 def start(starter: Starter, at: NodePlaces) -> None:
-    """Returns once containerd answers; containers of an earlier cluster are removed.
+    """Return once containerd answers; containers of an earlier cluster are removed.
 
     Submission where it does not start, or is not installed.
     """
@@ -42,7 +42,7 @@ def start(starter: Starter, at: NodePlaces) -> None:
 
 
 def forget(at: NodePlaces) -> None:
-    """Removes all containers, which must have ended, and what they wrote."""
+    """Remove all containers, which must have ended, and what they wrote."""
     names = ctr(at, "containers", "list", "--quiet").split()
     if names:
         _ctr(at, "tasks", "delete", "--force", *names)
@@ -58,7 +58,7 @@ def ctr(at: NodePlaces, *arguments: str) -> str:
 
 
 def shims(at: NodePlaces) -> list[int]:
-    """The processes between containerd and its containers; they outlive it."""
+    """Return the processes between containerd and its containers; they outlive it."""
     return list(_with_argument("containerd-shim", str(at.socket)))
 
 
@@ -119,7 +119,7 @@ oom_score = 0
 
 
 def _write_network(at: NodePlaces) -> None:
-    """Every pod gets an address on the bridge; there is no way to the outside."""
+    """Give every pod an address on the bridge; there is no way to the outside."""
     first, last = at.node.pods
     addresses = {"rangeStart": first, "rangeEnd": last}
     bridge = {
@@ -141,7 +141,7 @@ def _write_network(at: NodePlaces) -> None:
 
 
 def kill_shims(at: NodePlaces) -> None:
-    """Ends the shims, and removes the sockets that they leave behind."""
+    """End the shims, and remove the sockets that they leave behind."""
     sockets = shim_sockets(at)
     programs.kill(shims(at))
     for path in sockets:

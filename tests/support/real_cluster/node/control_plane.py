@@ -48,7 +48,7 @@ class Credentials:
 
 
 def make_credentials(where: Places) -> Credentials:
-    """New ones, for this cluster alone."""
+    """Make new ones, for this cluster alone."""
     authority = Authority.make(where.run / "certificates")
     service = f"kubernetes.default.svc.{places.DOMAIN}"
     short = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", service)
@@ -72,7 +72,7 @@ def make_credentials(where: Places) -> Credentials:
 
 
 def node_credentials(where: Places, node: Node) -> tuple[Path, Certificates]:
-    """The kubeconfig of another node's kubelet, and what it serves with.
+    """Return the kubeconfig of another node's kubelet, and what it serves with.
 
     The API server reads its tokens when it starts: whoever comes later acts for the
     administrator's, which gives it the rights of its node and no others.
@@ -96,7 +96,7 @@ def cluster_entry(ca: Path) -> dict[str, str]:
 
 
 def start(starter: Starter, credentials: Credentials) -> Kubectl:
-    """Returns once the API server can be used and controllers work."""
+    """Start it; return once the API server can be used and controllers work."""
     where = starter.places
     wanted = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     paths = binaries.programs(wanted)

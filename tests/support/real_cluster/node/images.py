@@ -33,7 +33,7 @@ def load_own(at: NodePlaces) -> None:
 
 
 def load(at: NodePlaces, archive: Path) -> list[str]:
-    """The names of the images in the archive, which pods can now use.
+    """Load the archive; return the names of its images, which pods can now use.
 
     Costs nothing where the store has them. BadSpec for an archive that gives no name.
     """
@@ -48,14 +48,14 @@ def load(at: NodePlaces, archive: Path) -> list[str]:
 
 
 def tag(at: NodePlaces, name: str, other: str) -> str:
-    """Gives an image of the store a second name, which differs in its tag: that name."""
+    """Give an image of the store a second name, which differs in its tag; return that name."""
     second = f"{name.rpartition(':')[0]}:{other}"
     containers.ctr(at, "images", "tag", "--force", name, second)
     return second
 
 
 def copy(source: NodePlaces, at: NodePlaces, name: str) -> None:
-    """Gives a node an image that another has. Costs nothing where it has it, too.
+    """Give a node an image that another has. Costs nothing where it has it, too.
 
     BadSpec where the other has none of that name.
     """
@@ -75,7 +75,7 @@ def copy(source: NodePlaces, at: NodePlaces, name: str) -> None:
 
 
 def full_name(name: str) -> str:
-    """The name that pods use: with registry and tag. "" stays as it is.
+    """Return the name that pods use: with registry and tag. "" stays as it is.
 
     The kubelet would look for a name without a registry in a public one; `localhost` is none.
     """
@@ -88,7 +88,7 @@ def full_name(name: str) -> str:
 
 
 def _import(at: NodePlaces, archive: Path, wanted: dict[str, str]) -> None:
-    """Imports, and gives the images the names by which the kubelet asks for them.
+    """Import, and give the images the names by which the kubelet asks for them.
 
     containerd takes the names of an archive as they are, or makes some from digests.
     """
@@ -108,14 +108,14 @@ def _import(at: NodePlaces, archive: Path, wanted: dict[str, str]) -> None:
 
 
 def _present(at: NodePlaces) -> dict[str, str]:
-    """The images of the store: names and digests."""
+    """Return the images of the store: names and digests."""
     lines = containers.ctr(at, "images", "list").splitlines()[1:]
     columns = [line.split() for line in lines]
     return {columns_of_image[0]: columns_of_image[2] for columns_of_image in columns}
 
 
 def _remember(at: NodePlaces, names: dict[str, str]) -> None:
-    """Notes that these were used, and removes what was used least lately of each repository."""
+    """Note that these were used, and remove what was used least lately of each repository."""
     path = at.images / _LOADED
     used: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     used |= dict.fromkeys(names, time.time())

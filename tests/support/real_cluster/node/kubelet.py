@@ -35,7 +35,7 @@ _DNS_RULES = [
 
 
 def start(starter: Starter, credentials: Credentials, kubectl: Kubectl) -> None:
-    """Starts the first node; returns once it is Ready and names are resolved."""
+    """Start the first node; return once it is Ready and names are resolved."""
     where = starter.places
     paths = binaries.programs(("kube-proxy", "coredns"))
     own = credentials.kubeconfig("kubelet"), credentials.kubelet
@@ -56,7 +56,7 @@ def start_kubelet(
     serving: Certificates,
     taints: Sequence[Mapping[str, str]] = (),
 ) -> Program:
-    """Starts the kubelet of a node, beside its containerd; the node registers with the taints."""
+    """Start the kubelet of a node, beside its containerd; the node registers with the taints."""
     cgroups.make(at.node)
     (at.folder / "resolv.conf").touch()
     config = {**_kubelet(at, serving), "registerWithTaints": list(taints)}
@@ -74,12 +74,12 @@ def start_kubelet(
 
 
 def wait_until_ready(kubelet: Program, kubectl: Kubectl, node: Node) -> None:
-    """Submission or StartTimeout where it does not become it."""
+    """Wait; Submission or StartTimeout where it does not become it."""
     kubelet.wait_until(lambda: is_ready(kubectl, node), "the node is Ready", seconds=_READY_SECONDS)
 
 
 def is_ready(kubectl: Kubectl, node: Node) -> bool:
-    """True if the API server reports the node as ready."""
+    """Return whether the API server reports the node as ready."""
     ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
     return kubectl.run("get", "node", node.name, "-o", ready).out == "True"
 

@@ -27,7 +27,7 @@ class Described:
 
 
 def list_images(archive: Path) -> list[Described]:
-    """The images that an OCI archive holds."""
+    """Return the images that an OCI archive holds."""
     with tarfile.open(archive) as tar:
         member = tar.extractfile("index.json")
         assert member is not None, f"{archive} has no index.json"
@@ -43,7 +43,7 @@ def list_images(archive: Path) -> list[Described]:
 def collect(
     archive: Path, name: str, digest: str, blobs: Path, *, without: Collection[str] = ()
 ) -> None:
-    """An archive of an image from a folder of blobs, named by their digests.
+    """Write an archive of an image from a folder of blobs, named by their digests.
 
     What `without` names is left out: a store that has it finds it there.
     """
@@ -66,7 +66,7 @@ def collect(
 
 
 def write(archive: Path, name: str, program: Path, *, architecture: str = "amd64") -> None:
-    """An image whose entry point is the program, which must not need any other file."""
+    """Write an image whose entry point is the program, which must not need any other file."""
     blobs: dict[str, bytes] = {}
     layer = _layer(program)
     config = {

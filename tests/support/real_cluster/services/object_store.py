@@ -35,7 +35,7 @@ _START_SECONDS = 60.0
 
 
 def start(starter: Starter) -> Program:
-    """Starts it; `ready` waits for it."""
+    """Start it; `ready` waits for it."""
     folder = starter.places.run / "objects"
     folder.mkdir(exist_ok=True)
     credentials = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
@@ -58,13 +58,13 @@ def start(starter: Starter) -> Program:
 
 
 def ready(program: Program) -> dict[str, str]:
-    """Returns, once the bucket is there, what a client must know."""
+    """Return, once the bucket is there, what a client must know."""
     program.wait_until(_has_bucket, f"the bucket {BUCKET} is there", seconds=_START_SECONDS)
     return dict(PROPERTIES)
 
 
 def client() -> S3FileSystem:
-    """A client on this host."""
+    """Return a client on this host."""
     return S3FileSystem(
         endpoint_override=PORT.address,
         scheme="http",

@@ -10,7 +10,7 @@ _SECOND = "-buildkit"
 
 
 def by_builder(loaded: list[str]) -> dict[str, list[str]]:
-    """Images by the fact of the cluster that names them: `images`, and those of BuildKit."""
+    """Return images by the fact of the cluster that names them: `images`, and those of BuildKit."""
     second = [image for image in loaded if image.endswith(_SECOND)]
     return {
         "images": [image for image in loaded if image not in second],
@@ -19,7 +19,8 @@ def by_builder(loaded: list[str]) -> dict[str, list[str]]:
 
 
 def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
-    """Values for the operator's chart: our images among those, these namespaces and no others."""
+    """Return values for the operator's chart: our images among those, these namespaces and no
+    others."""
     return {
         "image": _image(loaded, "operator"),
         "spark": {"image": _image(loaded, "spark")},
@@ -29,7 +30,7 @@ def operator_values(loaded: list[str], namespaces: list[str]) -> dict[str, Any]:
 
 
 def _image(loaded: list[str], target: str) -> dict[str, str]:
-    """The values of that image; AssertionError where the cluster does not have it."""
+    """Return the values of that image; AssertionError where the cluster does not have it."""
     images = [image for image in loaded if f"/{target}:" in image]
     assert images, f"the cluster has no image {target}: bring it up with --images; it has {loaded}"
     repository, _, tag = images[-1].rpartition(":")

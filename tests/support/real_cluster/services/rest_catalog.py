@@ -39,12 +39,12 @@ _ROOTS = (
 
 
 def fetch() -> list[Path]:
-    """The jars of the server; fetched once. Submission where they cannot be had."""
+    """Return the jars of the server; fetched once. Submission where they cannot be had."""
     return jars.jar_set(_SET, jar_lock.parse(_LOCK.read_text(encoding="utf-8")))
 
 
 def start(starter: Starter) -> Program:
-    """Starts it; `ready` waits for it."""
+    """Start it; `ready` waits for it."""
     class_path = os.pathsep.join(map(str, fetch()))
     folder = starter.places.run / "catalog"
     folder.mkdir(exist_ok=True)
@@ -71,13 +71,13 @@ def start(starter: Starter) -> Program:
 
 
 def ready(program: Program) -> dict[str, str]:
-    """Returns, once it answers, the properties by which a client in a pod or here finds it."""
+    """Return, once it answers, the properties by which a client in a pod or here finds it."""
     program.wait_until(Probe(PORT, "/v1/config").answers, "/v1/config", seconds=_START_SECONDS)
     return {"uri": URI, "warehouse": WAREHOUSE, **object_store.PROPERTIES}
 
 
 def main() -> int:
-    """Writes the lock anew, from Maven."""
+    """Write the lock anew, from Maven."""
     text = jar_lock.render({_SET: jars.resolve(_SET, _ROOTS)})
     _LOCK.write_text(text, encoding="utf-8")
     return 0

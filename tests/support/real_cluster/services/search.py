@@ -13,7 +13,8 @@ NAME = "opensearch"
 
 
 def start(starter: Starter) -> str:
-    """Its URL for pods, once it answers. Started again after `stop`, it has the same data."""
+    """Start it; return its URL for pods, once it answers. Started again after `stop`, it has the
+    same data."""
     folder = starter.places.run / NAME
     noted = folder.with_suffix(".port")
     if not noted.exists():
@@ -38,5 +39,5 @@ def start(starter: Starter) -> str:
 
 
 def stop(where: Places) -> None:
-    """Kills it, as a node that fails would."""
+    """Kill it, as a node that fails would."""
     programs.end(where, [NAME])

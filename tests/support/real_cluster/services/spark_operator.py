@@ -49,7 +49,7 @@ _RULES: list[dict[str, Any]] = [
 
 
 def define(kubectl: Kubectl) -> None:
-    """Makes its kinds known and gives it its rights; returns once the kinds are served.
+    """Make its kinds known and give it its rights; return once the kinds are served.
 
     It ends when it is started before.
     """
@@ -60,7 +60,7 @@ def define(kubectl: Kubectl) -> None:
 
 
 def install(starter: Starter, kubectl: Kubectl) -> None:
-    """Starts it for the first time, after `define`; returns once it is ready."""
+    """Start it for the first time, after `define`; return once it is ready."""
     token = kubectl.ok("create", "token", NAME, "-n", NAME, f"--duration={_TOKEN_HOURS}h").strip()
     ca = starter.places.run / "certificates" / "ca.pem"
     write_kubeconfig(_kubeconfig(starter.places), control_plane.cluster_entry(ca), token, NAME)
@@ -68,7 +68,7 @@ def install(starter: Starter, kubectl: Kubectl) -> None:
 
 
 def start(starter: Starter) -> None:
-    """Starts it, again where it was stopped; returns once it is ready."""
+    """Start it, again where it was stopped; return once it is ready."""
     program = starter.start(
         binaries.program(NAME),
         [
@@ -92,12 +92,12 @@ def start(starter: Starter) -> None:
 
 
 def stop(where: Places) -> None:
-    """Kills it, as a node that fails would."""
+    """Kill it, as a node that fails would."""
     programs.end(where, [NAME])
 
 
 def _are_served(kubectl: Kubectl) -> bool:
-    """True if both forms of discovery show all kinds; one comes later than the other."""
+    """Return whether both forms of discovery show all kinds; one comes later than the other."""
     for version, kinds in _KINDS.items():
         ran = kubectl.run("get", "--raw", f"/apis/{GROUP}/{version}")
         if ran.code != 0 or not kinds <= {
@@ -113,7 +113,7 @@ def _kubeconfig(where: Places) -> Path:
 
 
 def _account() -> dict[str, Any]:
-    """Namespace, ServiceAccount and rights, as one list."""
+    """Return namespace, ServiceAccount and rights, as one list."""
     rbac = "rbac.authorization.k8s.io"
     items = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}},

@@ -227,4 +227,4 @@ class SimulatedConnection(Connection):
         return status, {"content-type": "application/json"}, text
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
