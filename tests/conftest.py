@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from icdc_testing.waiting.children import OUTLIVING, children
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 
 _GRACE_SECONDS = 5.0
 
@@ -53,7 +53,7 @@ def rng(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> random.Random:
     """Random choices of this test; ICDC_TEST_SEED repeats those of another run."""
-    seed, choices = seeded(request.node.nodeid)
+    seed, choices = choose_seed(request.node.nodeid)
     record_property("seed", seed)
     return choices
 

@@ -39,7 +39,7 @@ class Case:
 
     def load(self) -> IcebergTable:
         """The table, loaded anew."""
-        return self.table.loaded()
+        return self.table.load()
 
 
 class ManyFiles:

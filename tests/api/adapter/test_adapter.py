@@ -17,7 +17,7 @@ from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
 from icdc_operator.core.observed import CreateRun, ForgetRun, RunPhase, StopRun
-from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 from icdc_testing.waiting import wait
@@ -104,7 +104,7 @@ def test_a_name_that_a_stranger_has_fails_the_run_with_words(cluster: Cluster, k
         for _ in range(2):
             seen = await adapter.observe(cluster.pipelines.namespace, "shop")
             assert seen is not None
-            decision = await carried_out(adapter, seen)
+            decision = await carry_out(adapter, seen)
         return decision.status
 
     status = cluster.adapt(two_looks)

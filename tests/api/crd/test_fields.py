@@ -13,7 +13,7 @@ import pytest
 from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
 from icdc_testing.kube.kubectl import Ran
 from icdc_testing.kube.stored_pipelines import Pipelines, minimal
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.api, pytest.mark.timeout(1800)]
 
@@ -22,7 +22,7 @@ SAMPLE = 8
 
 def sample(purpose: str) -> list[Field]:
     everything = list(fields())
-    _, chance = seeded(purpose)
+    _, chance = choose_seed(purpose)
     return everything if os.environ.get("ICDC_SOAK") else chance.sample(everything, SAMPLE)
 
 

@@ -15,7 +15,7 @@ from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.runs.adapter import ClusterAdapter
-from icdc_testing.adapter.stepping import Cluster, carried_out, report_of
+from icdc_testing.adapter.stepping import Cluster, carry_out, report_of
 from icdc_testing.deciding.pipelines import caught_up
 from icdc_testing.kube import rights
 from icdc_testing.kube.api_server import KubeApi
@@ -84,7 +84,7 @@ def test_the_operator_needs_each_right_and_no_other(
         lambda api: a_name_has_passed_to_another(api, namespace)
     )
     granted = rights.rights(rights.OPERATOR, rights.LEASE)
-    asked = kube.asked_by(namespace, "operator")
+    asked = kube.list_requests(namespace, "operator")
     assert set(asked) <= granted
     assert not [right for right, codes in asked.items() if 403 in codes]
     assert granted - set(asked) <= set(ELSEWHERE)
@@ -117,7 +117,7 @@ async def stall_in_the_end(adapter: ClusterAdapter, namespace: str) -> PipelineS
             if seen.observed.status.holds(ConditionType.STALLED):
                 return seen.observed.status
             with contextlib.suppress(errors.Denied):
-                await carried_out(adapter, seen)
+                await carry_out(adapter, seen)
 
 
 @pytest.mark.parametrize("right", LACKING, ids=" ".join)

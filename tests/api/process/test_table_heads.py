@@ -135,4 +135,4 @@ def test_a_catalog_that_leads_elsewhere_is_polled_by_runs(
 
 def asks_for_secrets(kube: KubeApi, cluster: Cluster) -> bool:
     granted = rights.rights(rights.CATALOG_SECRETS)
-    return granted <= set(kube.asked_by(cluster.pipelines.namespace, "operator"))
+    return granted <= set(kube.list_requests(cluster.pipelines.namespace, "operator"))

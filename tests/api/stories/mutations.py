@@ -153,7 +153,9 @@ class MutationTrial(Trial):
     async def _ending(self) -> Resource:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
-        owned = {kind: await self.listed(kind) for kind in (kinds.APPLICATION, kinds.CONFIG_MAP)}
+        owned = {
+            kind: await self.list_owned(kind) for kind in (kinds.APPLICATION, kinds.CONFIG_MAP)
+        }
         newest = max(owned[kinds.APPLICATION], key=lambda item: identity(item)[1])
         (request,) = [
             json.loads(item["data"][pod_paths.REQUEST_KEY])

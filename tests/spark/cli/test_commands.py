@@ -120,4 +120,4 @@ def test_dead_letters_are_listed_and_sent_again_once_the_index_takes_them(
     oracle.request(f"{clean_indices}/long-000001/_mapping", "PUT", mapping)
     assert main(["dead-letters", "replay", "-f", str(path)]) == 0
     assert re.search(r"cli\.long +long +1 +0", capsys.readouterr().out)
-    assert set(oracle.indexed(clean_indices, "long")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "long")) == {"1", "2"}

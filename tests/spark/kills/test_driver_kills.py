@@ -32,7 +32,7 @@ from icdc_testing.runs.kill_points import (
     plot,
 )
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns, Victim
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
@@ -225,7 +225,7 @@ def test_a_driver_killed_at_any_step_is_followed_by_one_that_makes_the_index_rig
     kills: KillList,
     tmp_path: Path,
 ) -> None:
-    seed, chance = seeded(name)
+    seed, chance = choose_seed(name)
     followed = (Kind.COPY_ON_WRITE, "cow"), (Kind.MERGE_ON_READ, "mor")
     cow, mor = (plot(spark, clean_indices, kind, short) for kind, short in followed)
     harness = Harness(spark, proxy.url, tmp_path, [cow.entry, mor.entry])

@@ -27,7 +27,7 @@ from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRun, ChildRuns
 from icdc_testing.target import oracle
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 from icdc_testing.waiting.wait import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
@@ -253,7 +253,7 @@ def test_a_driver_stopped_at_any_point_fences_itself_when_it_goes_on(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    seed, chance = seeded("paused")
+    seed, chance = choose_seed("paused")
     harness = Harness(spark, proxy.url, tmp_path, [])
     harness.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
     stage = Stage(spark, proxy, clean_indices, runs, harness)

@@ -26,7 +26,7 @@ from icdc_testing.runs.kill_points import (
 )
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
@@ -74,7 +74,7 @@ def test_a_run_that_was_replaced_amid_its_writes_is_fenced_and_changes_nothing(
     if kind is not Kind.EXPORT:
         pipeline.sync()
         table.change(1)
-    skip = seeded(f"fence {kind} {step}")[1].randint(0, 2)
+    skip = choose_seed(f"fence {kind} {step}")[1].randint(0, 2)
     held = hold(proxy, table.next_batch(kind), step, skip=skip)
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(pipeline.run)

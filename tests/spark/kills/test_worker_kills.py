@@ -25,8 +25,8 @@ from icdc_testing.runs.kill_points import (
     hold,
     plot,
 )
-from icdc_testing.waiting.processes import connected_to, kill, python_workers
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.processes import find_connected, kill, python_workers
+from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, tmp_path: Path) -> Harness:
 def test_a_run_survives_its_python_workers(
     pipeline: Harness, proxy: FaultProxy, clean_indices: str, kills: KillList, kind: Kind
 ) -> None:
-    seed, chance = seeded(f"worker {kind}")
+    seed, chance = choose_seed(f"worker {kind}")
     table = plot(pipeline.spark, clean_indices, kind, "worker")
     pipeline.resource["spec"]["tables"] = [table.entry]
     if kind is not Kind.EXPORT:
@@ -67,7 +67,7 @@ def test_a_run_survives_its_python_workers(
 
         def killing(step: Step = step) -> None:
             workers = python_workers()
-            busy = connected_to(workers, proxy.port)
+            busy = find_connected(workers, proxy.port)
             if step.in_a_task:
                 assert busy, "no Python worker is connected to OpenSearch"
             kills.add(seed, "Python worker", (kind, step))

@@ -20,7 +20,7 @@ from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target.nodes.followed import Followed
 from icdc_testing.target.nodes.member import Member
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 
 from .conftest import Follow
 
@@ -65,7 +65,7 @@ def test_nodes_killed_at_any_step_neither_lose_nor_resurrect_a_row(
     step: Step | None,
     who: str,
 ) -> None:
-    seed, chance = seeded(f"{kind} {step} {who}")
+    seed, chance = choose_seed(f"{kind} {step} {who}")
     step = step or chance.choice(STEPS[kind])
     record_property("kill", f"seed {seed}: {who} at {kind} {step}")
     followed = follow(kind)

@@ -97,7 +97,7 @@ def test_a_request_inside_a_node_that_was_cut_off_is_made_good_once_the_node_is_
         followed.ask_through(other)
         table.spark.sql(f"DELETE FROM {table.table} WHERE turn = 1")
         followed.settle()
-        equal = oracle.indexed(front.url, table.alias)
+        equal = oracle.read_index(front.url, table.alias)
         (absent,) = table.state()["absentNodes"]
         assert absent["node"] == node
         if reopened:
@@ -107,7 +107,7 @@ def test_a_request_inside_a_node_that_was_cut_off_is_made_good_once_the_node_is_
         nodes.restart()
         older.result(END_SECONDS)
     # What the guard is there for: rows that were deleted are back, and no version says so.
-    assert (oracle.indexed(front.url, table.alias) != equal) is reopened
+    assert (oracle.read_index(front.url, table.alias) != equal) is reopened
     followed.settle()
     state = table.state()
     assert (state["index"] != index, state["absentNodes"]) == (True, [])
@@ -146,16 +146,16 @@ def test_a_request_inside_a_primary_that_is_cut_off_is_made_good_although_its_ru
     assert absent["node"]
     table.spark.sql(f"DELETE FROM {table.table} WHERE turn = 1")
     followed.settle()
-    equal = oracle.indexed(front.url, table.alias)
+    equal = oracle.read_index(front.url, table.alias)
     nodes.do("POST", f"/{index}/_close", through=asked)
     nodes.do("POST", f"/{index}/_open", through=asked)
     nodes.restart()
     until(lambda: not is_inside(primary), "the request has come to its end", seconds=60)
     # Rows that were deleted are back, and no answer to the run has said so.
-    assert oracle.indexed(front.url, table.alias) != equal
+    assert oracle.read_index(front.url, table.alias) != equal
     followed.settle()
     assert table.state()["index"] != index
-    assert oracle.indexed(front.url, table.alias) == equal
+    assert oracle.read_index(front.url, table.alias) == equal
 
 
 def is_inside(member: Member) -> bool:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.spark
 
 def test_a_run_goes_on_with_the_password_that_the_secret_has_now(site: Site) -> None:
     site.sql("insert into {} values (1, 'one')")
-    with site.followed() as status:
+    with site.follow_continuously() as status:
         _, password = site.node.user(site.role, site.role)
         until(lambda: status().reason == "Unauthorized", "it is refused", seconds=60)
         assert f"the credentials in Secret '{SECRET}'" in (status().message or "")

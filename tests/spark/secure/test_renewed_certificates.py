@@ -15,7 +15,7 @@ def test_a_run_follows_new_certificates_of_its_authority_and_of_another_one(
     site: Site, tmp_path: Path
 ) -> None:
     site.sql("insert into {} values (1, 'one')")
-    with site.followed() as status:
+    with site.follow_continuously() as status:
         site.node.renew_certificate()
         site.sql("insert into {} values (2, 'two')")
         until(lambda: site.documents() == 2, "the next row is there")

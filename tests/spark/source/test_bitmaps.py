@@ -9,7 +9,7 @@ import pytest
 from icdc_spark.diff import key_bitmaps
 from icdc_spark.diff.strategies import Strategy
 from icdc_testing.lake.lake import Batch, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled, put_back
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, create_filled, put_back
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def test_bits_tell_what_became_of_keys_wherever_these_lie(
     had = [first + at for at in range(196) if at < 140 or at % 5 == 0]
     updated, deleted = had[0::9], had[4::9]
     created = [first + at for at in range(150, 200) if at % 5 == 3]
-    name, since = filled(lake, f"id {kind}, v string", (f"({key}, 'a')" for key in had))
+    name, since = create_filled(lake, f"id {kind}, v string", (f"({key}, 'a')" for key in had))
     lake.sql(f"update lake.{name} set v = 'b' where id in {join_keys(updated)}")
     lake.sql(f"delete from lake.{name} where id in {join_keys(deleted)}")
     lake.sql(f"insert into lake.{name} values {', '.join(f'({key}, null)' for key in created)}")
@@ -127,7 +127,7 @@ def test_what_bits_cannot_tell_is_left_to_others(
     statements: list[str],
     trials: list[bool],
 ) -> None:
-    name, since = filled(lake, "id int, v string", rows)
+    name, since = create_filled(lake, "id int, v string", rows)
     for statement in statements:
         lake.sql(statement.format(t=f"lake.{name}"))
 
@@ -143,7 +143,7 @@ def test_whatever_is_committed_bits_tell_what_keys_tell(
     lake: Lake, bitmap_trials: list[bool], rng: random.Random
 ) -> None:
     keys = [str(key) for key in range(-100, 150)]
-    name, _ = filled(lake, "id int, v string", [f"({key}, '')" for key in ["null", *keys]])
+    name, _ = create_filled(lake, "id int, v string", [f"({key}, '')" for key in ["null", *keys]])
     heads = [lake.head(name)]
     for number in range(8):
         some = rng.sample(range(-100, 170), 25)
@@ -168,7 +168,7 @@ def test_of_several_numbers_the_last_has_bits(lake: Lake, bitmap_trials: list[bo
     keys = [(tenant, key) for tenant in (-1, 0, 7) for key in range(60, 70)]
     rows = [f"({tenant}, {key}, 'a')" for tenant, key in keys]
     rows += ["(0, null, 'a')", "(7, null, 'a')"]
-    name, since = filled(lake, "tenant int, id bigint, v string", rows)
+    name, since = create_filled(lake, "tenant int, id bigint, v string", rows)
     lake.sql(f"update lake.{name} set v = 'b' where tenant = 0 and (id = 64 or id is null)")
     lake.sql(f"delete from lake.{name} where tenant = 7 and (id = 64 or id is null)")
     lake.sql(f"insert into lake.{name} values (-1, 59, 'c')")
@@ -183,7 +183,7 @@ def test_of_several_numbers_the_last_has_bits(lake: Lake, bitmap_trials: list[bo
 def test_rows_of_another_age_are_not_taken_for_carried_over(
     lake: Lake, bitmap_trials: list[bool]
 ) -> None:
-    name, _ = filled(lake, "id int, v string", KEYS)
+    name, _ = create_filled(lake, "id int, v string", KEYS)
     lake.sql(f"update lake.{name} set v = 'b' where id = 3")
     lake.sql(f"update lake.{name} set v = 'b' where id = 1")  # in whose file the other has an age
     past = lake.head(name)
@@ -200,7 +200,7 @@ def test_rows_of_another_age_are_not_taken_for_carried_over(
 def test_rows_that_a_filter_leaves_out_are_in_no_bitmap(
     lake: Lake, bitmap_trials: list[bool]
 ) -> None:
-    name, since = filled(lake, "id int, v string", KEYS)
+    name, since = create_filled(lake, "id int, v string", KEYS)
     lake.sql(f"update lake.{name} set v = 'b' where id in (2, 3)")
     lake.sql(f"delete from lake.{name} where id = 7")
 

@@ -9,7 +9,7 @@ from icdc_spark.diff import key_bitmaps
 from icdc_spark.iceberg.scan.column_bounds import estimate_key_range
 from icdc_spark.iceberg.scan.planning import list_files
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake
-from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, filled
+from icdc_testing.lake.lineage import LEFT, NOT_TRIED, TOLD, by_lineage, create_filled
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +50,7 @@ def test_bits_are_not_tried_where_they_cannot_pay(
 ) -> None:
     shown = "date_from_unix_date({})" if "date" in columns else "{}"
     rows = (f"({shown.format(key)}, 'a')" for key in keys)
-    name, since = filled(lake, columns, rows, mode=mode, properties=properties)
+    name, since = create_filled(lake, columns, rows, mode=mode, properties=properties)
     lake.sql(f"update lake.{name} set v = 'b' where id <= {shown.format(1)}")
 
     batch = by_lineage(lake, name, since, **wishes)
@@ -62,7 +62,7 @@ def test_bits_are_not_tried_where_they_cannot_pay(
 def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
     lake: Lake, bitmap_trials: list[bool]
 ) -> None:
-    name, _ = filled(
+    name, _ = create_filled(
         lake, "id int, v string", (f"({key}, 'a')" for key in range(1, 9)), mode=MERGE_ON_READ
     )
     others = "select id, 'a' from values (11), (12), (13), (14) as t(id)"
@@ -79,7 +79,9 @@ def test_bits_are_not_tried_where_other_rows_were_deleted_in_place(
 def test_more_words_than_metadata_promised_are_left_to_others(
     lake: Lake, bitmap_trials: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, since = filled(lake, "id int, v string", (f"({key}, 'a')" for key in range(0, 640, 10)))
+    name, since = create_filled(
+        lake, "id int, v string", (f"({key}, 'a')" for key in range(0, 640, 10))
+    )
     lake.sql(f"update lake.{name} set v = 'b' where id > 300")
     monkeypatch.setattr(key_bitmaps, "can_compare_keys", lambda *_: True)
     monkeypatch.setattr(key_bitmaps, "MAX_WORDS", 9)

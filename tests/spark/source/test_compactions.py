@@ -11,7 +11,7 @@ from icdc_spark.diff.change_plan import ChangePlan, plan_changes
 from icdc_spark.diff.strategies import build_change_lines
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.replication.batches import check_plan
-from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, applied, parse
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, VERSION, Lake, apply_batch, parse
 from icdc_testing.lake.metadata_table import MetadataTable
 
 pytestmark = pytest.mark.spark
@@ -100,11 +100,13 @@ def test_of_a_compaction_is_read_only_what_may_differ(lake: Lake, case: Case, ki
     name = create_table(lake, *TABLES[kind])
     play(lake, name, case.before)
     since = lake.head(name)
-    documents = applied({}, lake.changes(name, None))
+    documents = apply_batch({}, lake.changes(name, None))
     play(lake, name, case.after)
 
     assert read_of(plan_changes(lake.table(name), since, lake.head(name))) == case.expected
-    assert applied(documents, lake.changes(name, since)) == applied({}, lake.changes(name, None))
+    assert apply_batch(documents, lake.changes(name, since)) == apply_batch(
+        {}, lake.changes(name, None)
+    )
 
 
 def test_a_compaction_whose_parent_is_expired_is_compared(lake: Lake) -> None:
@@ -167,7 +169,7 @@ class TestDoubtful:
         rewrite(table, old, new)
         table.java.newFastAppend().appendFile(old).commit()
 
-        assert read_of(plan_changes(table.loaded(), since, head(table))) == Read(2, 0)
+        assert read_of(plan_changes(table.load(), since, head(table))) == Read(2, 0)
 
     def test_one_with_equality_deletes_that_came_since_is_compared(
         self, spark: SparkSession
@@ -179,7 +181,7 @@ class TestDoubtful:
         rewrite(table, old, new)
         table.java.newRowDelta().addDeletes(table.equality_deletes(new)).commit()
 
-        assert read_of(plan_changes(table.loaded(), since, head(table))) == Read(2, 2)
+        assert read_of(plan_changes(table.load(), since, head(table))) == Read(2, 2)
 
 
 def create_table(lake: Lake, mode: str, version: int) -> str:
@@ -218,7 +220,7 @@ def read_after_rewrite(spark: SparkSession, *, rows: int, by: int) -> Read:
     table.java.newFastAppend().appendFile(old).commit()
     since = head(table)
     rewrite(table, old, new)
-    return read_of(plan_changes(table.loaded(), since, head(table)))
+    return read_of(plan_changes(table.load(), since, head(table)))
 
 
 def table_of(spark: SparkSession, version: int) -> MetadataTable:

@@ -19,7 +19,7 @@ from pyiceberg.transforms import parse_transform
 
 from histories.columns import Cells, Column, to_arrow
 from icdc_spark.iceberg.table.tables import IcebergTable
-from icdc_testing.lake.java_files import constant, described, int_array
+from icdc_testing.lake.java_files import constant, describe_file, int_array
 
 ROW_ID, UPDATED_AT = "_row_id", "_last_updated_sequence_number"
 Lineage = tuple[int | None, int | None]
@@ -109,7 +109,9 @@ class Files:
         config = self._bridge.statics("org.apache.iceberg.MetricsConfig").forPositionDelete()
         metadata = self._bridge.statics("org.apache.iceberg.FileMetadata")
         builder = metadata.deleteFileBuilder(self._spec_of(of[0])).ofPositionDeletes()
-        return described(self._table, builder.withPartition(of[0].java.partition()), file, config)
+        return describe_file(
+            self._table, builder.withPartition(of[0].java.partition()), file, config
+        )
 
     def vectors(self, wanted: Mapping[str, tuple[Stored, Sequence[int]]]) -> dict[str, Any]:
         """Write deletion vectors, all in one file; return them by the data file's location."""
@@ -177,7 +179,7 @@ class Files:
         builder = files.builder(self._table.java.spec())
         if self._table.java.spec().isPartitioned():
             builder = builder.withPartitionPath(partition)
-        java = described(self._table, builder, file, config)
+        java = describe_file(self._table, builder, file, config)
         return Stored(
             java=java,
             # As Iceberg has it, with the scheme: deletes name their data file by it.

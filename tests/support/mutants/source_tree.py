@@ -34,7 +34,7 @@ class SourceTree:
             )
 
     @contextmanager
-    def edited(self, edits: Iterable[Edit]) -> Iterator[None]:
+    def hold_edits(self, edits: Iterable[Edit]) -> Iterator[None]:
         """Hold the edits in the block and undo them after it. Raises StaleEditError."""
         sources = edit_sources(self.folder, edits)
         originals = {path: (self.folder / path).read_bytes() for path in sources}

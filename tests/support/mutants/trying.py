@@ -48,7 +48,7 @@ def run_tests(tree: SourceTree, edits: Sequence[Edit], tests: Sequence[str]) -> 
     Raises StaleEditError, and ChildError where pytest itself failed, no test ran or time ran out.
     """
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, tree.edited(edits):
+    with tempfile.TemporaryDirectory() as folder, tree.hold_edits(edits):
         outcomes = Path(folder) / "outcomes.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
         command += ["-p", "mutants.pytest_outcomes", "--durations=0", "--tb=short"]

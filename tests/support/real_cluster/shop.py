@@ -194,12 +194,12 @@ class Shop:
             for table in tables
         }
 
-        def applied(status: Resource) -> bool:
+        def is_applied(status: Resource) -> bool:
             tables = status.get("tables", [])
             applied_snapshots = {table["name"]: table.get("appliedSnapshotId") for table in tables}
             return wanted.items() <= applied_snapshots.items()
 
-        self.until(applied, f"{wanted}", seconds)
+        self.until(is_applied, f"{wanted}", seconds)
 
     def index(self, table: Table) -> str:
         """Return the name by which readers search the table."""

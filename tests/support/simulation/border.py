@@ -217,6 +217,6 @@ class _Sessions:
         pass
 
 
-def seeded(seed: int, purpose: str) -> Random:
+def make_random(seed: int, purpose: str) -> Random:
     """Return choices made from a world's seed."""
     return Random(f"{seed} {purpose}")

@@ -127,7 +127,7 @@ class Oracle:
 
     def _compare(self, index: StoredIndex, allowed: set[str | None]) -> None:
         rows = self._world.lake.rows
-        tables = [expected(rows[int(number)]) if number else {} for number in allowed]
+        tables = [expect_documents(rows[int(number)]) if number else {} for number in allowed]
         skipped = index.touched | index.unjudged
         there = {key: document.source.get("value") for key, document in index.documents.items()}
         for key in {*there, *(key for table in tables for key in table)} - skipped:
@@ -143,6 +143,6 @@ class Oracle:
             )
 
 
-def expected(rows: Any) -> dict[str, int]:
+def expect_documents(rows: Any) -> dict[str, int]:
     """Return the documents of a snapshot: refused rows have none."""
     return {f"k{key}": value for key, value in rows.items() if value >= 0}

@@ -21,7 +21,7 @@ class Failure:
 
 def draw(seed: int) -> list[Event]:
     """Return the events of the world of a seed."""
-    return draw_events(border.seeded(seed, "events"))
+    return draw_events(border.make_random(seed, "events"))
 
 
 def play(seed: int, events: list[Event]) -> str | None:

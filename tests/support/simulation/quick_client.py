@@ -48,11 +48,11 @@ def _share_parts(begin: Callable[..., None]) -> Callable[..., None]:
 def _replace_paths() -> None:
     from opensearchpy.client.utils import _make_path
 
-    known = lru_cache(maxsize=10_000)(_make_path)
+    remembered = lru_cache(maxsize=10_000)(_make_path)
 
     def make_path(*parts: Any) -> str:
         try:
-            return known(*parts)
+            return remembered(*parts)
         except TypeError:  # a list of indices
             return _make_path(*parts)
 

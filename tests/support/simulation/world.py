@@ -14,7 +14,7 @@ from simulation.model.lake import TABLE, Lake
 from simulation.model.network import Network
 from simulation.model.stored_index import StoredIndex
 from simulation.model.target import Answer, Target
-from simulation.oracle import ALIAS, STATE, BrokenPromiseError, Oracle, expected
+from simulation.oracle import ALIAS, STATE, BrokenPromiseError, Oracle, expect_documents
 from simulation.schedule import Process, Schedule
 
 FIRST_ROWS = 4
@@ -33,9 +33,9 @@ class World:
 
     def __init__(self, seed: int, events: list[Event], *, story: bool = False) -> None:
         self.seed = seed
-        self.random = border.seeded(seed, "world")
+        self.random = border.make_random(seed, "world")
         self.schedule = Schedule()
-        self.lake = Lake(border.seeded(seed, "lake"))
+        self.lake = Lake(border.make_random(seed, "lake"))
         self.target = Target(lambda: self.schedule.now)
         self.network = Network(self)
         self.oracle = Oracle(self)
@@ -148,7 +148,7 @@ class World:
         if set(pointing) != {state["index"]}:
             return f"readers see {sorted(pointing)}, not {state['index']}"
         index = self.target.indices[state["index"]]
-        rows = expected(self._head_rows())
+        rows = expect_documents(self._head_rows())
         there = {key: document.source.get("value") for key, document in index.documents.items()}
         skipped = index.touched | index.unjudged
         wrong = {k for k in {*rows, *there} - skipped if rows.get(k) != there.get(k)}
@@ -249,7 +249,7 @@ def _detail(answer: Answer, body: Any) -> str:
 
 
 def _resource(seed: int) -> dict[str, Any]:
-    random = border.seeded(seed, "spec")
+    random = border.make_random(seed, "spec")
     changelog: dict[str, Any] = {
         "trigger": random.choice(["OnCommit", "Continuous"]),
         "pollIntervalSeconds": 10,

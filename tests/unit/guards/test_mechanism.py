@@ -69,6 +69,6 @@ def test_an_edit_that_does_not_fit_any_more_names_its_file(
 ) -> None:
     with (
         pytest.raises(StaleEditError, match=f"{STATE} {says}"),
-        source_tree.edited([Edit(STATE, old, new)]),
+        source_tree.hold_edits([Edit(STATE, old, new)]),
     ):
         pass

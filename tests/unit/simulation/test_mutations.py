@@ -27,7 +27,7 @@ def play_in(tree: SourceTree, seeds: list[int]) -> subprocess.CompletedProcess[s
 def test_a_guard_that_is_taken_out_is_found_within_a_few_worlds(
     tree: SourceTree, mutation: Mutation
 ) -> None:
-    with tree.edited(mutation.edits):
+    with tree.hold_edits(mutation.edits):
         played = play_in(tree, list(mutation.seeds))
     assert played.returncode == 1, played.stdout + played.stderr
     assert played.stdout.startswith("world "), played.stdout + played.stderr

@@ -44,8 +44,8 @@ class Events:
 
     def ids(self, content: dict[str, Any]) -> list[str]:
         """Return the ids of the documents of a content."""
-        found = oracle.indexed(self.url, "events").items()
-        return [key for key, document in found if document == content]
+        documents = oracle.read_index(self.url, "events")
+        return [key for key, document in documents.items() if document == content]
 
     def verify(self) -> tuple[Any, Any]:
         """Return what is missing and what is extra."""

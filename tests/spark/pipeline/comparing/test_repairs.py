@@ -67,6 +67,6 @@ def test_a_repair_that_died_is_not_taken_for_done(
     spark.sql(f"insert into lake.{table} values (3, 'c')")
     pipeline.sync()
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )

@@ -73,8 +73,8 @@ def test_verify_finds_what_somebody_broke_and_repair_mends_it(
     ]
     assert pipeline.names[3:] == ["c4-1", "r5-1"]
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 

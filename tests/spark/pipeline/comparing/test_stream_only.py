@@ -29,7 +29,7 @@ def test_rows_from_before_the_start_are_neither_missing_nor_written_by_a_repair(
     lake.sql(f"insert into lake.{name} values (4, 'new'), (5, 'new')")
     lake.sql(f"update lake.{name} set name = 'x' where id = 1")
     harness.sync()
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "4", "5"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "4", "5"}
 
     answer = TableComparison.model_validate(harness.inspect(RunMode.VERIFY))
     assert (answer.equal, answer.rows, answer.documents, answer.missing.count) == (True, 3, 3, 0)
@@ -40,7 +40,7 @@ def test_rows_from_before_the_start_are_neither_missing_nor_written_by_a_repair(
     answer = TableComparison.model_validate(harness.inspect(RunMode.REPAIR))
     assert (answer.equal, answer.missing.count, answer.repaired) == (False, 0, 2)
     assert (answer.different.samples, answer.extra.samples) == (("4",), ("9",))
-    documents = oracle.indexed(clean_indices, "things")
+    documents = oracle.read_index(clean_indices, "things")
     assert {key: value["name"] for key, value in documents.items()} == {
         "1": "x",
         "4": "new",
@@ -60,4 +60,4 @@ def test_events_from_before_the_start_are_not_missing(
     lake.sql(f"insert into lake.{name} values (2, 'new')")
     harness.sync()
     assert harness.inspect(RunMode.REPAIR)["equal"] is True
-    assert len(oracle.indexed(clean_indices, "things")) == 1
+    assert len(oracle.read_index(clean_indices, "things")) == 1

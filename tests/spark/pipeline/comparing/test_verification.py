@@ -91,8 +91,8 @@ def test_edits_by_somebody_else_are_found_and_mended(
     ]
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
     # The pipeline goes on from where it was.
     spark.sql(f"update lake.{table} set name = 'x' where id = 1")
@@ -114,8 +114,8 @@ def test_a_document_that_somebody_edited_is_overwritten_by_the_next_change_of_it
     harness.sync()
 
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
@@ -221,7 +221,7 @@ def test_tables_with_equal_keys_or_without_keys_verify_too(
 
     assert answers(RunMode.VERIFY) == [(True, 2), (True, 4), (True, 0)]
 
-    event = next(iter(oracle.indexed(clean_indices, "events")))
+    event = next(iter(oracle.read_index(clean_indices, "events")))
     oracle.request(f"{clean_indices}/events-000001/_doc/{event}", "DELETE")
     oracle.request(f"{clean_indices}/events-000001/_doc/mine", "PUT", {"id": 7, "name": "extra"})
     oracle.request(f"{clean_indices}/twins-000001/_doc/1", "DELETE")

@@ -16,9 +16,9 @@ from icdc_testing.tables.hands import (
     ROWS,
     alias,
     anew,
-    exported,
+    check_served,
+    first_export,
     goes_on,
-    served,
     setting,
     to_index,
     to_node,
@@ -42,10 +42,10 @@ def stalls(
     assert callable(healed)
     writes = [NEW] if then == 1 else [*ROWS, NEW]
     return [
-        exported(),
+        first_export(),
         # Undone right after the run: readers of some of them would see nothing before.
         Step(do=[*acts, ADDED], reason=reason, message_part=message_part, check=healed, **more),
-        Step(writes=writes, into=then, check=served(then)),
+        Step(writes=writes, into=then, check=check_served(then)),
     ]
 
 
@@ -109,13 +109,13 @@ CASES: dict[str, Any] = {
     # The alias.
     "alias removed": goes_on(alias("remove", "000001")),
     "alias filtered": [
-        exported(),
+        first_export(),
         Step(
             do=[alias("add", "000001", **FILTER), ADDED],
             writes=[NEW],
             documents={"1": ROWS[0][2] or {}},
         ),
-        Step(do=[UPDATED], writes=[UPDATE], documents=X, check=served(1)),
+        Step(do=[UPDATED], writes=[UPDATE], documents=X, check=check_served(1)),
     ],
     "alias on an index of somebody else": stalls(
         "AliasTaken",

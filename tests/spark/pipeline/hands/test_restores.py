@@ -114,8 +114,8 @@ class Pipeline:
     def check(self) -> None:
         """For readers every index equals its table."""
         for alias, table in self.tables.items():
-            wanted = oracle.expected(self.harness.spark, f"lake.{table}", ["id"])
-            oracle.assert_equal(oracle.indexed(self.url, alias), wanted)
+            wanted = oracle.read_expected(self.harness.spark, f"lake.{table}", ["id"])
+            oracle.assert_equal(oracle.read_index(self.url, alias), wanted)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -65,8 +65,8 @@ def test_a_run_by_a_clock_of_the_year_2099_locks_no_table_out(
     assert status.holds(ConditionType.READY)
     assert (status.last_run.epoch if status.last_run else 0) == YEAR_2099 + 1
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
@@ -112,15 +112,15 @@ def test_a_repair_from_a_laptop_does_not_end_a_continuous_run_for_good(
     assert failed[0].rival is not None
     assert (failed[0].rival.epoch, failed[0].rival.run_id) == (epoch, "laptop")
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
 def _until_documents(url: str, count: int) -> None:
     def has_all() -> bool:
         try:
-            return len(oracle.indexed(url, "things")) == count
+            return len(oracle.read_index(url, "things")) == count
         except OSError:
             return False  # no such index yet
 

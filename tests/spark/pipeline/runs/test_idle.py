@@ -69,7 +69,7 @@ def test_a_table_that_nobody_changes_is_looked_at_without_reading_a_file(
             targets = {target.partition("?")[0] for target in about if ALIAS in target}
             assert targets == {IDENTITY, READERS}
             lake.sql(f"insert into lake.{name} values (2, 'b')")
-            until(lambda: len(oracle.indexed(clean_indices, ALIAS)) == 2, "the commit is seen")
+            until(lambda: len(oracle.read_index(clean_indices, ALIAS)) == 2, "the commit is seen")
             assert bytes_read(spark) > read
         finally:
             stop.set()

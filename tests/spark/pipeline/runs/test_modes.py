@@ -187,7 +187,7 @@ def test_an_append_only_table_brings_each_appended_row_once(
     )
     assert document_writes(proxy.writes(), "bad") == []
     assert list_appended(proxy, "events") == [("index", 2), ("index", 3)]
-    rows = [document["id"] for document in oracle.indexed(clean_indices, "events").values()]
+    rows = [document["id"] for document in oracle.read_index(clean_indices, "events").values()]
     assert sorted(rows) == [1, 2, 2, 3]
 
     lake.sql(

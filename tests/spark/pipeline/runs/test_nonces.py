@@ -132,7 +132,7 @@ def test_a_raised_nonce_counts_more_than_what_is_wrong_with_the_index(
     status = pipeline.run(resync={"nonce": 1, "tables": [tables[0]]})
     assert [table.reason for table in status.tables] == [None, None], status.tables
     assert served() == ["things0-000002", "things1-000001"]
-    assert oracle.indexed(clean_indices, "things0").keys() == {"1", "2", "3"}
+    assert oracle.read_index(clean_indices, "things0").keys() == {"1", "2", "3"}
 
 
 def _make_again(pipeline: Pipeline) -> None:

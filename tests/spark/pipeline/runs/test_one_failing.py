@@ -14,7 +14,7 @@ from icdc_testing.lake.lake import Lake
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.network.faults import Hold, Status
 from icdc_testing.runs.harness import Harness
-from icdc_testing.waiting.processes import connected_to, kill, python_workers
+from icdc_testing.waiting.processes import find_connected, kill, python_workers
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ class WorkerKiller:
     def _work(self) -> None:
         for hold in self._holds:
             hold.wait()
-            (busy,) = connected_to(python_workers(), self._proxy.port)
+            (busy,) = find_connected(python_workers(), self._proxy.port)
             kill(busy)
             hold.drop()
             self.killed += 1

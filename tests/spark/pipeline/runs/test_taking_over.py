@@ -104,7 +104,7 @@ def test_a_run_whose_first_wait_failed_waits_again_before_it_writes(
     waited = max(n for n, target in enumerate(asked) if "_tasks" in target)
     written = min(n for n, target in enumerate(asked) if "_bulk" in target)
     assert (late.hits, waited < written) == (3, True)
-    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
 
 
 def test_a_process_waits_once(context: TableContext, proxy: FaultProxy) -> None:
@@ -127,7 +127,7 @@ def test_a_run_that_finds_a_batch_under_way_waits_until_its_tasks_have_asked_who
     proxy.add(Rewrite(note), path="_tasks", times=None)
     assert TableRun(context).advance() is StepKind.REPLAY
     assert asked[-1] - asked[0] > OWNER_SECONDS
-    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
 
 
 def test_a_node_that_leaves_between_a_failed_step_and_its_repetition_is_remembered(
@@ -164,4 +164,4 @@ def test_a_batch_of_which_an_answer_was_lost_is_recorded_when_its_requests_have_
     waited = max(n for n, target in enumerate(asked) if "_tasks" in target)
     recorded = max(n for n, target in enumerate(asked) if "if_seq_no" in target)
     assert (lost.hits, written < waited < recorded) == (1, True)
-    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}

@@ -88,7 +88,7 @@ class Shop:
         """Run, and compare the index with the rows 1 to `last` of the table."""
         report = self.run()
         assert report.outcome is None, report.outcome
-        assert oracle.indexed(self.url, ALIAS) == rows(last)
+        assert oracle.read_index(self.url, ALIAS) == rows(last)
 
     def assert_passing(self, report: RunReport, words: str) -> None:
         """The run ended with an error that passes by itself, and the index is as it was."""
@@ -97,7 +97,7 @@ class Shop:
         (table,) = report.tables
         assert words in (table.message or "")
         # A part of the batch may be written.
-        assert rows(FILES).items() <= oracle.indexed(self.url, ALIAS).items()
+        assert rows(FILES).items() <= oracle.read_index(self.url, ALIAS).items()
 
 
 def rows(last: int) -> dict[str, dict[str, object]]:

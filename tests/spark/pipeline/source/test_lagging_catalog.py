@@ -89,7 +89,7 @@ def pipeline(
 
 
 def names(url: str) -> dict[str, str]:
-    return {key: document["name"] for key, document in oracle.indexed(url, ALIAS).items()}
+    return {key: document["name"] for key, document in oracle.read_index(url, ALIAS).items()}
 
 
 @pytest.mark.parametrize("on_gap", ["Reexport", "Stop"])
@@ -135,7 +135,7 @@ def test_replicas_that_disagree_delay_a_continuous_run_and_confuse_nothing(
         (table,) = RunReport.read(Path(request.report_path)).tables
         reasons.add(table.reason)
         if table.applied_snapshot_id is not None:
-            seen.append(set(oracle.indexed(clean_indices, ALIAS)))
+            seen.append(set(oracle.read_index(clean_indices, ALIAS)))
         return table
 
     def is_refused() -> bool:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
-from icdc_testing.lake.lineage import by_lineage, filled
+from icdc_testing.lake.lineage import by_lineage, create_filled
 from icdc_testing.runs.harness import Harness
 from icdc_testing.target import oracle
 
@@ -48,19 +48,19 @@ def test_deletes_in_another_partition_than_their_file_stop_their_table_alone(
     assert "which is in another partition: the metadata is corrupt" in (wrong.message or "")
     assert "then raise spec.resync.nonce" in (wrong.message or "")
     assert "Nederland" not in (wrong.message or "")
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "2"}
     assert right.reason is None
-    assert set(oracle.indexed(clean_indices, "others")) == {"7"}
+    assert set(oracle.read_index(clean_indices, "others")) == {"7"}
 
     # As the message says.
     lake.table(name).java.newOverwrite().deleteFile(first).commit()
     harness.resource["spec"]["resync"] = {"nonce": 1}
     assert {table.reason for table in harness.run().tables} == {None}
-    assert set(oracle.indexed(clean_indices, "things")) == {"2"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"2"}
 
 
 def test_readers_of_row_lineage_give_their_memory_back(spark: SparkSession, lake: Lake) -> None:
-    name, since = filled(lake, "id int, name string", [f"({n}, 'a')" for n in range(2_000)])
+    name, since = create_filled(lake, "id int, name string", [f"({n}, 'a')" for n in range(2_000)])
     allocation = lake.table(name).bridge.jvm.org.apache.iceberg.arrow.ArrowAllocation
     before = int(allocation.rootAllocator().getAllocatedMemory())
     for number in range(3):

@@ -25,7 +25,7 @@ from icdc_testing.lake.damage import (
     How,
     cut,
     garbage,
-    lost,
+    lose,
     newer,
     other_byte,
     version_hint,
@@ -164,7 +164,7 @@ def taken_out() -> Scenario:
 
 def without_hint() -> Scenario:
     """Nothing that is needed is gone: the catalog finds the newest metadata by its name."""
-    damage = Damage(version_hint, lost)
+    damage = Damage(version_hint, lose)
     second = Step(do=[INSERT[0], damage.do], writes=[INSERT[1]])
     return Scenario(name="hint_missing", steps=[Step(do=[FILL], writes=FILLED), second])
 
@@ -183,26 +183,26 @@ STORIES = [
     HEALTHY,
     without_hint(),
     taken_out(),
-    damage_scenario("added_missing", ADDED, lost, GONE, MISSING),
+    damage_scenario("added_missing", ADDED, lose, GONE, MISSING),
     damage_scenario("added_cut", ADDED, cut, BAD, SHORT),
     damage_scenario("added_page", ADDED, other_byte, BAD, PAGE, before=[PLAIN]),
     damage_scenario("avro_cut", ADDED, cut, BAD, SHORT, before=[file_format_of("avro")]),
     damage_scenario(
         "removed_garbage", REMOVED, garbage, BAD, ENDS % "PARQUET", change=UPDATE, asked=VERIFY
     ),
-    damage_scenario("deletes_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR2),
-    damage_scenario("vector_missing", DELETES, lost, GONE, MISSING, change=DELETE, table=MOR3),
+    damage_scenario("deletes_missing", DELETES, lose, GONE, MISSING, change=DELETE, table=MOR2),
+    damage_scenario("vector_missing", DELETES, lose, GONE, MISSING, change=DELETE, table=MOR3),
     damage_scenario(
         "vector_garbage", DELETES, garbage, BAD, ENDS % "PUFFIN", change=DELETE, table=MOR3
     ),
-    damage_scenario("manifest_missing", MANIFEST, lost, GONE, MISSING, asked=PLAN),
+    damage_scenario("manifest_missing", MANIFEST, lose, GONE, MISSING, asked=PLAN),
     damage_scenario("manifest_cut", MANIFEST, cut, BAD, EARLY, asked=PLAN),
     damage_scenario("old_manifest_garbage", OLD_MANIFEST, garbage, BAD, NO_AVRO, change=UPDATE),
-    damage_scenario("list_missing", LIST, lost, GONE, MISSING, asked=PLAN),
-    damage_scenario("metadata_missing", METADATA, lost, GONE, NO_METADATA, asked=PLAN),
+    damage_scenario("list_missing", LIST, lose, GONE, MISSING, asked=PLAN),
+    damage_scenario("metadata_missing", METADATA, lose, GONE, NO_METADATA, asked=PLAN),
     damage_scenario("metadata_cut", METADATA, cut, BAD, HALF_METADATA, asked=PLAN),
     damage_scenario("metadata_newer", METADATA, newer, BAD, NEWER, asked=VERIFY),
-    never_exported("export_missing", lost, GONE, MISSING),
+    never_exported("export_missing", lose, GONE, MISSING),
     never_exported("export_garbage", garbage, BAD, ENDS % "PARQUET"),
 ]
 

@@ -99,17 +99,18 @@ def _follow(pipeline: Harness, lake: Lake, table: str, skew: Skew, rows: int) ->
 
 
 def _peak_kb(pid: int) -> int:
-    found = re.search(r"^VmHWM:\s+(\d+) kB", (PROC / str(pid) / "status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1])
+    status = (PROC / str(pid) / "status").read_text()
+    peak = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    assert peak is not None
+    return int(peak[1])
 
 
 def _assert_equal(spark: SparkSession, url: str, table: str, skew: Skew) -> None:
     """Compare index and table without the application, as many times as each document is there."""
     # Digests of texts, which together are larger than this process should get.
     indexed = sorted(
-        (found["id"], found["place"], hashlib.sha256(found["text"].encode()).hexdigest())
-        for found in (hit["_source"] for hit in oracle.hits(url, "hot"))
+        (document["id"], document["place"], hashlib.sha256(document["text"].encode()).hexdigest())
+        for document in (hit["_source"] for hit in oracle.hits(url, "hot"))
     )
     read = spark.sql(f"select id, place, sha2(text, 256) from lake.{table}").collect()
     rows = [tuple(row) for row in read]

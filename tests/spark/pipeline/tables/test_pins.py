@@ -89,7 +89,7 @@ def test_an_applied_snapshot_outlives_its_expiration_and_the_status_says_so(
     assert lake.table(table).snapshot(applied) is not None
     assert harness.sync().snapshot_pinned
     assert tags_of(lake, f"lake.{table}") == {tag: lake.head(table)}
-    assert set(oracle.indexed(clean_indices, "people")) == {"2", "3"}
+    assert set(oracle.read_index(clean_indices, "people")) == {"2", "3"}
 
 
 def test_pipelines_that_follow_one_table_keep_a_snapshot_each(
@@ -240,7 +240,7 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     assert "readonly" in status.pin_message
     spark.sql("insert into books.db.people values (2, 'two')")
     assert harness.sync().snapshot_pinned is False
-    assert set(oracle.indexed(clean_indices, "people")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "people")) == {"1", "2"}
     assert tags_of(lake, "books.db.people") == {}
 
     # Where the guarantee is asked for, the batch waits for it and says so.
@@ -249,4 +249,4 @@ def test_a_table_in_a_catalog_that_may_only_be_read_is_followed_without_that_gua
     status = harness.run_to_stall()
     assert status.message
     assert "readonly" in status.message
-    assert set(oracle.indexed(clean_indices, "people")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "people")) == {"1", "2"}

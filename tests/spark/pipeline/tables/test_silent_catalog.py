@@ -113,7 +113,7 @@ def test_a_continuous_run_follows_the_others_and_ends_when_it_is_asked_to(
         finally:
             stop.set()
         assert running.result(30).outcome is None
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "2"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "2"}
 
 
 @pytest.mark.parametrize(

@@ -42,5 +42,5 @@ def test_only_a_dot_or_a_space_in_a_part_needs_backticks(
     lake.sql(f"update lake.{sql} set name = 'x' where id = 1")
     harness.sync()
     assert harness.inspect(RunMode.VERIFY)["equal"] is True
-    documents = oracle.indexed(clean_indices, quote(index))
+    documents = oracle.read_index(clean_indices, quote(index))
     assert {key: value["name"] for key, value in documents.items()} == {"1": "x", "2": "b"}

@@ -117,7 +117,7 @@ def absent(
     proxy.clear()
     node = node_of(clean_indices)
     assert absent_of(clean_indices) == [node]
-    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
     return node
 
 
@@ -129,7 +129,7 @@ def test_a_node_that_comes_back_with_what_it_held_is_followed_by_an_export(
     pipeline.sync()
     state = state_of(clean_indices)
     assert (state["index"], state["absentNodes"]) == (SECOND, [])
-    assert set(oracle.indexed(clean_indices, ALIAS)) == {"1"}
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
 
 
 def test_a_node_that_comes_back_stops_the_table_where_that_is_asked_for(

@@ -54,7 +54,7 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
 
 def list_served(url: str) -> list[str]:
     """The ids that readers of the alias find."""
-    return sorted(oracle.indexed(url, ALIAS))
+    return sorted(oracle.read_index(url, ALIAS))
 
 
 def behind(url: str) -> list[str]:
@@ -165,7 +165,7 @@ def test_many_tables_that_lost_all_state_at_once_are_served_while_they_take_turn
     assert counts == [1] * len(aliases)
     assert len(made) == len(aliases) + count_permits(Driver())
     for number, alias in enumerate(aliases):
-        assert sorted(oracle.indexed(clean_indices, alias)) == [str(number)]
+        assert sorted(oracle.read_index(clean_indices, alias)) == [str(number)]
         assert list(oracle.request(f"{clean_indices}/_alias/{alias}")) == [f"{alias}-000002"]
 
 
@@ -184,7 +184,7 @@ def test_a_table_with_refused_rows_is_exported_again(
     for _ in range(2):
         assert pipeline.sync().dead_letters == 1
     assert list_served(clean_indices) == ["1", "2", "3", "5"]
-    letters = oracle.indexed(clean_indices, LETTERS)
+    letters = oracle.read_index(clean_indices, LETTERS)
     assert {key: letter["document"] for key, letter in letters.items()} == {
         "4": '{"id":4,"name":"still none"}'
     }

@@ -79,8 +79,8 @@ def test_an_export_that_somebody_disturbs_is_begun_anew(
     status = run_disturbed(pipeline, proxy, clean_indices, disturb, (1,))
     assert status.reason is None
     assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
     assert call(clean_indices, "GET", f"/{ALIAS}-000001").status == 404
 
 
@@ -97,8 +97,8 @@ def test_an_export_that_is_disturbed_twice_stalls_until_somebody_asks_again(
     pipeline.resource["spec"]["resync"] = {"nonce": 1}
     pipeline.sync()
     assert behind(clean_indices) == [f"{ALIAS}-000003"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)
 
 
 def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
@@ -108,7 +108,7 @@ def test_keys_that_occur_twice_hide_no_document_of_somebody_else(
     status = run_disturbed(pipeline, proxy, clean_indices, inserts, (1,))
     assert (status.reason, status.duplicates and status.duplicates.count) == (None, 2)
     assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    assert sorted(oracle.indexed(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
+    assert sorted(oracle.read_index(clean_indices, ALIAS)) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("exported", [False, True], ids=["an export", "a batch"])
@@ -137,5 +137,5 @@ def test_a_higher_nonce_wins_over_what_cannot_be_finished(
     for _ in range(2):
         pipeline.sync()
         assert behind(clean_indices) == [f"{ALIAS}-000002"]
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
-    oracle.assert_equal(oracle.indexed(clean_indices, ALIAS), wanted)
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
+    oracle.assert_equal(oracle.read_index(clean_indices, ALIAS), wanted)

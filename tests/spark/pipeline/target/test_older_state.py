@@ -106,10 +106,10 @@ def change(spark: SparkSession, table: str, value: int) -> None:
 
 
 def check(spark: SparkSession, url: str, table: str) -> None:
-    wanted = oracle.expected(spark, f"lake.{table}", ["id"])
+    wanted = oracle.read_expected(spark, f"lake.{table}", ["id"])
     refused = wanted.pop("3")
-    oracle.assert_equal(oracle.indexed(url, ALIAS), wanted)
-    letters = oracle.indexed(url, f"{ALIAS}-dead-letters")
+    oracle.assert_equal(oracle.read_index(url, ALIAS), wanted)
+    letters = oracle.read_index(url, f"{ALIAS}-dead-letters")
     assert [json.loads(letter["document"]) for letter in letters.values()] == [refused]
 
 

@@ -53,8 +53,8 @@ class Pipeline:
 
     def check(self) -> None:
         """The index equals the table, for readers and by the pipeline's own comparison."""
-        wanted = oracle.expected(self.harness.spark, f"lake.{self.table}", ["id"])
-        oracle.assert_equal(oracle.indexed(self.url, ALIAS), wanted)
+        wanted = oracle.read_expected(self.harness.spark, f"lake.{self.table}", ["id"])
+        oracle.assert_equal(oracle.read_index(self.url, ALIAS), wanted)
         compared = self.harness.inspect(RunMode.VERIFY)
         assert compared.get("equal") is True, compared
 
@@ -110,7 +110,7 @@ def test_an_alias_on_somebody_elses_index_stalls_the_table_and_nothing_is_writte
     assert status.reason == "AliasTaken"
     assert "'things-000002', which was not made by a pipeline" in (status.message or "")
     assert pipeline.list_served() == ["things-000002"]
-    assert oracle.indexed(pipeline.url, FIRST)["1"] == {"id": 1, "name": "a"}
+    assert oracle.read_index(pipeline.url, FIRST)["1"] == {"id": 1, "name": "a"}
     pipeline.call("things-000002", "DELETE")
     pipeline.harness.sync()
     pipeline.check()
@@ -121,12 +121,12 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
 ) -> None:
     setting = f"{FIRST}/_settings"
     pipeline.call(setting, "PUT", {"index.final_pipeline": "gone"})
-    before = oracle.indexed(pipeline.url, ALIAS)
+    before = oracle.read_index(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = 'b'")
     status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert "pipeline with id [gone] does not exist" in (status.message or "")
-    assert oracle.indexed(pipeline.url, ALIAS) == before
+    assert oracle.read_index(pipeline.url, ALIAS) == before
     compared = pipeline.harness.inspect(RunMode.VERIFY)
     assert compared["reason"] == "TargetInvalid"
     assert "index.final_pipeline is gone" in compared["message"]
@@ -138,14 +138,14 @@ def test_a_pipeline_that_was_removed_below_its_index_stalls_and_no_document_vani
 def test_rows_that_are_refused_by_hundreds_stall_the_table_and_no_document_vanishes(
     pipeline: Pipeline,
 ) -> None:
-    before = oracle.indexed(pipeline.url, ALIAS)
+    before = oracle.read_index(pipeline.url, ALIAS)
     pipeline.sql("update {t} set name = repeat('x', 33000)")
     mapping = {"properties": {"name": {"type": "keyword", "ignore_above": 40000}}}
     pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
     status = pipeline.harness.run_to_stall()
     assert status.reason == "TargetInvalid"
     assert f"refused {ROWS} of {ROWS} rows of a batch for one reason" in (status.message or "")
-    assert oracle.indexed(pipeline.url, ALIAS) == before
+    assert oracle.read_index(pipeline.url, ALIAS) == before
     mapping["properties"]["name"]["ignore_above"] = 8191
     pipeline.call(f"{FIRST}/_mapping", "PUT", mapping)
     assert pipeline.harness.sync().dead_letters == 0

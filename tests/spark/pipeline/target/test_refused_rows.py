@@ -96,7 +96,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
         "left": 2,
         "samples": ["2", "3"],
     }
-    assert set(oracle.indexed(clean_indices, "things")) == {"1", "4"}
+    assert set(oracle.read_index(clean_indices, "things")) == {"1", "4"}
 
     mend(clean_indices)
     proxy.clear()
@@ -118,7 +118,7 @@ def test_rows_are_sent_again_once_the_cause_was_mended(
     # The pipeline goes on, and counts none any more.
     lake.sql(f"update lake.{table} set name = 'x' where id = 2")
     assert harness.sync().dead_letters == 0
-    assert oracle.indexed(clean_indices, "things")["2"] == {"id": 2, "name": "x"}
+    assert oracle.read_index(clean_indices, "things")["2"] == {"id": 2, "name": "x"}
 
 
 def test_rows_are_not_sent_again_while_something_else_comes_first(

@@ -50,7 +50,9 @@ def test_a_node_that_has_not_recovered_yet_neither_stalls_a_table_nor_loses_its_
             until(lambda: len(proxy.requests()) > asked + 2, "it is asked again", seconds=60)
             proxy.upstream = recovered
             lake.sql(f"insert into lake.{name} values (2, 'b')")
-            until(lambda: len(oracle.indexed(recovered, "things")) == 2, "it goes on", seconds=90)
+            until(
+                lambda: len(oracle.read_index(recovered, "things")) == 2, "it goes on", seconds=90
+            )
             until(lambda: status().snapshots_behind == 0, "it is reported", seconds=60)
         finally:
             stop.set()

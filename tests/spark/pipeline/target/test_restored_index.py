@@ -45,7 +45,9 @@ def pipeline(spark: SparkSession, proxy: FaultProxy, table: str, tmp_path: Path)
 
 
 def check(spark: SparkSession, url: str, table: str) -> None:
-    oracle.assert_equal(oracle.indexed(url, ALIAS), oracle.expected(spark, f"lake.{table}", ["id"]))
+    oracle.assert_equal(
+        oracle.read_index(url, ALIAS), oracle.read_expected(spark, f"lake.{table}", ["id"])
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)

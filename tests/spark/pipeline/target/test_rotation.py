@@ -90,7 +90,7 @@ def has_count(url: str, count: int) -> Callable[[], bool]:
     def look() -> bool:
         listed = oracle.request(f"{url}/_alias", "GET", None)
         visible = any("things" in index["aliases"] for index in listed.values())
-        return visible and len(oracle.indexed(url, "things")) == count
+        return visible and len(oracle.read_index(url, "things")) == count
 
     return look
 

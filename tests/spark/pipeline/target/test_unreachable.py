@@ -127,8 +127,8 @@ def test_a_table_waits_while_its_catalog_cannot_be_reached_and_the_others_go_on(
     assert (report.outcome.failure_class, report.outcome.retryable) == ("SourceUnavailable", True)
     assert (healthy.state, healthy.reason) == ("Streaming", None)
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 
@@ -201,7 +201,7 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
         message_of_block(proxy.url, "cluster_block_exception"),
     )
     wanted = {"1": {"id": 1, "name": "a"}, "2": {"id": 2, "name": "b"}}
-    assert oracle.indexed(clean_indices, "things") == wanted
+    assert oracle.read_index(clean_indices, "things") == wanted
 
     # The next run repeats the batch as recorded, then does what has come since; until then
     # nothing is repaired.
@@ -222,8 +222,8 @@ def test_a_read_only_index_stalls_the_table_and_the_batch_is_repeated_afterwards
         put("2", id=2, name="y"),
     ]
     oracle.assert_equal(
-        oracle.indexed(clean_indices, "things"),
-        oracle.expected(spark, f"lake.{table}", ["id"]),
+        oracle.read_index(clean_indices, "things"),
+        oracle.read_expected(spark, f"lake.{table}", ["id"]),
     )
 
 

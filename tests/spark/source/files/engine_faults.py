@@ -109,9 +109,9 @@ def _spill(spark: SparkSession) -> DataFrame:
 
 def _without_inodes(loss: Callable[[SparkSession], DataFrame]) -> Callable[..., DataFrame]:
     def act(spark: SparkSession) -> DataFrame:
-        found = os.statvfs(sys.argv[1])
+        disk = os.statvfs(sys.argv[1])
         # What the JVM has made before stays, and no file comes to it, however much room there is.
-        _remount(f"size={ROOMY},nr_inodes={found.f_files - found.f_ffree}")
+        _remount(f"size={ROOMY},nr_inodes={disk.f_files - disk.f_ffree}")
         try:
             frame = loss(spark)
             frame.collect()

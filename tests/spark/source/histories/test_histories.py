@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icdc_spark.diff.strategies import Strategy
-from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, applied
+from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ, Lake, apply_batch
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def check(lake: Lake, history: "History", since: int, before: Rows, after: Rows)
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     for strategy, batch in lake.ways(history.name, since).items():
         context = f"{history.log} since {since} by {strategy}"
-        assert applied(before, batch) == after, context
+        assert apply_batch(before, batch) == after, context
         sent = {op.id for op in batch.ops}
         assert changed <= sent, context
         for op in batch.ops:

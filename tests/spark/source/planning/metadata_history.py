@@ -31,7 +31,7 @@ class MetadataHistory:
     @property
     def snapshots(self) -> Sequence[int]:
         """The ids of all retained snapshots, of every branch."""
-        return sorted(self.table.loaded().snapshots)
+        return sorted(self.table.load().snapshots)
 
     def pair(self) -> tuple[int | None, int]:
         """Two retained snapshots, of any order and branch, or a few steps apart; None for empty."""
@@ -210,7 +210,7 @@ class MetadataHistory:
         return self.rng.sample(live, k=min(len(live), self.rng.randrange(1, 4)))
 
     def _live(self) -> list[tuple[Any, list[Any]]]:
-        table = self.table.loaded()
+        table = self.table.load()
         head = table.current_snapshot()
         listing = list_files(table, head.id if head else None)
         ordered = sorted(listing.files, key=lambda file: file.location)

@@ -48,7 +48,7 @@ def test_any_two_snapshots_have_the_plan_of_listing_them_whole(
     history = MetadataHistory(table, rng, upgrades=upgrades)
     for _ in range(STEPS):
         history.step()
-    loaded = table.loaded()
+    loaded = table.load()
     for _ in range(PAIRS):
         since, until = history.pair()
         index = ManifestIndex(capacity=rng.choice([0, 20, 1000]))
@@ -140,7 +140,7 @@ class TestWhatIsRead:
         table.java.newOverwrite().deleteFile(files[0]).addFile(table.data_file()).commit()
         delete_files(table, [manifest_of(table, file) for file in files[1:]])
 
-        plan = plan_changes(table.loaded(), since, head(table))
+        plan = plan_changes(table.load(), since, head(table))
         assert (plan.added.files, plan.removed.files) == (1, 1)
 
     @pytest.mark.parametrize("version", [2, 3])
@@ -192,11 +192,11 @@ class TestWhatIsRead:
         delete_files(table, [gone])
 
         with pytest.raises(DataFileMissing, match=re.escape(gone)):
-            plan_changes(table.loaded(), since, head(table))
+            plan_changes(table.load(), since, head(table))
 
 
 def deletes_of_files(table: MetadataTable) -> dict[str, frozenset[str]]:
-    files = list_files(table.loaded(), head(table)).files
+    files = list_files(table.load(), head(table)).files
     return {file.location: file.deletes for file in files}
 
 
@@ -205,7 +205,7 @@ def count_planned(table: MetadataTable, since: int) -> tuple[int, int, int, int]
 
     In order: added, removed, read with the earlier deletes, read with the later deletes.
     """
-    loaded, until = table.loaded(), head(table)
+    loaded, until = table.load(), head(table)
     plan = plan_changes(loaded, since, until)
     assert describe_plan(loaded, plan) == describe_plan(
         loaded, plan_by_listing(loaded, since, until)
@@ -229,13 +229,13 @@ def commit_deletes(table: MetadataTable, file: Any) -> None:
 
 
 def head(table: MetadataTable) -> int:
-    snapshot = table.loaded().current_snapshot()
+    snapshot = table.load().current_snapshot()
     assert snapshot is not None
     return snapshot.id
 
 
 def manifest_of(table: MetadataTable, file: Any) -> str:
-    loaded = table.loaded()
+    loaded = table.load()
     entries = read_data_entries(loaded, read_manifests(loaded, head(table)).data)
     return entries[file.location()].manifest
 
@@ -248,7 +248,7 @@ def list_later(
 ) -> list[str]:
     """Return the files listed of the current snapshot; manifests are in no index unless given."""
     files = list_changed(
-        table.loaded(),
+        table.load(),
         since,
         head(table),
         index=index or ManifestIndex(),

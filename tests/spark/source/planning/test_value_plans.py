@@ -195,7 +195,7 @@ def test_deletes_are_looked_up_by_value_just_where_that_says_all(
 ) -> None:
     table = MetadataTable(spark, **{"format-version": "2"})
     since = make(table)
-    check(plan_changes(table.loaded(), since, head(table)), by_value, rest)
+    check(plan_changes(table.load(), since, head(table)), by_value, rest)
 
 
 # what happens; the fields of the key; the deletes that tell the keys; the rest as above
@@ -237,7 +237,7 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
     table = MetadataTable(spark, **{"format-version": "2"})
     since = make(table)
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since) - 1)
-    plan = plan_changes(table.loaded(), since, head(table), keys=keys)
+    plan = plan_changes(table.load(), since, head(table), keys=keys)
     check(plan, by_value, rest)
     assert (plan.deleted_keys.files, plan.deleted_keys.records) == (
         by_key_files,
@@ -245,8 +245,8 @@ def test_deletes_tell_the_keys_that_are_gone_just_where_they_reach_every_row(
     )
 
     monkeypatch.setattr(key_deletes, "LOOK_UP_ROWS", rows_of(table, since))
-    few = plan_changes(table.loaded(), since, head(table), keys=keys)
-    assert few == plan_changes(table.loaded(), since, head(table))
+    few = plan_changes(table.load(), since, head(table), keys=keys)
+    assert few == plan_changes(table.load(), since, head(table))
 
 
 def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
@@ -258,7 +258,7 @@ def test_no_manifest_of_older_files_is_read_where_deletes_tell_the_keys(
     snapshot = table.java.snapshot(since)
     for manifest in table.bridge.elements(snapshot.allManifests(table.java.io())):
         table.java.io().deleteFile(manifest.path())
-    plan = plan_changes(table.loaded(), since, head(table), keys={ID})
+    plan = plan_changes(table.load(), since, head(table), keys={ID})
     assert (plan.added.files, plan.deleted_keys.files) == (1, 2)
 
 
@@ -273,7 +273,7 @@ def test_a_compaction_that_cancels_leaves_the_keys_that_went_before_it(
     rewrite = table.java.newRewrite().validateFromSnapshot(head(table))
     rewrite = rewrite.deleteFile(first).deleteFile(second)
     rewrite.addFile(table.data_file(rows=2 * ROWS - 1)).commit()
-    plan = plan_changes(table.loaded(), since, head(table), keys={ID})
+    plan = plan_changes(table.load(), since, head(table), keys={ID})
     assert [group.files for group in plan.groups] == [0, 0, 0, 0, 1]
 
 
@@ -285,10 +285,10 @@ def check(plan: ChangePlan, by_value: list[tuple[int, int]], rest: int) -> None:
 
 
 def rows_of(table: MetadataTable, snapshot_id: int) -> int:
-    return ROWS * len(list_files(table.loaded(), snapshot_id).files)
+    return ROWS * len(list_files(table.load(), snapshot_id).files)
 
 
 def head(table: MetadataTable) -> int:
-    snapshot = table.loaded().current_snapshot()
+    snapshot = table.load().current_snapshot()
     assert snapshot is not None
     return snapshot.id

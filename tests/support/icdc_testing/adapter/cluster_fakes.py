@@ -114,7 +114,7 @@ class MemoryCluster:
             admission=admission,
         )
 
-    def taken_steps(self, *what: str) -> list[Step]:
+    def take_steps(self, *what: str) -> list[Step]:
         """Return the steps of these kinds so far, and forget them with all others."""
         steps, self.steps = self.steps, []
         return [step for step in steps if step.what in (what or ("save", "events", "act"))]

@@ -45,7 +45,7 @@ class Site:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.restarted()
+        self.restart()
         if self.counted:
             self.admission.note_listed(())
 
@@ -57,7 +57,7 @@ class Site:
     def running(self) -> set[PipelineKey]:
         return {key for key, pipeline in self.pipelines.items() if pipeline.run is not None}
 
-    def restarted(self) -> None:
+    def restart(self) -> None:
         self.woken.clear()
         self.admission = Admission(
             self.limits, self.woken.append, lambda: self.seconds, waited=self.waited.append

@@ -65,7 +65,7 @@ class Cluster:
         async def steps(adapter: ClusterAdapter) -> Decision:
             seen = await adapter.observe(self.pipelines.namespace, name)
             assert seen is not None
-            return await carried_out(adapter, seen)
+            return await carry_out(adapter, seen)
 
         return self.adapt(steps)
 
@@ -118,7 +118,7 @@ class Cluster:
         self.counted.append((verb, kind, code))
 
 
-async def carried_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
+async def carry_out(adapter: ClusterAdapter, seen: Observation) -> Decision:
     """Decide on a look, make the status durable, and act."""
     decision = decide.decide(seen.observed, datetime.now(UTC))
     if decision.status != seen.observed.status:

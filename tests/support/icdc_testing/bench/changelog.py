@@ -28,7 +28,7 @@ from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
 from icdc_spark.iceberg.scan.planning import FileGroup
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.choose import open_reader
-from icdc_testing.bench.native_floor import changed_lines
+from icdc_testing.bench.native_floor import build_changed_lines
 from icdc_testing.bench.session import bench_session, stages
 from icdc_testing.waiting.process_cpu import cpu_seconds
 
@@ -148,7 +148,7 @@ class Ways:
         plan = self.plan(where)
         row_sets = (_locations(plan.added), _locations(plan.removed))
         columns = self._spark.table(f"{CATALOG}.{where.table}").columns
-        sizes = [len(line) for line in changed_lines(*row_sets, columns=columns, key="id")]
+        sizes = [len(line) for line in build_changed_lines(*row_sets, columns=columns, key="id")]
         return len(sizes), sum(sizes)
 
 

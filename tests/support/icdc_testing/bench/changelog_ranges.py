@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_testing.bench.changelog import CATALOG, Range
-from icdc_testing.lake.java_files import described, int_array
+from icdc_testing.lake.java_files import describe_file, int_array
 from icdc_testing.lake.lake import COPY_ON_WRITE, MERGE_ON_READ
 
 FILES = 8
@@ -85,7 +85,7 @@ def _equality_deletes(table: IcebergTable, keys: range) -> Any:
     metadata = bridge.statics("org.apache.iceberg.FileMetadata")
     builder = metadata.deleteFileBuilder(java.spec()).ofEqualityDeletes(int_array(bridge, [1]))
     config = bridge.statics("org.apache.iceberg.MetricsConfig").getDefault()
-    return described(table, builder, place, config)
+    return describe_file(table, builder, place, config)
 
 
 def _table(spark: SparkSession, rows: int, mode: str, table: str, files: int = FILES) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def changed_lines(
+def build_changed_lines(
     added: Sequence[str], removed: Sequence[str], *, columns: Sequence[str], key: str
 ) -> Iterator[bytes]:
     """Yield a line for each row of `added` files that no `removed` file holds, and for each lost

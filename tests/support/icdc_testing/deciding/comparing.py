@@ -60,7 +60,7 @@ class World:
 
     def look(self, *, closing: bool = False) -> Decision:
         """Play one round of the operator."""
-        decision = decide(replace(self.observed(), closing=closing), self.now)
+        decision = decide(replace(self.observe(), closing=closing), self.now)
         self.recorded += events.derive_events(self.status, decision.status)
         self.status = parse_status(decision.status.to_resource())
         for action in decision.actions:
@@ -72,7 +72,7 @@ class World:
                 self.end(None)
         return decision
 
-    def observed(self) -> Observed:
+    def observe(self) -> Observed:
         return Observed(
             namespace="default",
             name="shop",

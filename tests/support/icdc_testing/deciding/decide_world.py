@@ -63,7 +63,7 @@ class World:
             epochs.add(run.epoch)
         return bool(self.status.recent_runs) and self.created_epochs[-1] in epochs
 
-    def observed(self, queued: Queued | None = None) -> Observed:
+    def observe(self, queued: Queued | None = None) -> Observed:
         return Observed(
             queued=queued,
             ask=self.ask,
@@ -81,7 +81,7 @@ class World:
     def step(self, *, crash: str = "", queued: Queued | None = None) -> Decision:
         """Play one round of an operator that may die before the status is durable, or before it
         acts."""
-        observed = self.observed(queued)
+        observed = self.observe(queued)
         decision = decide(observed, self.now)
         assert decide(observed, self.now) == decision, "the same observation, the same decision"
         check(observed, decision)

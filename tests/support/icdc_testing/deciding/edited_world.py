@@ -58,9 +58,9 @@ class EditedWorld(World):
         """Alias by table, of the last valid spec."""
         return {table.name: table.index_name for table in self.spec.tables}
 
-    def observed(self, queued: Queued | None = None) -> Observed:
+    def observe(self, queued: Queued | None = None) -> Observed:
         heads = {name: str(self._head(name)) for name in self.indices}
-        seen = replace(super().observed(queued), heads=heads)
+        seen = replace(super().observe(queued), heads=heads)
         return replace(seen, spec=self.valid, problem=self.problem)
 
     def step(self, *, crash: str = "", queued: Queued | None = None) -> Decision:

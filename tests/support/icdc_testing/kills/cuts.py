@@ -131,7 +131,7 @@ class Line:
             return played
         if fault is Fault.SLOW:
             await asyncio.sleep(SLOW_SECONDS)
-        with self._clock.held():
+        with self._clock.hold():
             answer = await self._client.call_api(
                 method, url, headers, body, _post, _request_timeout=_request_timeout
             )

@@ -41,7 +41,7 @@ class Ending:
 
 
 async def _ending(trial: Trial, pipeline: dict[str, Any] | None) -> Ending:
-    listed = {kind: await trial.listed(kind) for kind in OWNED}
+    listed = {kind: await trial.list_owned(kind) for kind in OWNED}
 
     def by_name(kind: kinds.Kind) -> dict[str, dict[str, Any]]:
         return {_short(item["metadata"]["name"], trial): item for item in listed[kind]}

@@ -155,7 +155,7 @@ class Trial:
     async def _look(self) -> StaleView:
         """Return a view of the objects as they are now, to be answered for a while."""
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
-        objects = {kind.plural: await self.listed(kind) for kind in OWNED}
+        objects = {kind.plural: await self.list_owned(kind) for kind in OWNED}
         objects[kinds.PIPELINE.plural] = [] if pipeline is None else [pipeline]
         return StaleView(self.site.clock.seconds + STALE_SECONDS, objects)
 
@@ -178,7 +178,7 @@ class Trial:
     async def _save_seed(self) -> Seed:
         pipeline = await self.api.get_pipeline(self.site.namespace, self.name)
         assert pipeline is not None
-        objects = [item for kind in OWNED for item in await self.listed(kind)]
+        objects = [item for kind in OWNED for item in await self.list_owned(kind)]
         seconds = (self.now() - self.site.start).total_seconds()
         return Seed(self.name, seconds, pipeline, tuple(objects), dict(self.witness.applied))
 
@@ -197,7 +197,7 @@ class Trial:
         await self._until(lambda _: self._let_go or not self.story.waits)
         with self.site.clock.walking():
             async with asyncio.timeout(COLLECTED_SECONDS):
-                while any([await self.listed(kind) for kind in OWNED]):
+                while any([await self.list_owned(kind) for kind in OWNED]):
                     self.player.wake()
                     await asyncio.sleep(WATCH_SECONDS)
         self._gone = True
@@ -213,7 +213,7 @@ class Trial:
             if over and self._is_idle() and clock.seconds - self._written > QUIET_SECONDS:
                 return
 
-    async def listed(self, kind: kinds.Kind) -> list[Resource]:
+    async def list_owned(self, kind: kinds.Kind) -> list[Resource]:
         """Return all objects of a kind that belong to the pipeline."""
         selector = f"icebergcdc.dev/pipeline={self.name}"
         return await self.api.list_objects(kind, self.site.namespace, selector=selector)

@@ -93,7 +93,7 @@ class KubeApi:
         """Return whether `asked_by` works: not for a given cluster, which has no audit log here."""
         return self._audit is not None
 
-    def asked_by(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
+    def list_requests(self, namespace: str, service_account: str) -> dict[Right, set[int]]:
         """Return the requests of the ServiceAccount, with the statuses of the answers."""
         assert self._audit is not None, "the log of a given cluster is its administrator's"
         return audit_log.requests_of(self._audit, namespace, service_account)

@@ -95,14 +95,14 @@ def programs(names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
     nothing reads again until a version changes.
     """
     built = {name: program(name) for name in names}
-    compiled = _compiled()
+    compiled = _go_cache()
     if built.keys() >= _SOURCES.keys() and compiled.is_dir():
         with jars.exclusive(compiled.with_name("programs") / ".lock"):
             shutil.rmtree(compiled, ignore_errors=True)
     return built
 
 
-def _compiled() -> Path:
+def _go_cache() -> Path:
     """Return Go's own cache for these programs alone, so that it can be removed."""
     return jars.cache_dir() / "go-build"
 
@@ -180,7 +180,7 @@ def _go(source: _Source, *arguments: str) -> "subprocess.CompletedProcess[bytes]
         )
     # A workspace around the checkout would change the versions; without cgo no C compiler is
     # needed, and the program runs on any host of its platform.
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOCACHE": str(_compiled())}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOCACHE": str(_go_cache())}
     try:
         done = subprocess.run(
             [go, *arguments],

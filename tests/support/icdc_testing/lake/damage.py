@@ -59,7 +59,7 @@ def version_hint(stage: Stage) -> str:
     return str(local(METADATA(stage)).parent / "version-hint.text")
 
 
-def lost(_: bytes) -> None:
+def lose(_: bytes) -> None:
     """Return None: nothing of the file is left."""
 
 

@@ -24,7 +24,7 @@ def constant(bridge: Bridge, answer: str | None) -> Any:
     return bridge._as_function(handles.dropArguments(supplier, 0, anything))
 
 
-def described(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:
+def describe_file(table: IcebergTable, builder: Any, location: str, config: Any) -> Any:
     """Return the Java file of a Parquet file that is there; the config says of which columns to
     keep statistics."""
     file = table.java.io().newInputFile(location)

@@ -195,7 +195,7 @@ def _op(line: bytes, expect: str) -> Op:
     return Op(expect, details["_id"], source[0] if source else None)
 
 
-def applied(index: dict[str, str], batch: Batch) -> dict[str, str]:
+def apply_batch(index: dict[str, str], batch: Batch) -> dict[str, str]:
     """Return the documents of an index after a batch; assert one operation per id."""
     ids = [op.id for op in batch.ops]
     assert len(ids) == len(set(ids)), f"more than one operation for an id: {sorted(ids)}"

@@ -11,7 +11,7 @@ TOLD, LEFT, NOT_TRIED = [True], [False], list[bool]()
 """Of bitmaps in a batch: they tell what differs, they leave it to others, or are not tried."""
 
 
-def filled(lake: Lake, columns: str, rows: Iterable[str], **wishes: Any) -> tuple[str, int]:
+def create_filled(lake: Lake, columns: str, rows: Iterable[str], **wishes: Any) -> tuple[str, int]:
     """Create a table of format 3 with these rows in one file; return it and its snapshot."""
     name = lake.create(columns, version=3, **wishes)
     lake.sql(f"insert into lake.{name} select /*+ coalesce(1) */ * from values {', '.join(rows)}")

@@ -48,7 +48,7 @@ class MetadataTable:
             self._load = lambda: catalog.loadTable(name)
         self._count = 0
 
-    def loaded(self) -> IcebergTable:
+    def load(self) -> IcebergTable:
         """Return the table as the application loads it: nothing of a snapshot is remembered."""
         java = self._load()
         return IcebergTable(self.bridge, str(java.name()), java)

@@ -206,12 +206,12 @@ class FaultProxy:
             raise ConnectionEndError(reset=False)
 
     def _action_for(self, request: Request) -> Action | None:
-        if not self._authorized(request):
+        if not self._is_authorized(request):
             return Status(401, kind="security_exception")
         with self._lock:
             return next((rule.action for rule in self._rules if rule.takes(request)), None)
 
-    def _authorized(self, request: Request) -> bool:
+    def _is_authorized(self, request: Request) -> bool:
         if self.credentials is None:
             return True
         token = base64.b64encode(":".join(self.credentials).encode()).decode()

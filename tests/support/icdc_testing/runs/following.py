@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from icdc_testing.lake.lake import Lake, applied
+from icdc_testing.lake.lake import Lake, apply_batch
 from icdc_testing.target import oracle
 
 Written = list[tuple[str, str]]
@@ -23,7 +23,7 @@ class Follower:
         Fails unless they, and an export, lead to what a plain read of the table by Spark shows.
         """
         until = self._lake.head(self._name)
-        wanted = oracle.expected(
+        wanted = oracle.read_expected(
             self._lake.session,
             f"{self._lake.catalog}.{self._name}",
             self._wishes.get("identifier_columns", ("id",)),
@@ -31,7 +31,7 @@ class Follower:
             where=self._wishes.get("row_filter"),
         )
         batch = self._lake.changes(self._name, self._since, **self._wishes)
-        self.documents, self._since = applied(self.documents, batch), until
+        self.documents, self._since = apply_batch(self.documents, batch), until
         _assert_same(self.documents, wanted, f"the batch of {self._name}")
         exported = [op for part in self._lake.export(self._name, **self._wishes) for op in part.ops]
         _assert_same(

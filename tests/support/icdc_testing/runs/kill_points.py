@@ -205,8 +205,8 @@ class Plot:
 
     def check(self, snapshot_id: int | None = None) -> None:
         """Assert that the index equals the table, by the oracle."""
-        wanted = oracle.expected(self.spark, self.table, ["id"], snapshot_id=snapshot_id)
-        oracle.assert_equal(oracle.indexed(self.url, self.alias), wanted)
+        wanted = oracle.read_expected(self.spark, self.table, ["id"], snapshot_id=snapshot_id)
+        oracle.assert_equal(oracle.read_index(self.url, self.alias), wanted)
 
 
 def plot(spark: SparkSession, url: str, kind: Kind, name: str, *, rows: int = 1600) -> Plot:

@@ -63,7 +63,7 @@ def all_of(*acts: Act) -> Act:
     return act
 
 
-def served(number: int) -> Callable[[Stage], None]:
+def check_served(number: int) -> Callable[[Stage], None]:
     """Return the check that readers see this index of ours and no other one."""
 
     def check(stage: Stage) -> None:
@@ -75,20 +75,20 @@ def served(number: int) -> Callable[[Stage], None]:
     return check
 
 
-def exported(**more: Any) -> Step:
+def first_export(**more: Any) -> Step:
     """Return the first step: a table of three rows is made and exported."""
-    return Step(do=[MADE], writes=ROWS, check=served(1), **more)
+    return Step(do=[MADE], writes=ROWS, check=check_served(1), **more)
 
 
 def goes_on(*acts: Act, change: str = ADDED, writes: tuple[Op, ...] = (NEW,), **more: Any) -> Any:
     """Return steps after which the next batch is in the same index, which readers see."""
-    return [exported(), Step(do=[*acts, change], writes=writes, check=served(1), **more)]
+    return [first_export(), Step(do=[*acts, change], writes=writes, check=check_served(1), **more)]
 
 
 def anew(*acts: Act, into: int = 2) -> Any:
     """Return steps by which the table is exported into the next index, which is then followed."""
     return [
-        exported(),
-        Step(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=served(into)),
-        Step(do=[LATER], writes=[LAST], into=into, check=served(into)),
+        first_export(),
+        Step(do=[*acts, ADDED], writes=[*ROWS, NEW], into=into, check=check_served(into)),
+        Step(do=[LATER], writes=[LAST], into=into, check=check_served(into)),
     ]

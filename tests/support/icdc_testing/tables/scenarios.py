@@ -223,7 +223,7 @@ class Stage:
     def read_index(self) -> dict[str, Document]:
         """Return what readers see; nothing where there is no such index."""
         try:
-            return oracle.indexed(self.url, self.scenario.alias)
+            return oracle.read_index(self.url, self.scenario.alias)
         except HTTPError as error:
             if error.code != 404:
                 raise
@@ -237,7 +237,7 @@ class Stage:
         if step.reason is not None or step.absent or scenario.append_only:
             return None
         branch = f".branch_{self.entry['branch']}" if "branch" in self.entry else ""
-        return oracle.expected(
+        return oracle.read_expected(
             self.spark,
             self.table + branch,
             scenario.key,

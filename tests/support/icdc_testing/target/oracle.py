@@ -90,7 +90,7 @@ def document_id(values: Sequence[object]) -> str:
     return joined
 
 
-def expected(
+def read_expected(
     spark: SparkSession,
     table: str,
     key: Sequence[str],
@@ -143,7 +143,7 @@ def hits(url: str, index: str) -> Iterable[dict[str, Any]]:
         after = page[-1]["sort"]
 
 
-def indexed(url: str, index: str) -> dict[str, Document]:
+def read_index(url: str, index: str) -> dict[str, Document]:
     """Return the documents of the index by id."""
     return {hit["_id"]: hit["_source"] for hit in hits(url, index)}
 

@@ -51,7 +51,7 @@ class Site:
         return report
 
     @contextmanager
-    def followed(self) -> Iterator[Callable[[], TableStatus]]:
+    def follow_continuously(self) -> Iterator[Callable[[], TableStatus]]:
         """Let a continuous run follow in the block, which has to end without a failure; yield its
         table's status."""
         secrets = str(self.harness.folder / "secrets")

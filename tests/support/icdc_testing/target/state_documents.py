@@ -53,7 +53,7 @@ def changelog(ordinal: int = 2, from_: str | None = "77", to: str = "78") -> Int
     )
 
 
-def applied_at(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
+def make_applied(ordinal: int = 1, snapshot: str | None = "77") -> Applied:
     """Return a snapshot that is applied."""
     return Applied(snapshot_id=snapshot, sequence_number=3, committed_at=NOW, ordinal=ordinal)
 
@@ -71,4 +71,4 @@ def swapping() -> StateDocument:
 
 def state_after_export() -> StateDocument:
     """Return one whose export is done."""
-    return swapping().advance(applied_at(), now=NOW, batch=Totals(upserted=15))
+    return swapping().advance(make_applied(), now=NOW, batch=Totals(upserted=15))

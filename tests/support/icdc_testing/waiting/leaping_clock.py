@@ -28,7 +28,7 @@ class Clock:
         self._wall = 0.0
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the clock still in the block: the world outside is at work."""
         self._held += 1
         try:

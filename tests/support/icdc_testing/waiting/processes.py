@@ -44,7 +44,7 @@ def python_workers(root: int | None = None) -> list[int]:
     return sorted(workers or daemons)
 
 
-def connected_to(pids: list[int], port: int) -> list[int]:
+def find_connected(pids: list[int], port: int) -> list[int]:
     """Return the processes that have a connection to a local port: they are at work there."""
     sockets = set(sockets_to(port))
     return [pid for pid in pids if sockets & set(_open_sockets(pid))]

@@ -47,7 +47,7 @@ def put_back_state(world: "World", share: float) -> None:
     _distrust(world, "an older state document was put back")
 
 
-def _served(world: "World") -> StoredIndex | None:
+def _find_served(world: "World") -> StoredIndex | None:
     state = world.oracle.state()
     name = state["index"] if state else None
     return world.target.indices.get(name) if name else None
@@ -55,7 +55,7 @@ def _served(world: "World") -> StoredIndex | None:
 
 def restore_index(world: "World", share: float) -> None:
     """Close the index and restore an older copy over it: it keeps its UUID."""
-    index = _served(world)
+    index = _find_served(world)
     copies = world.index_copies.get(index.name, []) if index else []
     if index is None or not copies:
         return
@@ -71,7 +71,7 @@ def restore_index(world: "World", share: float) -> None:
 
 def lose_writes(world: "World", share: float) -> None:
     """Lose acknowledged writes: a stale copy becomes the primary, or a disk had lied."""
-    index = _served(world)
+    index = _find_served(world)
     copies = world.index_copies.get(index.name, []) if index else []
     if index is None or not copies:
         return
@@ -93,7 +93,7 @@ def lose_writes(world: "World", share: float) -> None:
 
 def delete_index(world: "World", share: float) -> None:
     """Delete the index that readers use."""
-    index = _served(world)
+    index = _find_served(world)
     if index is not None:
         del world.target.indices[index.name]
         world.owe_export("index deleted")
@@ -107,7 +107,7 @@ def delete_alias(world: "World", share: float) -> None:
 
 def move_alias(world: "World", share: float) -> None:
     """Point the alias to an older index of the pipeline, as a sleeping driver may."""
-    served = _served(world)
+    served = _find_served(world)
     older = [
         index
         for name, index in world.target.indices.items()
@@ -140,12 +140,12 @@ def _touch(world: "World", index: StoredIndex | None, share: float, *, edit: boo
 
 def edit_document(world: "World", share: float) -> None:
     """Write a document into the index that readers use."""
-    _touch(world, _served(world), share, edit=True)
+    _touch(world, _find_served(world), share, edit=True)
 
 
 def delete_document(world: "World", share: float) -> None:
     """Delete a document of the index that readers use."""
-    _touch(world, _served(world), share, edit=False)
+    _touch(world, _find_served(world), share, edit=False)
 
 
 def delete_from_export(world: "World", share: float) -> None:

@@ -29,13 +29,13 @@ def answer_bulk(target: "Target", name: str, body: bytes) -> tuple[int, dict[str
     """Apply the request and return the answer."""
     index = target.indices.get(name)
     behind = target.pointing(name)
-    guard = _failed("update", 404, "index_not_found_exception", "is not an alias")
+    guard = _fail_item("update", 404, "index_not_found_exception", "is not an alias")
     if behind:
-        guard = _failed("update", 404, "document_missing_exception", "[icdc-guard]: missing")
+        guard = _fail_item("update", 404, "document_missing_exception", "[icdc-guard]: missing")
         index = target.indices[next(iter(behind))]
     if index is None:
         lost = [
-            _failed(kind, 404, "index_not_found_exception", f"no such index [{name}]")
+            _fail_item(kind, 404, "index_not_found_exception", f"no such index [{name}]")
             for kind, _, _ in _read(split_bulk(body))
         ]
         return 200, {"errors": True, "items": [guard, *lost]}
@@ -61,7 +61,7 @@ def _apply(
     try:
         result, _ = index.write(document_id, source, target.now(), external=fields["version"])
     except VersionConflictError as conflict:
-        return _failed(
+        return _fail_item(
             kind,
             409,
             "version_conflict_engine_exception",
@@ -69,11 +69,11 @@ def _apply(
             f"or equal to the one provided [{fields['version']}]",
         )
     except RefusedDocumentError:
-        return _failed(kind, 400, "mapper_parsing_exception", "failed to parse field [value]")
+        return _fail_item(kind, 400, "mapper_parsing_exception", "failed to parse field [value]")
     index.touched.discard(document_id)
     status = {"created": 201, "not_found": 404}.get(result, 200)
     return {kind: {"result": result, "status": status}}
 
 
-def _failed(kind: str, status: int, error_type: str, reason: str) -> dict[str, Any]:
+def _fail_item(kind: str, status: int, error_type: str, reason: str) -> dict[str, Any]:
     return {kind: {"status": status, "error": {"type": error_type, "reason": reason}}}

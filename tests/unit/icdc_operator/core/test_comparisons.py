@@ -61,7 +61,7 @@ def test_a_raised_nonce_is_answered_by_one_run_after_one_that_follows(
     assert len(world.created) == 3
     assert (decision.settled, world.status.consecutive_failures) == (True, 0)
     assert world.status.tables[0].applied_snapshot_id == "7"
-    assert schedule.waits_for_heads(world.observed())
+    assert schedule.waits_for_heads(world.observe())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_comparison_that_fails_is_retried_and_then_given_up(
     assert world.status.holds(ConditionType.READY)
     assert world.status.current_run is None
     assert world.status.mode == "Changelog"
-    assert schedule.waits_for_heads(world.observed())
+    assert schedule.waits_for_heads(world.observe())
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_crash_at_any_step_changes_nothing_of_the_story(crash: str) -> None:
     """Each decision is made twice: what the first one said is lost, or never carried out."""
     world = World(make_spec(ORDERS, ITEMS, **asking("Repair")))
     for _ in range(40):
-        decision = decide(world.observed(), world.now)
+        decision = decide(world.observe(), world.now)
         if crash == "before actions":
             world.status = parse_status(decision.status.to_resource())
         world.look()

@@ -16,10 +16,10 @@ from icdc_spark.protocol.state_parts import MAX_NODES
 from icdc_testing.target.state_documents import (
     LATER,
     NOW,
-    applied_at,
     changelog,
     export,
     exporting,
+    make_applied,
     state_after_export,
 )
 
@@ -108,7 +108,7 @@ def test_of_too_many_nodes_the_newest_are_remembered_and_the_document_stays_smal
 
 
 def test_absent_nodes_are_remembered_from_batch_to_batch_until_an_export_begins() -> None:
-    advanced = with_absent().advance(applied_at(2, "78"), now=NOW)
+    advanced = with_absent().advance(make_applied(2, "78"), now=NOW)
     assert advanced.with_intent(changelog(3, "78", "79"), now=NOW).absent_nodes == [ABSENT]
     anew = advanced.with_intent(export(3, "orders-000002"), now=NOW)
     assert anew.absent_nodes == []
@@ -117,7 +117,7 @@ def test_absent_nodes_are_remembered_from_batch_to_batch_until_an_export_begins(
 def test_a_node_that_left_during_an_export_is_remembered_for_the_index_that_it_made() -> None:
     document = exporting().with_nodes({"b": 2}, {"a": 1}, now=NOW)
     done = document.complete_chunk(0, rows=1, now=NOW).complete_chunk(1, rows=1, now=NOW)
-    assert done.begin_swap(now=NOW).advance(applied_at(), now=NOW).absent_nodes == [ABSENT]
+    assert done.begin_swap(now=NOW).advance(make_applied(), now=NOW).absent_nodes == [ABSENT]
 
 
 def test_what_is_known_of_absent_nodes_is_replaced() -> None:

@@ -18,11 +18,11 @@ from icdc_testing.target.state_documents import (
     LATER,
     NOW,
     SHARDS,
-    applied_at,
     changelog,
     empty,
     export,
     exporting,
+    make_applied,
     state_after_export,
     swapping,
 )
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
 def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None:
     document = state_after_export()
     assert (document.index, document.index_uuid) == ("orders-000001", "uuid of orders-000001")
-    assert (document.applied, document.intent, document.last_ordinal) == (applied_at(), None, 1)
+    assert (document.applied, document.intent, document.last_ordinal) == (make_applied(), None, 1)
     assert document.totals == Totals(upserted=15)
     intent = swapping().intent
     assert intent is not None
@@ -43,8 +43,8 @@ def test_an_export_goes_from_intent_through_chunks_and_swap_to_applied() -> None
 def test_a_changelog_advances_the_applied_snapshot_and_the_totals() -> None:
     document = state_after_export().with_intent(changelog(), now=NOW)
     batch = Totals(upserted=3, deleted=2, dead_letters=1)
-    after = document.advance(applied_at(2, "78"), now=LATER, batch=batch)
-    assert after.applied == applied_at(2, "78")
+    after = document.advance(make_applied(2, "78"), now=LATER, batch=batch)
+    assert after.applied == make_applied(2, "78")
     assert after.totals == Totals(upserted=18, deleted=2, dead_letters=1)
     assert (after.index, after.previous_indices) == ("orders-000001", [])
     assert after.updated_at == LATER
@@ -56,8 +56,8 @@ def test_how_far_the_shards_had_come_is_that_of_the_last_advance() -> None:
     document = document.with_intent(changelog(), now=NOW)
     assert document.shards == SHARDS
     later = Shards(histories="abc", max_seq_nos=[20, 3])
-    assert document.advance(applied_at(2, "78"), now=NOW).shards == SHARDS
-    document = document.advance(applied_at(2, "78"), shards=later, now=NOW)
+    assert document.advance(make_applied(2, "78"), now=NOW).shards == SHARDS
+    document = document.advance(make_applied(2, "78"), shards=later, now=NOW)
     assert document.shards == later
     # An export ends with another index; a document of old and new numbers would be twice as long.
     document = document.with_intent(export(3, "orders-000002"), now=NOW)
@@ -68,7 +68,7 @@ def test_an_upgraded_document_gets_its_shards_once_and_never_while_a_batch_is_op
     upgraded = state_after_export().model_copy(update={"shards": None, "store_history": None})
     document = upgraded.record_shards(SHARDS, "icdc-state of now", now=LATER)
     assert (document.shards, document.store_history) == (SHARDS, "icdc-state of now")
-    assert (document.applied, document.updated_at) == (applied_at(), LATER)
+    assert (document.applied, document.updated_at) == (make_applied(), LATER)
     assert upgraded.record_shards(SHARDS, "", now=LATER).store_history is None
     for later in (document, upgraded.with_intent(changelog(), now=NOW)):
         with pytest.raises(Bug, match="shards are recorded already"):
@@ -82,7 +82,7 @@ def test_a_second_export_keeps_the_old_index_in_the_history() -> None:
         document = document.complete_chunk(chunk, rows=1, now=NOW)
     new_source = SourceTable(table="shop.orders", uuid="t-2", branch="main")
     document = document.begin_swap(now=NOW).advance(
-        applied_at(2, "80"), now=NOW, source=new_source, document_spec="def"
+        make_applied(2, "80"), now=NOW, source=new_source, document_spec="def"
     )
     assert (document.index, document.previous_indices) == ("orders-000002", ["orders-000001"])
     assert (document.source, document.document_spec) == (new_source, "def")
@@ -94,7 +94,7 @@ def test_the_history_of_indices_is_bounded() -> None:
     for number in range(2, 20):
         intent = export(number, f"orders-{number:06d}").model_copy(update={"chunks_total": 0})
         document = document.with_intent(intent, now=NOW).begin_swap(now=NOW)
-        document = document.advance(applied_at(number), now=NOW)
+        document = document.advance(make_applied(number), now=NOW)
     assert document.previous_indices == [f"orders-{number:06d}" for number in range(9, 19)]
 
 
@@ -106,7 +106,7 @@ def test_what_readers_used_is_remembered_whatever_was_forgotten() -> None:
     assert document.last_number == 5
     for chunk in (0, 1):
         document = document.complete_chunk(chunk, rows=1, now=NOW)
-    document = document.begin_swap(now=NOW).advance(applied_at(2), now=NOW)
+    document = document.begin_swap(now=NOW).advance(make_applied(2), now=NOW)
     # The newest of them is the last, whichever this document knew.
     assert document.previous_indices == ["orders-000001", *serving]
 
@@ -206,17 +206,17 @@ def test_a_table_without_a_snapshot_is_exported_and_followed() -> None:
             id="swapping for a changelog",
         ),
         pytest.param(
-            lambda: exporting().advance(applied_at(), now=NOW),
+            lambda: exporting().advance(make_applied(), now=NOW),
             "the alias was not moved",
             id="advancing before the swap",
         ),
         pytest.param(
-            lambda: swapping().advance(applied_at(snapshot="78"), now=NOW),
+            lambda: swapping().advance(make_applied(snapshot="78"), now=NOW),
             "not the intent's",
             id="advancing to another snapshot",
         ),
         pytest.param(
-            lambda: state_after_export().advance(applied_at(), now=NOW),
+            lambda: state_after_export().advance(make_applied(), now=NOW),
             "no intent is open",
             id="advancing without an intent",
         ),

@@ -13,10 +13,10 @@ from icdc_spark.protocol.state_document import Shards, StateDocument, base_versi
 from icdc_testing.target.state_documents import (
     NOW,
     SHARDS,
-    applied_at,
     changelog,
     empty,
     exporting,
+    make_applied,
     state_after_export,
     swapping,
 )
@@ -112,7 +112,7 @@ def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -
     source = content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
     document = StateDocument.parse("orders", source)
     assert document.shards is None
-    advanced = document.advance(applied_at(2, "78"), shards=SHARDS, now=NOW)
+    advanced = document.advance(make_applied(2, "78"), shards=SHARDS, now=NOW)
     assert StateDocument.parse("orders", advanced.to_source()).shards == SHARDS
 
 
@@ -122,7 +122,7 @@ def test_a_document_of_the_version_before_is_read_and_says_nothing_of_shards() -
 def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[10**9 + n for n in range(shards)])
     document = state_after_export().with_intent(changelog(), now=NOW)
-    document = document.advance(applied_at(2, "78"), shards=numbers, now=NOW)
+    document = document.advance(make_applied(2, "78"), shards=numbers, now=NOW)
     assert len(json.dumps(document.to_source())) < kilobytes * 1024
 
 
@@ -132,7 +132,7 @@ def test_the_document_stays_small_whatever_is_put_into_it(sample: str) -> None:
     numbers = Shards(histories="f" * 32, max_seq_nos=[10**10] * 1024)
     previous = [f"{alias}-{number:06d}" for number in range(20)]
     document = swapping().model_copy(update={"alias": alias}).with_previous(previous, now=NOW)
-    document = document.advance(applied_at(), shards=numbers, now=NOW)
+    document = document.advance(make_applied(), shards=numbers, now=NOW)
     document = document.with_duplicates(10**9, [sample] * 100, now=NOW)
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)

@@ -108,11 +108,11 @@ def _lose_newest_copy(followed: Followed, write: Callable[[], None], command: st
     followed.ask_through(older)
     place = {"node": older.name, "accept_data_loss": True}
     # A node that has joined a moment ago does not know its copies yet.
-    until(lambda: _rerouted(nodes, command, index, place), f"{command} is taken", seconds=60)
+    until(lambda: _try_reroute(nodes, command, index, place), f"{command} is taken", seconds=60)
     nodes.do("PUT", "/_cluster/settings", {"persistent": {_ALLOCATION: None}})
 
 
-def _rerouted(nodes: ThreeNodes, command: str, index: str, place: dict[str, object]) -> bool:
+def _try_reroute(nodes: ThreeNodes, command: str, index: str, place: dict[str, object]) -> bool:
     try:
         nodes.reroute(command, index, **place)
     except (AssertionError, OSError):

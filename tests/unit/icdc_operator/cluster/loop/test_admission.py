@@ -179,7 +179,7 @@ def test_a_plan_that_was_perhaps_written_keeps_its_slot_until_a_look_knows() -> 
 def test_after_a_restart_nothing_starts_before_every_pipeline_was_looked_at_once() -> None:
     site = Site(Limits(total=2))
     site.want(A1, A2, A3, B1)
-    site.restarted()
+    site.restart()
     assert site.place(B1) is None
     site.admission.note_listed(site.pipelines)
     for key in (B1, A3, A1):
@@ -201,7 +201,7 @@ def test_a_pipeline_that_is_never_looked_at_stops_nobody_for_long() -> None:
 def test_after_a_restart_those_go_first_that_waited_longest_before() -> None:
     site = Site(Limits(total=1))
     site.want(A1, A2, A3, B1)
-    site.restarted()
+    site.restart()
     site.admission.note_listed(site.pipelines)
     for key in (A3, B1, A2, A1):
         site.look(key)
@@ -221,7 +221,7 @@ def test_more_runs_than_allowed_are_let_be_and_none_starts_meanwhile() -> None:
     site = Site(Limits())
     site.want(A1, A2, B1)
     site.limits = Limits(total=2)
-    site.restarted()
+    site.restart()
     site.admission.note_listed(site.pipelines)
     for key in (A1, A2, B1):
         site.look(key)

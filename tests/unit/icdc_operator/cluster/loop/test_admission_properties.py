@@ -59,7 +59,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(lost=st.sets(st.sampled_from(KEYS), max_size=3))
     def the_operator_starts_anew(self, lost: set[PipelineKey]) -> None:
-        self.site.restarted()
+        self.site.restart()
         self.site.admission.note_listed(KEYS)
         for key in KEYS:
             if key in lost and key not in self.site.running:

@@ -38,7 +38,7 @@ def working() -> MemoryCluster:
         at_work(make_spec(), make_seen(RunPhase.RUNNING, report=report(behind(9))), run_id="r")
     )
     asyncio.run(cluster.reconciler().reconcile(SHOP))
-    cluster.taken_steps()
+    cluster.take_steps()
     return cluster
 
 
@@ -53,9 +53,9 @@ def count(metrics: Metrics, name: str, **labels: str) -> float:
 def test_a_run_is_made_durable_told_of_and_created_in_this_order(fresh: MemoryCluster) -> None:
     reconciler = fresh.reconciler()
     assert asyncio.run(reconciler.reconcile(SHOP)) == 0.0
-    assert [step.what for step in fresh.taken_steps()] == ["save", "events"]
+    assert [step.what for step in fresh.take_steps()] == ["save", "events"]
     assert asyncio.run(reconciler.reconcile(SHOP)) == OBSERVE_SECONDS
-    (created,) = fresh.taken_steps("act")
+    (created,) = fresh.take_steps("act")
     assert isinstance(created.detail, CreateRun)
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_written_when_nothing_changed(working: MemoryCluster) -> None
     for _ in range(5):
         asyncio.run(reconciler.reconcile(SHOP))
         working.pass_time(1)
-    assert working.taken_steps() == []
+    assert working.take_steps() == []
 
 
 def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryCluster) -> None:
@@ -74,7 +74,7 @@ def test_progress_alone_is_written_at_most_every_few_seconds(working: MemoryClus
         working.see(report=report(behind(100 - second)))
         wait = asyncio.run(reconciler.reconcile(SHOP))
         assert wait is not None
-        if working.taken_steps("save"):
+        if working.take_steps("save"):
             saves.append(second)
         else:
             assert 0 < wait <= PROGRESS_SECONDS
@@ -90,10 +90,10 @@ def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryClu
     working.see(report=report(behind(7)))
     wait = asyncio.run(reconciler.reconcile(SHOP))
     assert wait == PROGRESS_SECONDS - 1
-    working.taken_steps()
+    working.take_steps()
     working.pass_time(wait)
     asyncio.run(reconciler.reconcile(SHOP))
-    assert len(working.taken_steps("save")) == 1
+    assert len(working.take_steps("save")) == 1
     assert working.observed is not None
     assert working.observed.status.tables[0].snapshots_behind == 7
 
@@ -104,7 +104,7 @@ def test_a_change_of_the_run_is_written_at_once(working: MemoryCluster) -> None:
     asyncio.run(reconciler.reconcile(SHOP))
     working.see(phase=RunPhase.SUCCEEDED, writer_alive=False, report=report(finished=True))
     asyncio.run(reconciler.reconcile(SHOP))
-    assert len(working.taken_steps("save")) == 2
+    assert len(working.take_steps("save")) == 2
     assert working.observed is not None
     assert working.observed.status.last_run is not None
     assert working.observed.status.last_run.state == RunState.SUCCEEDED
@@ -140,7 +140,7 @@ def test_a_conflict_is_looked_at_again_at_once(fresh: MemoryCluster) -> None:
     fresh.before = somebody_writes
     metrics = Metrics()
     assert asyncio.run(fresh.reconciler(metrics).reconcile(SHOP)) == 0.0
-    assert len(fresh.taken_steps("save")) == 1
+    assert len(fresh.take_steps("save")) == 1
     assert count(metrics, "icdc_reconciles_total", result="conflict") == 1
 
 
@@ -158,7 +158,7 @@ def test_one_who_keeps_writing_makes_the_look_fail_and_no_action_happens(
     with pytest.raises(Conflict):
         asyncio.run(fresh.reconciler().reconcile(SHOP))
     assert looks == ["observe", "save"] * TRIES
-    assert fresh.taken_steps() == []
+    assert fresh.take_steps() == []
 
 
 def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None:
@@ -166,7 +166,7 @@ def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None
     cluster = MemoryCluster(replace(make_observed(make_spec()), runs=(stray,)))
     asyncio.run(cluster.reconciler().reconcile(SHOP))
     stop = StopRun(stray.name, graceful=False)
-    assert [step.detail for step in cluster.taken_steps("act")] == [stop]
+    assert [step.detail for step in cluster.take_steps("act")] == [stop]
     asked: list[str] = []
 
     def another_operator_records_it(what: str) -> None:
@@ -177,7 +177,7 @@ def test_a_run_without_a_record_is_stopped_only_if_there_is_still_none() -> None
     cluster.before = another_operator_records_it
     asyncio.run(cluster.reconciler().reconcile(SHOP))
     assert asked == ["observe", "confirm", "observe", "confirm", "act"]
-    assert [step.detail for step in cluster.taken_steps()] == [stop]
+    assert [step.detail for step in cluster.take_steps()] == [stop]
 
 
 @pytest.mark.parametrize("gone_at", ["observe", "save"])
@@ -212,7 +212,7 @@ def test_no_action_is_carried_out_when_the_status_could_not_be_written(
     working.before = fail
     with pytest.raises(Unavailable):
         asyncio.run(working.reconciler().reconcile(SHOP))
-    assert working.taken_steps() == []
+    assert working.take_steps() == []
 
 
 @pytest.mark.parametrize("lost", ["save", "act"])
@@ -229,7 +229,7 @@ def test_an_answer_that_is_lost_doubles_nothing(fresh: MemoryCluster, lost: str)
             asyncio.run(fresh.reconciler().reconcile(SHOP))
         except Unavailable:
             fresh.pass_time(1)
-    created = [step.detail for step in fresh.taken_steps("act")]
+    created = [step.detail for step in fresh.take_steps("act")]
     assert len(created) == 1
     assert isinstance(created[0], CreateRun)
 
@@ -274,7 +274,7 @@ def test_a_crash_between_any_two_steps_leaves_what_the_next_operator_goes_on_wit
             except KeyboardInterrupt:
                 cluster.pass_time(2)
         assert cluster.observed is not None
-        created = cluster.taken_steps("act")
+        created = cluster.take_steps("act")
         assert {type(step.detail) for step in created} == {CreateRun}
         return [run.name for run in cluster.observed.runs], len(asked)
 

@@ -82,13 +82,13 @@ def test_no_run_is_planned_and_the_place_is_told_until_the_turn_comes(line: Line
     exporting = f"the first export is not finished: {place(1, 1)}"
     assert line.condition(ConditionType.RECONCILING) == ("True", "Exporting", exporting)
     assert line.status.next_attempt_time == line.cluster.now
-    assert [step.what for step in line.cluster.taken_steps()] == ["save", "events"]
+    assert [step.what for step in line.cluster.take_steps()] == ["save", "events"]
     line.admission.forget(FIRST)
     assert line.woken == [SHOP]
     assert line.look() == 0.0
     assert line.status.current_run is not None
     assert line.status.next_attempt_time is None
-    steps = line.cluster.taken_steps("events")
+    steps = line.cluster.take_steps("events")
     assert [step.detail for step in steps] == [("RunPlanned",)]
 
 
@@ -97,15 +97,15 @@ def test_a_changed_place_is_written_at_most_once_a_minute(line: Line) -> None:
     line.cluster.pass_time(1)
     line.look()
     assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(2, 2)
-    line.cluster.taken_steps()
+    line.cluster.take_steps()
     line.admission.forget(NEXT)
     line.cluster.pass_time(10)
     assert line.look() == POSITION_SECONDS - 10
-    assert line.cluster.taken_steps() == []
+    assert line.cluster.take_steps() == []
     line.cluster.pass_time(POSITION_SECONDS - 10)
     line.look()
     assert line.condition(ConditionType.RUN_ACTIVE)[2] == place(1, 1)
-    assert line.cluster.taken_steps("events") == []
+    assert line.cluster.take_steps("events") == []
 
 
 def test_what_is_ready_stays_ready_while_its_next_run_waits() -> None:
@@ -136,14 +136,14 @@ def test_until_the_runs_at_work_are_counted_the_last_known_place_stays(line: Lin
     line.look()
     line.admission = Admission(Limits(total=1), line.woken.append, lambda: 0.0)
     line.reconciler = line.cluster.reconciler(admission=line.admission)
-    line.cluster.taken_steps()
+    line.cluster.take_steps()
     line.look()
-    assert line.cluster.taken_steps() == []
+    assert line.cluster.take_steps() == []
     line.admission.note_listed((SHOP, FIRST))
     line.take(FIRST)
     line.admission.note_reconciled(FIRST)
     line.look()
-    assert line.cluster.taken_steps() == []
+    assert line.cluster.take_steps() == []
 
 
 def test_a_look_that_fails_counts_as_a_look(line: Line) -> None:

@@ -15,7 +15,7 @@ import pytest
 from icdc_api.status.conditions import ConditionType
 from icdc_testing.deciding.edited_world import PHASES
 from icdc_testing.deciding.spec_fields import Field, base, fields, put, with_another
-from icdc_testing.waiting.seeds import seeded
+from icdc_testing.waiting.seeds import choose_seed
 
 pytestmark = [pytest.mark.unit, pytest.mark.timeout(3600)]
 
@@ -64,7 +64,7 @@ def check_that_it_is_heeded(phase: str, *changed: Field) -> None:
 
 @pytest.mark.parametrize("field", CHANGEABLE, ids=str)
 def test_a_field_that_is_changed_back_leaves_nothing_behind(field: Field) -> None:
-    _, chance = seeded(f"there and back {field}")
+    _, chance = choose_seed(f"there and back {field}")
     for phase in phases(chance):
         for looks in LOOKS if SOAK else (chance.choice(LOOKS),):
             check_that_nothing_is_left(phase, field, looks=looks)
@@ -72,26 +72,26 @@ def test_a_field_that_is_changed_back_leaves_nothing_behind(field: Field) -> Non
 
 @pytest.mark.parametrize("field", fields(), ids=str)
 def test_no_change_of_a_field_is_ignored(field: Field) -> None:
-    _, chance = seeded(f"heeded {field}")
+    _, chance = choose_seed(f"heeded {field}")
     for phase in phases(chance):
         check_that_it_is_heeded(phase, field)
 
 
 def test_two_fields_that_are_changed_back_leave_nothing_behind() -> None:
-    _, chance = seeded("there and back in pairs")
+    _, chance = choose_seed("there and back in pairs")
     for pair in pairs(chance):
         check_that_nothing_is_left(chance.choice([*PHASES]), *pair, looks=chance.choice(LOOKS))
 
 
 def test_no_change_of_two_fields_is_ignored_and_what_excludes_another_is_refused() -> None:
-    _, chance = seeded("heeded in pairs")
+    _, chance = choose_seed("heeded in pairs")
     for pair in pairs(chance):
         check_that_it_is_heeded(chance.choice([*PHASES]), *pair)
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_spec_that_is_refused_says_why_and_leaves_nothing_behind(phase: str) -> None:
-    _, chance = seeded(f"refused {phase}")
+    _, chance = choose_seed(f"refused {phase}")
     (mode,) = (field for field in fields() if field.path == "mode")
     for field in chance.sample(fields(), len(fields()) if SOAK else 4):
         wrong = next(field.wrong())
