@@ -15,11 +15,11 @@ Whether a run is due is decided by `schedule`, what its record holds by `run_log
 from dataclasses import dataclass
 from datetime import datetime
 
-from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.pipeline import Mode, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
-from icdc_api.status.runs import RunKind
-from icdc_operator.core import deletion, run_log, schedule
-from icdc_operator.core.asked import asks, resyncs
+from icdc_api.status.runs import ResyncMode, RunKind
+from icdc_operator.core import deletion, progress, run_log, schedule
+from icdc_operator.core.asked import asks, comparisons, resyncs
 from icdc_operator.core.observed import Action, Observed
 
 
@@ -47,7 +47,7 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
         if observed.queued is not None:
             # Without `mark_queued`: nextAttemptTime is that of replication, which goes on later.
             return Draft(status, requeue_after=observed.queued.poll_after)
-        return Draft(asks.plan_run(status, observed, spec, ask, now=now), requeue_after=0.0)
+        return Draft(asks.plan_run(status, observed, ask, now=now), requeue_after=0.0)
     if spec is None or spec.suspend:
         # No time either: a pipeline that rests has no attempt to promise in `kubectl get`.
         return Draft(status.model_copy(update={"next_attempt_time": None}), settled=True)
@@ -63,7 +63,8 @@ def plan_next(status: PipelineStatus, observed: Observed, now: datetime) -> Draf
     if observed.queued is not None:
         queued = schedule.mark_queued(status, now)
         return Draft(queued, requeue_after=observed.queued.poll_after)
-    return _record_run(status, observed, spec, now=now)
+    kind = comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
+    return _record_run(status, observed, spec, now=now, kind=kind)
 
 
 def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) -> Draft:
@@ -81,16 +82,26 @@ def _plan_deletion(status: PipelineStatus, observed: Observed, now: datetime) ->
     return _record_run(status, observed, observed.spec, now=now, kind=RunKind.DELETION)
 
 
+def _choose_kind(status: PipelineStatus, spec: PipelineSpec) -> RunKind:
+    """Return Export while a table is not exported or a re-export is requested, else Changelog."""
+    resync = resyncs.is_new(status, spec) and spec.resync.mode == ResyncMode.EXPORT
+    # StreamOnly begins at tables[].startFrom and exports nothing unless a resync asks for it.
+    if spec.mode == Mode.STREAM_ONLY and not resync:
+        return RunKind.CHANGELOG
+    exported = all(progress.is_exported(table) for table in status.tables)
+    return RunKind.CHANGELOG if exported and not resync else RunKind.EXPORT
+
+
 def _record_run(
     status: PipelineStatus,
     observed: Observed,
     spec: PipelineSpec,
     *,
     now: datetime,
-    kind: RunKind | None = None,
+    kind: RunKind,
 ) -> Draft:
-    """Record the next run, which the next decision creates; `kind` None: what the tables need."""
-    run = run_log.plan_run(status, observed, spec, now=now, kind=kind)
+    """Record the next run, which the next decision creates."""
+    run = run_log.plan_run(status, observed, now=now, kind=kind)
     planned = status.model_copy(
         update={
             "current_run": run,

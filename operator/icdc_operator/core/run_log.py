@@ -19,11 +19,10 @@ from datetime import datetime, timedelta
 from icdc_api import naming
 from icdc_api.base import MAX_COUNT
 from icdc_api.errors import FailureClass, NodeLost, StartTimeout
-from icdc_api.spec.pipeline import History, Mode, PipelineSpec
+from icdc_api.spec.pipeline import History, PipelineSpec
 from icdc_api.status.pipeline_status import MAX_RECENT_RUNS, PipelineStatus
-from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
 from icdc_operator.core import progress, retry
-from icdc_operator.core.asked import comparisons, resyncs
 from icdc_operator.core.observed import Observed, RunSeen
 
 STABLE_SECONDS = 60.0
@@ -41,19 +40,14 @@ _SEQUENCE = re.compile(rf"-[{''.join(kind.letter for kind in RunKind)}](\d+)-\d+
 def plan_run(
     status: PipelineStatus,
     observed: Observed,
-    spec: PipelineSpec,
     *,
     now: datetime,
-    kind: RunKind | None = None,
+    kind: RunKind,
     ask: str | None = None,
 ) -> RunStatus:
-    """Return the record of the next run.
-
-    `kind` None: what the tables need. `ask`: id of the question that the run answers.
-    """
+    """Return the record of the next run. `ask`: id of the question that the run answers."""
     # A question is no further attempt of the run before it.
     last = status.last_run if ask is None else None
-    kind = kind or comparisons.find_due(status, observed, spec) or _choose_kind(status, spec)
     again = last is not None and last.state == RunState.FAILED
     if last is not None and again and (last.generation, last.kind) == (observed.generation, kind):
         sequence, attempt = last.sequence, last.attempt + 1
@@ -197,16 +191,6 @@ def has_proved_itself(run: RunStatus, seen: RunSeen, *, now: datetime) -> bool:
     if report.tables and all(progress.is_caught_up(table) for table in report.tables):
         return True
     return now - run.started_at >= timedelta(seconds=STABLE_SECONDS)
-
-
-def _choose_kind(status: PipelineStatus, spec: PipelineSpec) -> RunKind:
-    """Return Export while a table is not exported or a re-export is requested, else Changelog."""
-    resync = resyncs.is_new(status, spec) and spec.resync.mode == ResyncMode.EXPORT
-    # StreamOnly begins at tables[].startFrom and exports nothing unless a resync asks for it.
-    if spec.mode == Mode.STREAM_ONLY and not resync:
-        return RunKind.CHANGELOG
-    exported = all(progress.is_exported(table) for table in status.tables)
-    return RunKind.CHANGELOG if exported and not resync else RunKind.EXPORT
 
 
 def _greatest_sequence(status: PipelineStatus, observed: Observed) -> int:

@@ -16,7 +16,7 @@ report of the run; the status only names that run, and says whether it has ended
 from datetime import datetime
 
 from icdc_api.errors import Bug, NodeLost
-from icdc_api.spec.pipeline import PipelineSpec, Trigger
+from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_api.status.triggers import Ask, ObservedAsk
@@ -47,10 +47,10 @@ def is_withdrawn(run: RunStatus, observed: Observed) -> bool:
 
 
 def plan_run(
-    status: PipelineStatus, observed: Observed, spec: PipelineSpec, ask: Ask, *, now: datetime
+    status: PipelineStatus, observed: Observed, ask: Ask, *, now: datetime
 ) -> PipelineStatus:
     """Return `status` with the record of the run that answers `ask`."""
-    run = run_log.plan_run(status, observed, spec, now=now, kind=ask.mode, ask=ask.id)
+    run = run_log.plan_run(status, observed, now=now, kind=ask.mode, ask=ask.id)
     observed_ask = ObservedAsk(id=ask.id, run=run.name)
     return status.model_copy(update={"current_run": run, "observed_ask": observed_ask})
 
