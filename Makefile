@@ -28,7 +28,7 @@ BUILDKIT = PATH="$$(PYTHONPATH=tests/support $(BIN)/python -m icdc_testing.kube.
 CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types layers sizes words prose rooms crds crds-check charts \
+.PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-memory bench-tables demo cluster-demo clean caches clean-caches
@@ -86,7 +86,10 @@ words:
 prose: setup ## print how we write, beside the figures of others; ARGS='--list sparkapps'
 	@$(BIN)/python tools/checks/prose.py $(ARGS)
 
-rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark' draws a package
+shape: setup ## print sizes, types, errors and tests of our code; ARGS='--at COMMIT' shows an earlier one beside
+	@$(BIN)/python tools/checks/shape.py $(ARGS)
+
+rooms: setup ## print the import graph: rooms, floors, arrows; ARGS='icdc_spark' draws a package, '--at COMMIT' an earlier one
 	@$(BIN)/python tools/checks/rooms.py $(ARGS)
 
 docs-check:

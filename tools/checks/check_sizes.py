@@ -5,31 +5,15 @@ model for the next one.
 """
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sources import ROOT, list_python_files
+
 FILE_LINES = 300
 FUNCTION_LINES = 50
 """From `def` to the last line; decorators, which stand above `def`, are not in it."""
-
-
-def list_python_files(root: Path) -> list[Path]:
-    """Return the Python files that git tracks, and new ones that it does not ignore.
-
-    New ones too: a check before a commit must see what the commit is about to add.
-    CalledProcessError outside of a repository.
-    """
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
-        cwd=root,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    # git also lists a file that was deleted and not yet committed.
-    return [root / name for name in listing.splitlines() if (root / name).exists()]
 
 
 def find_oversized(path: Path) -> Iterator[str]:
@@ -49,8 +33,7 @@ def find_oversized(path: Path) -> Iterator[str]:
 
 def main() -> int:
     """Print what is too long; 1 if anything is."""
-    root = Path(__file__).resolve().parents[2]
-    problems = [line for path in list_python_files(root) for line in find_oversized(path)]
+    problems = [line for path in list_python_files(ROOT) for line in find_oversized(path)]
     sys.stdout.write("".join(f"{line}\n" for line in problems))
     return 1 if problems else 0
 

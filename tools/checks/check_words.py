@@ -21,12 +21,10 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from check_links import PAGES
-from check_sizes import list_python_files
+from sources import ROOT, list_python_files
 
-ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("crds", "operator", "sparkapps", "tools")
 """The folders whose names are checked; what is in backticks is checked everywhere."""
 SOURCES = ("crds", "operator", "sparkapps", "tests/support")

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from check_sizes import list_python_files
+from sources import ROOT, list_python_files, unpack_commit
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("crds", "operator", "sparkapps", "tools")
 TESTS = "tests"
 """Has a column of its own and is no part of `all`: the figures of others are of products alone."""
@@ -193,18 +192,20 @@ def _variables(node: ast.AST) -> Iterator[str]:
         yield node.arg
 
 
-def measure_folder(folder: str, files: Iterable[Path], figures: Figures) -> None:
-    """Add those of the files to `figures` that lie below the folder, a path from the root.
+def measure_folder(folder: str, root: Path, files: Iterable[Path], figures: Figures) -> None:
+    """Add those of the files to `figures` that lie below the folder, a path from `root`.
 
     `folder` may be a file as well, so that a writer can look at one.
     """
     for path in files:
-        name = path.relative_to(ROOT).as_posix()
+        name = path.relative_to(root).as_posix()
         if name == folder or name.startswith(f"{folder.rstrip('/')}/"):
             measure(figures, name, path.read_text(encoding="utf-8"))
 
 
-def measure_columns(folders: Sequence[str], files: Sequence[Path]) -> dict[str, Figures]:
+def measure_columns(
+    folders: Sequence[str], root: Path, files: Sequence[Path]
+) -> dict[str, Figures]:
     """Return the figures of each folder, then those of all of them together.
 
     Without folders those of the product, and after `all` those of the tests.
@@ -213,12 +214,12 @@ def measure_columns(folders: Sequence[str], files: Sequence[Path]) -> dict[str, 
     total = Figures()
     for folder in folders or FOLDERS:
         columns[folder] = Figures()
-        measure_folder(folder, files, columns[folder])
-        measure_folder(folder, files, total)
+        measure_folder(folder, root, files, columns[folder])
+        measure_folder(folder, root, files, total)
     columns["all"] = total
     if not folders:
         columns[TESTS] = Figures()
-        measure_folder(TESTS, files, columns[TESTS])
+        measure_folder(TESTS, root, files, columns[TESTS])
     return columns
 
 
@@ -246,8 +247,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How we write, beside the figures of others.")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="print the lines that are counted")
+    parser.add_argument("--at", metavar="COMMIT", help="measure this commit, not the working tree")
     arguments = parser.parse_args()
-    columns = measure_columns(arguments.folders, list_python_files(ROOT))
+    if arguments.at:
+        with unpack_commit(arguments.at) as (root, files):
+            columns = measure_columns(arguments.folders, root, files)
+    else:
+        columns = measure_columns(arguments.folders, ROOT, list_python_files(ROOT))
     sys.stdout.write(format_table(columns))
     if arguments.list:
         total = columns["all"]

@@ -19,9 +19,13 @@ alone: nothing of them is run.
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import grimp
+
+from sources import ROOT, unpack_commit
 
 # With every package that ships: an import of one that is not built into the graph would not show.
 PACKAGES = ("icdc_api", "icdc_cli", "icdc_operator", "icdc_spark")
@@ -96,9 +100,20 @@ def assign_floors(arrows: Arrows) -> dict[str, int]:
     return floors
 
 
+def build_graph(root: Path) -> grimp.ImportGraph:
+    """Return the imports of the packages below `root`, of those that it has."""
+    paths = [path for name in PACKAGES for path in root.glob(f"*/{name}")]
+    # Before what is installed, or another commit would not be seen.
+    sys.path[:0] = [str(path.parent) for path in paths]
+    # Half a second; a cache in the checkout would be one more thing that git has to ignore.
+    return grimp.build_graph(*(path.name for path in paths), cache_dir=None)
+
+
 def map_package(graph: grimp.ImportGraph, name: str) -> Package:
     """Return the rooms of a package and their arrows; of HOUSE, the packages themselves."""
-    rooms = frozenset(PACKAGES) if name == HOUSE else graph.find_children(name)
+    # An earlier commit may not have all of them.
+    packages = frozenset(PACKAGES) & graph.modules
+    rooms = packages if name == HOUSE else graph.find_children(name)
     # as_packages: an import anywhere below a room counts as the room's own.
     arrows = {
         room: frozenset(
@@ -153,9 +168,11 @@ def main() -> int:
     parser.add_argument(
         "packages", nargs="*", metavar="PACKAGE", help="draw these, as icdc_spark.diff"
     )
+    parser.add_argument("--at", metavar="COMMIT", help="draw this commit, not the working tree")
     arguments = parser.parse_args()
-    # Half a second; a cache in the checkout would be one more thing that git has to ignore.
-    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    with ExitStack() as stack:
+        root = stack.enter_context(unpack_commit(arguments.at))[0] if arguments.at else ROOT
+        graph = build_graph(root)
     packages = [map_package(graph, name) for name in arguments.packages or list_packages(graph)]
     if arguments.packages:
         sys.stdout.write("\n".join(format_drawing(package) for package in packages))

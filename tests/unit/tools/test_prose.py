@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import prose
+from sources import ROOT
 
 pytestmark = pytest.mark.unit
 
@@ -79,7 +80,7 @@ def test_a_column_stands_for_each_folder_and_each_anchor() -> None:
 
 def test_the_tests_have_a_column_of_their_own_and_are_no_part_of_all() -> None:
     tool = Path(prose.__file__)
-    columns = prose.measure_columns((), [tool, Path(__file__)])
+    columns = prose.measure_columns((), ROOT, [tool, Path(__file__)])
     assert list(columns) == [*prose.FOLDERS, "all", "tests"]
     lines = {name: figures.lines for name, figures in columns.items() if figures.lines}
     ours, tests = (len(path.read_text().splitlines()) for path in (tool, Path(__file__)))
