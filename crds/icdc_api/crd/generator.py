@@ -130,14 +130,11 @@ def root_schema() -> Schema:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes YAML as people do: long texts folded, no anchors, lists indented below their key."""
+    """Writes YAML as people do: long texts folded, no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         # Equal parts written out twice are easier to review than anchors.
         return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:

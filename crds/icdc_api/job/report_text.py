@@ -6,12 +6,13 @@ cannot be read gives a reason, never an exception. Pure; knows neither a pod nor
 
     step  omitted until the annotation fits         retained
     1     nothing                                   all
-    2     messages of tables                        reasons, counts
-    3     samples of duplicate keys                 counts
-    4     dead letters, the newest last             the newest of them
-    5     details of the result                     verdicts and counts of each table
-    6     tables, those with a reason last          as many tables as fit
-    7     the result, then step 6 again             the outcome of the run
+    2     costs of last batches                     progress, messages
+    3     messages of tables                        reasons, counts
+    4     samples of duplicate keys                 counts
+    5     dead letters, the newest last             the newest of them
+    6     details of the result                     verdicts and counts of each table
+    7     tables, those with a reason last          as many tables as fit
+    8     the result, then step 7 again             the outcome of the run
 """
 
 import base64
@@ -142,6 +143,11 @@ def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     """Yield the report with less and less in it, all tables included, and what was omitted."""
     omitted: list[str] = []
     yield report, omitted
+    if any(table.last_batch for table in report.tables):
+        tables = tuple(table.model_copy(update={"last_batch": None}) for table in report.tables)
+        report = report.model_copy(update={"tables": tables})
+        omitted = [*omitted, "costs of last batches"]
+        yield report, omitted
     tables = tuple(_without_message(table) for table in report.tables)
     report = report.model_copy(update={"tables": tables})
     omitted = [*omitted, "messages of tables"]

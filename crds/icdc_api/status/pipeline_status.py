@@ -23,9 +23,17 @@ from icdc_api.base import (
 )
 from icdc_api.status.conditions import Condition, ConditionList, ConditionStatus, ConditionType
 from icdc_api.status.runs import Failure, RunKind, RunState, RunStatus
+from icdc_api.status.table_parts import (
+    MAX_SAMPLES,
+    Duplicates,
+    ExportProgress,
+    LastBatch,
+    Verification,
+)
 from icdc_api.status.triggers import ObservedAsk, ObservedTriggers
 
 __all__ = [
+    "MAX_SAMPLES",
     "UNOBSERVED",
     "Condition",
     "ConditionStatus",
@@ -33,6 +41,7 @@ __all__ = [
     "Duplicates",
     "ExportProgress",
     "Failure",
+    "LastBatch",
     "ObservedTriggers",
     "Phase",
     "PipelineStatus",
@@ -47,7 +56,6 @@ __all__ = [
     "parse_status",
 ]
 
-MAX_SAMPLES = 20  # of one table: document ids, from which a person finds the cause
 MAX_RECENT_RUNS = 10  # retries count lost and fenced runs in a row among them
 
 
@@ -98,62 +106,6 @@ class TableReason(StrEnum):
     NODE_LOST = "NodeLost"
 
 
-class ExportProgress(ApiModel):
-    """Progress of the export of one snapshot."""
-
-    snapshot_id: SnapshotId | None = None
-    """Snapshot that is exported; absent while the table is empty."""
-    chunks_total: Count = 0
-    """Chunks of the export; one chunk is the unit that a restart repeats."""
-    chunks_done: Count = 0
-    """Chunks whose rows are all in the new index."""
-    rows: Count = 0
-    """Rows written so far."""
-    rows_total: Count | None = None
-    """Rows of the snapshot by its metadata, for an estimate; absent when unknown."""
-
-
-class Duplicates(ApiModel):
-    """Keys that occur in more than one row of a snapshot; one row of each is the document."""
-
-    count: Count = 0
-    """Keys seen more than once."""
-    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
-    """Document ids of some of them, at most 20."""
-
-
-class Verification(ApiModel):
-    """Result of the last comparison of index and table; a new export clears it."""
-
-    nonce: Count | None = None
-    """`spec.resync.nonce` that asked for it."""
-    at: Timestamp
-    """When its answer was recorded."""
-    snapshot_id: SnapshotId | None = None
-    """Snapshot that the index was compared with; absent for an empty table."""
-    equal: Flag | None = None
-    """Whether index and table were equal, before anything was repaired; absent when they could
-    not be compared: see `reason`."""
-    rows: Count | None = None
-    """Documents that the table stands for."""
-    documents: Count | None = None
-    """Documents in the index."""
-    missing: Count | None = None
-    """Documents missing from the index."""
-    extra: Count | None = None
-    """Documents of the index without a row."""
-    different: Count | None = None
-    """Documents that differed from their rows."""
-    repaired: Count | None = None
-    """Documents that were written or deleted to repair it; not compared again since."""
-    samples: Annotated[tuple[Clipped, ...], Field(max_length=MAX_SAMPLES)] = ()
-    """Some of the document ids, each behind `missing`, `extra` or `different`; at most 20."""
-    reason: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=128)] | None = None
-    """Why they could not be compared."""
-    message: Clipped | None = None
-    """Why, for a person."""
-
-
 class TableStatus(ApiModel):
     """One table: content of its index, and its lag."""
 
@@ -187,6 +139,8 @@ class TableStatus(ApiModel):
     """Documents deleted since the first export."""
     dead_letters: Count = 0
     """Rows that the index refused and that are still refused."""
+    last_batch: LastBatch | None = None
+    """Cost of the last batch: snapshots, counts, bytes, times."""
     duplicates: Duplicates | None = None
     """Keys that occur in more than one row; absent when none were seen."""
     snapshot_pinned: Flag | None = None

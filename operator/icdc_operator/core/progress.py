@@ -120,7 +120,7 @@ def is_reported(table: TableStatus) -> bool:
 def _merge_report(old: TableStatus, new: TableStatus, run: RunStatus, now: datetime) -> TableStatus:
     """Return `new` as far as it counts, with what only the operator's own status holds."""
     merged = _merge_table(old, new, run, now)
-    return _keep_pin(old, _keep_verification(old, merged))
+    return _keep_last_batch(old, _keep_pin(old, _keep_verification(old, merged)))
 
 
 def _count_dead_letters(old: TableStatus, new: TableStatus) -> TableStatus:
@@ -136,6 +136,13 @@ def _keep_verification(old: TableStatus, new: TableStatus) -> TableStatus:
     another = new.export is not None and new.export != old.export
     rebuilt = new.state == TableState.EXPORTING or another
     return new.model_copy(update={"verification": None if rebuilt else old.verification})
+
+
+def _keep_last_batch(old: TableStatus, new: TableStatus) -> TableStatus:
+    """Return `new` with the old last batch until its run has written one."""
+    if new.last_batch is not None or new.index != old.index:
+        return new
+    return new.model_copy(update={"last_batch": old.last_batch})
 
 
 def _keep_pin(old: TableStatus, new: TableStatus) -> TableStatus:

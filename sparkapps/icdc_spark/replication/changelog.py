@@ -19,7 +19,8 @@ It must not know how two snapshots are compared.
 """
 
 import logging
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -43,11 +44,12 @@ from icdc_spark.protocol.state_document import (
 )
 from icdc_spark.readers.choose import open_reader
 from icdc_spark.readers.snapshot_reader import SnapshotReader
-from icdc_spark.replication import duplicates, pins
+from icdc_spark.replication import duplicates, pins, progress
 from icdc_spark.replication.batches import check_plan
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.context import TableContext, build_applied, instant
 from icdc_spark.replication.duplicates import NO_DUPLICATES, DuplicateSummary
+from icdc_spark.replication.progress import Effort
 
 LOG = logging.getLogger(__name__)
 
@@ -76,6 +78,8 @@ class WriteResult:
     """Counts by what became of the operations."""
     duplicates: DuplicateSummary
     """Keys of the batch that have several rows in the snapshot."""
+    effort: Effort = field(default_factory=Effort)
+    """What they took."""
 
 
 NOTHING_WRITTEN = WriteResult(result=BatchResult(), duplicates=NO_DUPLICATES)
@@ -106,17 +110,24 @@ def run(batch: Batch, stored: Stored, step: Step) -> Stored:
     _extend_mapping(batch, intent)
     written = write(batch, intent, stored.document, replay=replay)
     stored = duplicates.mark(context, stored, written.duplicates)
-    return _advance(batch, stored, intent, written.result)
+    stored = _advance(batch, stored, intent, written.result)
+    progress.report_batch(context, intent, written.result, written.effort)
+    return stored
 
 
 def write(batch: Batch, intent: Intent, state: StateDocument, *, replay: bool) -> WriteResult:
     """Write the batch of the intent; it may be repeated."""
+    started = time.monotonic()
     plan = plan_between(batch, intent)
+    planned = time.monotonic()
+    effort = Effort(planning_seconds=planned - started, files_bytes=plan.bytes)
     if plan.is_empty:
         # Such as after a compaction: only the applied snapshot changes.
-        return NOTHING_WRITTEN
+        return replace(NOTHING_WRITTEN, effort=effort)
     try:
-        return _write_plan(batch, plan, intent, state, replay=replay)
+        written = _write_plan(batch, plan, intent, state, replay=replay)
+        effort = replace(effort, writing_seconds=time.monotonic() - planned)
+        return replace(written, effort=effort)
     except DataFileMissing as error:
         # Raises a passing error where the snapshots expired: only a file that a new plan reads as
         # well is really missing.

@@ -19,6 +19,7 @@ that does not explain it, somebody else changed the index, and a new one is begu
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,11 +46,12 @@ from icdc_spark.protocol.state_document import (
 )
 from icdc_spark.protocol.state_parts import MAX_MISCOUNTS
 from icdc_spark.readers.choose import open_reader
-from icdc_spark.replication import duplicates, export_swap, pins
+from icdc_spark.replication import duplicates, export_swap, pins, progress
 from icdc_spark.replication.checks import node_check
 from icdc_spark.replication.checks.alias_check import recorded_indices
 from icdc_spark.replication.context import TableContext, instant
 from icdc_spark.replication.export_swap import require_intent
+from icdc_spark.replication.progress import Effort
 
 LOG = logging.getLogger(__name__)
 
@@ -187,12 +189,13 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
     while first < len(chunks) and not context.stop.is_set():
         # One chunk for each task: all cores are busy, and progress shows after each wave.
         wave = chunks[first : first + count_tasks(work.session.sparkContext)]
-        to_id = int(intent.to or 0)
+        to_id, started = int(intent.to or 0), time.monotonic()
         with open_reader(work.session, work.table, to_id, work.documents) as reader:
             group = merge_groups(work.table, [chunk.group for chunk in wave])
             whole_wave = Chunk(number=first, group=group)
             lines = build_export_lines(reader, whole_wave, work.documents, version=version)
             result = context.write(lines.frame, intent, version)
+        seconds = time.monotonic() - started
         state = stored.document
         # Applied already, by a wave that died before it was recorded: they are documents as well.
         rows = result.upserted + result.already_applied + result.dead_letters
@@ -202,6 +205,8 @@ def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> 
             state = state.complete_chunk(chunk.number, rows=share, now=instant())
         stored = context.store.replace(stored, state)
         first += len(wave)
+        effort = Effort(writing_seconds=seconds, files_bytes=whole_wave.group.bytes)
+        progress.report_batch(context, intent, result, effort)
         _report_progress(work, stored, rows_total)
     return stored
 
@@ -256,11 +261,11 @@ def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, misco
 
 def _report_progress(work: ExportWork, stored: Stored, rows_total: int) -> None:
     intent = require_intent(stored.document)
-    progress = ExportProgress(
+    export = ExportProgress(
         snapshot_id=intent.to,
         chunks_total=intent.chunks_total,
         chunks_done=intent.chunks_done,
         rows=intent.rows,
         rows_total=rows_total,
     )
-    work.context.reporter.set(export=progress)
+    work.context.reporter.set(export=export)

@@ -4,10 +4,30 @@ The report is for people, status and metrics; recovery reads the state document 
 decide anything.
 """
 
-from icdc_api.status.pipeline_status import Duplicates
-from icdc_spark.protocol.state_document import StateDocument
+import logging
+from dataclasses import dataclass
+
+from icdc_api.status.pipeline_status import Duplicates, LastBatch
+from icdc_spark.opensearch.bulk.sink import BatchResult
+from icdc_spark.protocol.state_document import Intent, StateDocument
 from icdc_spark.replication.checks.observation import TableObservation
+from icdc_spark.replication.context import TableContext
 from icdc_spark.reporting.reporter import TableReporter, utc_now
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """What the driver measured of one batch."""
+
+    planning_seconds: float = 0.0
+    """Time in which the files that differ were found; 0 for an export, which is planned before its
+    first wave."""
+    writing_seconds: float = 0.0
+    """Time in which rows were read, compared and written."""
+    files_bytes: int = 0
+    """Compressed bytes of the files to be read, by the metadata of the table."""
 
 
 def report_observation(reporter: TableReporter, observation: TableObservation) -> None:
@@ -34,6 +54,55 @@ def report_observation(reporter: TableReporter, observation: TableObservation) -
             applied_sequence_number=applied.sequence_number,
             applied_at=state.updated_at,
         )
+
+
+def report_batch(
+    context: TableContext, intent: Intent, result: BatchResult, effort: Effort
+) -> None:
+    """Report what a complete batch took, in the table's entry and in one line of the log.
+
+    shop.orders: snapshot 77 to 78 in 1.42 s: 1,200 documents written, 3 deleted, 0 rows refused;
+    files of 4.1 MB read; 0.4 MB sent in 12 requests, 1 repeated, 0 throttled, waited for 0.90 s
+    by all tasks; planning 0.12 s, writing 1.30 s
+    """
+    upserted = result.upserted + result.already_applied
+    context.reporter.set(
+        last_batch=LastBatch(
+            from_snapshot_id=intent.from_,
+            to_snapshot_id=intent.to,
+            at=utc_now(),
+            upserted=upserted,
+            deleted=result.deleted,
+            refused=result.dead_letters,
+            files_bytes=effort.files_bytes,
+            request_bytes=result.bytes,
+            requests=result.requests,
+            retries=result.retries,
+            throttled=result.throttled,
+            planning_millis=round(1000 * effort.planning_seconds),
+            writing_millis=round(1000 * effort.writing_seconds),
+            waiting_millis=round(1000 * result.waiting_seconds),
+        )
+    )
+    LOG.info(
+        "%s: %s in %.2f s: %s documents written, %s deleted, %s rows refused; files of %.1f MB "
+        "read; %.1f MB sent in %s requests, %s repeated, %s throttled, waited for %.2f s by all "
+        "tasks; planning %.2f s, writing %.2f s",
+        context.table.name,
+        f"snapshot {intent.from_} to {intent.to}" if intent.from_ else f"snapshot {intent.to}",
+        effort.planning_seconds + effort.writing_seconds,
+        f"{upserted:,}",
+        f"{result.deleted:,}",
+        f"{result.dead_letters:,}",
+        effort.files_bytes / 1e6,
+        result.bytes / 1e6,
+        f"{result.requests:,}",
+        f"{result.retries:,}",
+        f"{result.throttled:,}",
+        result.waiting_seconds,
+        effort.planning_seconds,
+        effort.writing_seconds,
+    )
 
 
 def _build_duplicates(state: StateDocument) -> Duplicates | None:

@@ -64,6 +64,7 @@ def test_a_fault_is_survived_with_every_document_written_once(
     assert rule.hits == 2
     assert result.upserted + result.already_applied == 400
     assert (result.retries, result.ambiguous) == (2, ambiguous)
+    assert result.throttled == (2 if getattr(fault, "code", None) == 429 else 0)
     assert (result.suspects.count, result.foreign_edits.count) == (0, 0)
     assert documents(proxy.upstream, sink.INDEX) == EXPECTED
 
@@ -77,6 +78,8 @@ def test_a_request_without_answer_is_repeated_and_ambiguous(
     result = write(proxy, LINES, connection=impatient)
     assert (result.error, result.ambiguous) == (None, True)
     assert result.upserted + result.already_applied == 400
+    # Also for the answer that never came.
+    assert result.waiting_seconds >= impatient.timeout
     assert documents(proxy.upstream, sink.INDEX) == EXPECTED
 
 
@@ -85,6 +88,7 @@ def test_only_the_failed_items_are_sent_again(proxy: FaultProxy, status: int) ->
     proxy.add(ItemErrors(lambda w: w.id in {"k3", "k7"}, status=status), path="_bulk")
     result = write(proxy, LINES)
     assert (result.error, result.upserted, result.ambiguous) == (None, 400, False)
+    assert result.throttled == (1 if status == 429 else 0)
     assert [len(ids) for ids in entries_sent(proxy)] == [400, 2]
     assert documents(proxy.upstream, sink.INDEX) == EXPECTED
 

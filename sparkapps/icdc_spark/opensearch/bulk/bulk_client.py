@@ -14,6 +14,7 @@ Example, five operations in one request:
     400 for the one             refused
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ class BulkClient:
             with self.concurrency.hold_slot():
                 # After the wait for a slot, which may be long: the owner may change meanwhile.
                 self.check_owner()
-                answer = self.endpoint.send(index, request.operations.body)
+                answer = self._send(index, request, into)
         except PassingError as unknown_owner:
             return _Attempt((request,), unknown_owner)
         except NoAnswerError as lost:
@@ -134,6 +135,14 @@ class BulkClient:
         if answer.status == 200:
             return self._handle_items(request, answer, into)
         return self._handle_refusal(request, answer, into)
+
+    def _send(self, index: str, request: _Request, into: Delivery) -> BulkAnswer:
+        """Send the request, and count how long its answer took, also where none came."""
+        started = time.perf_counter()
+        try:
+            return self.endpoint.send(index, request.operations.body)
+        finally:
+            into.result.waiting_seconds += time.perf_counter() - started
 
     def _handle_refusal(self, request: _Request, answer: BulkAnswer, into: Delivery) -> _Attempt:
         """Decide about a request that was refused as a whole: no item of it was applied."""
@@ -152,6 +161,7 @@ class BulkClient:
             # A gateway answers 5xx for a server that may still be working on the request.
             into.result.ambiguous = True
             return _Attempt((request,), problem, answer.retry_after)
+        into.result.throttled += 1
         self.concurrency.halve()
         again = _Request(request.operations, request.overloads + 1)
         if again.overloads >= OVERLOADS_BEFORE_HALVING and len(again.operations) > 1:
@@ -180,6 +190,7 @@ class BulkClient:
         # All of them are sent again in one request, so one stands for the reason to wait.
         sample = answers.failed[retry[0]]
         if sample.status == 429:
+            into.result.throttled += 1
             self.concurrency.halve()
         return _Attempt(
             (_Request(request.operations.pick(retry)),),

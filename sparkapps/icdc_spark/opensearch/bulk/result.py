@@ -62,6 +62,10 @@ class PartitionResult:
     """Requests sent, repeated ones included."""
     retries: int = 0
     """Attempts that were not the first."""
+    throttled: int = 0
+    """Answers with status 429, of a request or of items in it."""
+    waiting_seconds: float = 0.0
+    """Time for which threads waited for answers, in sum."""
     ambiguous: bool = False
     """True if some request went unanswered and may be applied later."""
     error: tuple[str, str] | None = None

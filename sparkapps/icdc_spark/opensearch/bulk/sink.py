@@ -48,6 +48,10 @@ class BatchResult:
     """Requests sent, repeated ones included."""
     retries: int = 0
     """Attempts that were not the first."""
+    throttled: int = 0
+    """Answers with status 429, of a request or of items in it."""
+    waiting_seconds: float = 0.0
+    """Time for which all tasks waited for answers, in sum."""
     ambiguous: bool = False
     """True if a request may still be applied: wait until the index is quiet before advancing."""
 
@@ -124,5 +128,7 @@ def _batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResul
         bytes=total.bytes,
         requests=total.requests,
         retries=total.retries,
+        throttled=total.throttled,
+        waiting_seconds=total.waiting_seconds,
         ambiguous=total.ambiguous,
     )

@@ -1,16 +1,25 @@
 """Reports larger than Kubernetes allows: what is kept, what is lost first, what is said."""
 
+import random
+from bisect import bisect_left
 from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from icdc_api.base import MAX_TABLES, MAX_TEXT
+from icdc_api.base import MAX_COUNT, MAX_TABLES, MAX_TEXT
 from icdc_api.errors import FailureClass, WhoActs
 from icdc_api.job import report_text
+from icdc_api.job.report_text import Parsed
 from icdc_api.job.run_files import RunReport
-from icdc_api.status.pipeline_status import Duplicates, TableReason, TableState, TableStatus
+from icdc_api.status.pipeline_status import (
+    Duplicates,
+    LastBatch,
+    TableReason,
+    TableState,
+    TableStatus,
+)
 from icdc_api.status.runs import Failure
 
 pytestmark = pytest.mark.unit
@@ -93,6 +102,33 @@ def test_a_large_report_loses_the_messages_first() -> None:
     assert "too large: messages of tables" in problem
     assert {table.message for table in read.tables} == {report_text.MESSAGE_OMITTED}
     assert [t.rows_upserted for t in read.tables] == list(range(MAX_TABLES))
+
+
+def test_a_report_loses_the_costs_of_batches_before_any_message() -> None:
+    report = large_report(MAX_TABLES)
+
+    def cut(length: int) -> RunReport:
+        tables = (
+            table.model_copy(update={"message": (table.message or "")[:length]})
+            for table in report.tables
+        )
+        return report.model_copy(update={"tables": tuple(tables)})
+
+    def read(shorter: RunReport) -> Parsed[RunReport]:
+        return report_text.from_annotation(report_text.to_annotation(shorter))
+
+    too_long = bisect_left(range(MAX_TEXT), 1, key=lambda length: bool(read(cut(length)).problem))
+    whole = cut(too_long - 1)
+    numbers = random.Random(1)
+    costly = tuple(
+        table.model_copy(
+            update={"last_batch": LastBatch(at=NOW, requests=numbers.randrange(MAX_COUNT))}
+        )
+        for table in whole.tables
+    )
+    kept, problem = read(whole.model_copy(update={"tables": costly}))
+    assert problem == "omitted because the report is too large: costs of last batches"
+    assert kept == whole
 
 
 def test_a_message_that_was_never_there_is_not_said_to_be_left_out() -> None:

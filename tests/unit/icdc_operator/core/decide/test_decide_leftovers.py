@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.pipeline_status import LastBatch, PipelineStatus
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase, RunSeen, StopRun
 from icdc_testing.deciding.pipelines import (
@@ -63,3 +63,16 @@ def test_what_is_known_of_a_tag_holds_until_a_run_has_tried_again(
     status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=(before,))
     (table,) = decide(replace(world, status=status), NOW).status.tables
     assert (table.snapshot_pinned, table.pin_message) == shown
+
+
+@pytest.mark.parametrize("written", [None, LastBatch(at=NOW, requests=2)])
+def test_the_cost_of_the_last_batch_is_shown_until_a_run_has_written_one(
+    written: LastBatch | None,
+) -> None:
+    run = report(caught_up(last_batch=written, applied_at=NOW))
+    world = at_work(make_spec(), make_seen(RunPhase.RUNNING, report=run))
+    before = LastBatch(at=NOW, requests=1)
+    tables = (caught_up(last_batch=before),)
+    status = PipelineStatus(observed_generation=1, current_run=run_record(), tables=tables)
+    (table,) = decide(replace(world, status=status), NOW).status.tables
+    assert table.last_batch == (written or before)
