@@ -188,7 +188,11 @@ def _remove_pool_hooks(bridge: Bridge) -> None:
     hooks.setAccessible(True)
     runtime = bridge.statics("java.lang.Runtime").getRuntime()
     with _LISTING_HOOKS:
-        for hook in hooks.get(None).keySet().toArray():
+        present = hooks.get(None)
+        if present is None:
+            # The JVM is ending, and all that it holds with it.
+            return
+        for hook in present.keySet().toArray():
             if hook.getName().startswith(_POOL_HOOK):
                 runtime.removeShutdownHook(hook)
 
