@@ -5,6 +5,7 @@ A node that leaves the cluster takes such requests with it, and may send them on
 another one in its stead, and all is written. So a batch ends only when each of its nodes has said
 that it runs none of them, or is recorded as absent:
 
+    nothing written, as when a table begins empty   no question is asked
     primaries where they were, all answers there    nothing left: no question is asked
     a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
     a batch of another run is open                  the same, before it is repeated
@@ -59,7 +60,9 @@ def settle(context: TableContext, stored: Stored, now: Identity) -> Stored:
 
     `now` is the index that was written, after the last answer.
     """
-    if context.unsettled.is_set() or context.nodes.primaries != now.primaries:
+    # None were seen where this process wrote nothing, nor an earlier one.
+    moved = context.nodes.primaries not in ((), now.primaries)
+    if context.unsettled.is_set() or moved:
         # The node of the old primary may have a request inside that was repeated elsewhere.
         context.outwait_own_requests()
     return _record(context, stored, context.nodes.members) if context.nodes.absent else stored

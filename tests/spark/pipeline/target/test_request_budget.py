@@ -58,3 +58,14 @@ def test_an_idle_look_asks_two_things_and_a_batch_of_ten_rows_nine(
     forget_shards(clean_indices, ALIAS)
     assert count_requests() - idle == RECORDING, "the first run after an upgrade records the shards"
     assert count_requests() - idle == Counter(), "and no later one does"
+
+
+def test_a_table_that_is_followed_from_now_on_waits_for_no_request(
+    spark: SparkSession, lake: Lake, proxy: FaultProxy, clean_indices: str, tmp_path: Path
+) -> None:
+    name = lake.create("id int, name string")
+    lake.sql(f"insert into lake.{name} values (1, 'a')")
+    table = {"name": name, "index": ALIAS, "identifierColumns": ["id"]}
+    Harness(spark, proxy.url, tmp_path, [table], mode="StreamOnly").sync()
+    assert proxy.requests("_doc"), "nothing was asked at all"
+    assert proxy.requests("_tasks") == []

@@ -63,7 +63,7 @@ LISTED = (
         kind=GuardKind.WAIT,
         name="a primary that moved is asked for",
         prevents="A request that was repeated elsewhere is applied again by the node that was cut.",
-        edits=(Edit(_NODES, " or context.nodes.primaries != now.primaries", ""),),
+        edits=(Edit(_NODES, " or moved", ""),),
         tests=(
             f"{_ABSENT}::test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came",
         ),
