@@ -18,8 +18,8 @@ to its end and costs what it costs.
 """
 
 import argparse
-import asyncio
 import secrets
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -123,8 +123,7 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
 
     BadSpec where another question has replaced it; StartTimeout after `seconds`.
     """
-    loop = asyncio.get_running_loop()
-    asked_at, shown = loop.time(), ""
+    asked_at, shown = time.monotonic(), ""
     while True:
         resource = await target.pipeline()
         pipeline_status = status.parse_status_of(resource)
@@ -134,7 +133,7 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
             return pipeline_status
         if _question_of(resource) != question:
             raise BadSpec(f"somebody else has asked {target.name} something meanwhile: ask again")
-        waited = loop.time() - asked_at
+        waited = time.monotonic() - asked_at
         obstacle = _obstacle(pipeline_status, question)
         if waited >= seconds or (not obstacle and waited >= TAKEN_UP_SECONDS):
             raise StartTimeout(_no_answer(target, obstacle, waited))
@@ -143,7 +142,12 @@ async def _wait_for_answer(target: Target, question: Ask, seconds: float) -> Pip
             terminal.complain(obstacle)
             shown = obstacle
         # The last read falls on the deadline, however --wait and the interval divide.
-        await asyncio.sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
+        _sleep(min(POLL_SECONDS, max(0.0, seconds - waited)))
+
+
+def _sleep(seconds: float) -> None:
+    """Wait, and with it the whole command: it has nothing else to do, see `thin_client`."""
+    time.sleep(seconds)
 
 
 def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:

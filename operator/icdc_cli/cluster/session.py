@@ -6,11 +6,10 @@ The border where what the cluster refuses becomes bad usage: it was this person'
 """
 
 import argparse
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec
@@ -45,6 +44,9 @@ class Target:
 
 Result = TypeVar("Result")
 
+Work = Callable[[Target, argparse.Namespace], Coroutine[Any, Any, Result]]
+"""What a command does. It awaits requests and nothing else, see `thin_client`."""
+
 
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`NAME`, `-n`, `--context`; which cluster is as with kubectl.
@@ -68,36 +70,27 @@ def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     )
 
 
-def carry_out(
-    work: Callable[[Target, argparse.Namespace], Awaitable[Exit]],
-) -> Callable[[argparse.Namespace], int]:
+def carry_out(work: Work[Exit]) -> Callable[[argparse.Namespace], int]:
     """The command that does `work` on the pipeline that its arguments name."""
     return lambda arguments: run_for(work, arguments)
 
 
-def run_for(
-    work: Callable[[Target, argparse.Namespace], Awaitable[Result]], arguments: argparse.Namespace
-) -> Result:
+def run_for(work: Work[Result], arguments: argparse.Namespace) -> Result:
     """Do `work` on the pipeline that the arguments name; return its result.
 
-    BadSpec for what the cluster refuses.
+    BadSpec for what the cluster refuses. Ctrl-C is a KeyboardInterrupt in `work`, which passes each
+    `finally`: that is how a question is withdrawn.
     """
-    # A loop for each command, which at Ctrl-C cancels `work` and waits for its `finally`: that is
-    # how a question is withdrawn. asyncio raises KeyboardInterrupt afterwards.
-    return asyncio.run(_run_for(work, arguments))
-
-
-async def _run_for(
-    work: Callable[[Target, argparse.Namespace], Awaitable[Result]], arguments: argparse.Namespace
-) -> Result:
     context = kubeconfig.choose_context(os.environ, arguments.context)
     namespace = arguments.namespace or context.namespace
-    # Here and not above: it brings aiohttp, and `icdc --help` needs no connection.
+    # Here and not above: it brings urllib3, and `icdc --help` needs no connection.
     from icdc_cli.cluster import thin_client
 
+    def start(api: ClusterApi) -> Coroutine[Any, Any, Result]:
+        return work(Target(api, namespace, arguments.name), arguments)
+
     try:
-        async with thin_client.open_api(os.environ, context=context.name) as api:
-            return await work(Target(api, namespace, arguments.name), arguments)
+        return thin_client.run(start, os.environ, context=context.name)
     # Neither passes by itself. For the operator they are failures of a run, here they are an answer
     # to what was typed; Unavailable stays what it is, and ends with code 3.
     except (errors.Denied, errors.Invalid) as error:

@@ -1,7 +1,9 @@
 """`icdc status`, `pause`, `resume`, `resync` and `logs` by a person with few rights."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +108,33 @@ def test_what_cannot_be_done_is_bad_usage(
 ) -> None:
     assert main.main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({}, 0),
+        ({"tls-server-name": "localhost"}, 0),
+        ({"tls-server-name": "api.elsewhere"}, 3),
+        # The authority of this host instead, which has not signed the server's certificate.
+        ({"certificate-authority-data": None}, 3),
+        ({"certificate-authority-data": None, "insecure-skip-tls-verify": True}, 0),
+    ],
+)
+def test_the_server_is_trusted_as_the_kubeconfig_says(
+    change: dict[str, object],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = json.loads(Path(os.environ["KUBECONFIG"]).read_text(encoding="utf-8"))
+    cluster = config["clusters"][0]["cluster"]
+    cluster.update(change)
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    assert main.main(["status", "shop"]) == code
+    printed = capsys.readouterr()
+    assert ("CERTIFICATE_VERIFY_FAILED" in printed.err) == (code == 3)

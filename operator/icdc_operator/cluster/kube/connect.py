@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -20,10 +21,20 @@ from kubernetes.aio.client import ApiClient, Configuration
 from icdc_api.errors import BadSpec
 from icdc_operator.cluster.kube import environment, errors
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_operator.cluster.kube.transport import REQUEST_SECONDS, Observer
+from icdc_operator.cluster.kube.transport import REQUEST_SECONDS, Observer, TimeLimit
 
 KUBECONFIG = environment.KUBECONFIG
 IN_CLUSTER = environment.IN_CLUSTER
+
+
+class LibraryClient(ApiClient):
+    """The library's client, with time limits in the form that `transport` gives them."""
+
+    async def call_api(self, *request: Any, **options: Any) -> Any:
+        """Send one request; raises the errors of aiohttp."""
+        limit: TimeLimit = options["_request_timeout"]
+        timeout = aiohttp.ClientTimeout(total=limit.total, sock_connect=limit.connect)
+        return await super().call_api(*request, **{**options, "_request_timeout": timeout})
 
 
 @asynccontextmanager
@@ -40,7 +51,7 @@ async def open_api(
     """
     settings = await configuration(env, context=context)
     more = {} if observer is None else {"observer": observer}
-    api = ClusterApi(ApiClient(settings), request_seconds=request_seconds, **more)
+    api = ClusterApi(LibraryClient(settings), request_seconds=request_seconds, **more)
     try:
         yield api
     finally:

@@ -1,7 +1,8 @@
 """Turn answers and exceptions of the API client into errors of the project.
 
-It knows HTTP statuses and the client libraries, and must not know a kind of object. The code that
-sends a request decides what an error means for a run.
+It knows HTTP statuses and the client libraries, and must not know a kind of object. It imports no
+client library, as `icdc` does without them: one that nobody has imported cannot have raised an
+error. The code that sends a request decides what an error means for a run.
 
     RunError
       ClusterError      the API server did not do what was asked
@@ -20,8 +21,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-
-import aiohttp
 
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, RunError, WhoActs
 
@@ -122,7 +121,7 @@ def map_errors(what: str) -> Iterator[None]:
     # Before OSError, of which TimeoutError is a subclass: its own text is empty.
     except TimeoutError as error:
         raise Unavailable(f"{what}: the API server did not answer in time") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except no_answer() as error:
         text = _clip(str(error)) or type(error).__name__
         raise Unavailable(f"{what}: the API server cannot be reached: {text}") from error
     except ValueError as error:
@@ -132,10 +131,14 @@ def map_errors(what: str) -> Iterator[None]:
         raise _map_library_error(error, what) from error
 
 
+def no_answer() -> tuple[type[Exception], ...]:
+    """Return the errors of a request that got no answer: those of sockets and of aiohttp."""
+    aiohttp = sys.modules.get("aiohttp")
+    return (OSError,) if aiohttp is None else (OSError, aiohttp.ClientError)
+
+
 def _library_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the `kubernetes` library; none where nobody has imported it."""
-    # Not imported here: the command line does without that library, and what nobody has imported
-    # cannot have raised an error.
+    """Return the errors of the `kubernetes` library."""
     exceptions = sys.modules.get("kubernetes.aio.client.exceptions")
     config = sys.modules.get("kubernetes.aio.config")
     errors = () if exceptions is None else (exceptions.ApiException,)

@@ -1,20 +1,19 @@
 """Send requests to the API server: limit their time, count them, and parse the answers.
 
 No request is repeated here: the caller knows whether that is right. Every foreign error becomes one
-of `kube.errors`. It knows HTTP and the client library, and must not know a kind of object.
+of `kube.errors`. It knows HTTP and how the `kubernetes` library is called, and must not know a kind
+of object. Must import neither that library nor aiohttp: `icdc` calls this with a lighter client.
 """
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.kinds import Resource
 
 if TYPE_CHECKING:
-    # Only for its type: the command line has a client of its own, and this library costs it 0.3 s.
+    # Only for its type, see the module.
     from kubernetes.aio.client import ApiClient
 
 REQUEST_SECONDS = 30.0
@@ -29,6 +28,15 @@ the class of the error if there was none."""
 
 def ignore_request(verb: str, plural: str, code: int | str) -> None:
     """Count nothing."""
+
+
+class TimeLimit(NamedTuple):
+    """How long one request may take, in seconds."""
+
+    total: float | None
+    """From its first byte to the last one of its answer; None: as long as the server sends."""
+    connect: float
+    """Until there is a connection."""
 
 
 class Transport:
@@ -58,7 +66,7 @@ class Transport:
         what = _what(verb, plural, path)
         headers = {"Accept": accept, "Content-Type": content}
         with errors.map_errors(what):
-            limit = aiohttp.ClientTimeout(total=self._seconds)
+            limit = TimeLimit(total=self._seconds, connect=self._seconds)
             answer = await self._send(
                 verb, plural, method, path, body=body, headers=headers, limit=limit
             )
@@ -71,7 +79,7 @@ class Transport:
     async def lines(self, verb: str, plural: str, path: str) -> AsyncIterator[str]:
         """Yield the lines that answer a GET as they come. Only the connection has a time-out."""
         what = _what(verb, plural, path)
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=self._seconds)
+        limit = TimeLimit(total=None, connect=self._seconds)
         with errors.map_errors(what):
             answer = await self._send(verb, plural, "GET", path, limit=limit)
             try:
@@ -88,7 +96,7 @@ class Transport:
         method: str,
         path: str,
         *,
-        limit: aiohttp.ClientTimeout,
+        limit: TimeLimit,
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
@@ -102,7 +110,7 @@ class Transport:
         )
         try:
             answer = await self._client.call_api(*request, _request_timeout=limit)
-        except (aiohttp.ClientError, OSError) as error:
+        except errors.no_answer() as error:
             # Counted too: an API server that does not answer would otherwise look like no traffic.
             self._observer(verb, plural, type(error).__name__)
             raise

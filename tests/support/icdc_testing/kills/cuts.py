@@ -182,7 +182,7 @@ async def client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
     async with connector_to(settings) as connector:
         # Without a look at .netrc for each request, which takes a thread.
         settings.client_session_kwargs = {"connector": connector, "trust_env": False}
-        async with ApiClient(settings) as made:
+        async with connect.LibraryClient(settings) as made:
             yield made
 
 
