@@ -94,8 +94,8 @@ async def _ask(target: Target, question: Ask, *, seconds: float) -> ClusterAnswe
     step = next_step.next_step(resource, status.parse_status_of(resource), spec, now=now)
     # The right to read the answer is needed in the end; without it nothing is asked.
     await target.api.list_driver_pods(target.namespace, target.name)
-    await _annotate(target, question.to_annotation())
     try:
+        await _annotate(target, question.to_annotation())
         answered = await _wait_for_answer(target, question, seconds)
     finally:
         # Also after Ctrl-C: the operator ends a run whose question nobody asks any more.

@@ -1,8 +1,11 @@
-"""The client of `icdc`: proxies, time limits, redirects, and lines that come one by one."""
+"""The client of `icdc`: proxies, time limits, redirects, lines that come one by one, and Ctrl-C."""
 
 import asyncio
 import base64
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api import naming
 from icdc_api.errors import BadSpec
 from icdc_cli.cluster import thin_client
 from icdc_cli.cluster.credentials import Login
 from icdc_cli.cluster.thin_client import ThinClient
 from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.api import ClusterApi
-from icdc_testing.kube.api_stub import Object
+from icdc_testing.kube.api_stub import ApiStub, Object
 
 pytestmark = pytest.mark.unit
 
@@ -176,3 +180,18 @@ def test_a_line_of_a_log_is_there_before_the_next_one_is_sent(tmp_path: Path) ->
         thin_client.run(follow, {"KUBECONFIG": str(path)}, context="here")
     assert lines == ["one\n", "two"]
     assert in_time == [True]
+
+
+def test_a_question_is_taken_back_by_ctrl_c(api: ApiStub, shop: Object) -> None:
+    asked = threading.Event()
+    # While the answer to that request is on its way: the question is there, and nobody knows yet.
+    api.after_patch = lambda _: asked.set()
+    arguments = [sys.executable, "-m", "icdc_cli.main", "plan", "shop"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, printed = process.communicate(timeout=60)
+    assert printed.splitlines()[-1] == "icdc: interrupted"
+    assert process.returncode == 130
+    annotations = shop["metadata"]["annotations"]
+    assert annotations[naming.ANNOTATION_ASK] is None
