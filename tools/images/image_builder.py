@@ -24,7 +24,7 @@ _SECONDS = 7200
 _PULL_SECONDS = 120
 """For the one small image; after that, no registry is taken to be reached."""
 MAX_STORAGE_BYTES = 6 * 10**9
-"""Of layers of earlier builds. One state of both images takes 4 GB, changes of our code little."""
+"""Of layers of earlier builds. One state of both images takes 3 GB, changes of our code little."""
 _STAND_IN = "localhost/iceberg-cdc-operator/base"
 """A name without a registry would be looked for in one; `localhost` says that it was made here."""
 # overlay would mount the folder of the storage onto itself, privately; that mount would stay behind
