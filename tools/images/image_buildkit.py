@@ -33,6 +33,8 @@ _START_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _CACHE_MEGABYTES = 6_000
 """Layers of earlier builds that stay for later ones, in megabytes of 10^6 bytes."""
+_LAST_STEP = "install -d -m 755 "
+"""How the last step of both images begins in the Dockerfile, and no step of another stage."""
 _SHOWN_LINES = 30
 """Of the log of a daemon that does not start: its last words say why."""
 _BASE = "base"
@@ -110,7 +112,8 @@ class BuildKit:
             # daemon has ended: `rewrite-timestamp` leaves a second copy of an image's layers behind
             # each time, which no record names and nobody reads again.
             limit = f"--keep-storage={_CACHE_MEGABYTES}"
-            _run("buildctl", "--addr", address, "prune", limit, name="`buildctl prune`")
+            for what in (f"--filter=description~=/{own_steps(target)}/", limit):
+                _run("buildctl", "--addr", address, "prune", what, name="`buildctl prune`")
         return str(layers)
 
     def archive(self, image: str, name: str, file: Path) -> None:
@@ -192,6 +195,20 @@ class BuildKit:
         # same number the cache fills up to it; 0 leaves the disk's free space out of account.
         budget = f"--oci-worker-gc-keepstorage={_CACHE_MEGABYTES},0,{_CACHE_MEGABYTES}"
         return ["buildkitd", *root, *worker, "--oci-worker-gc=true", budget]
+
+
+def own_steps(target: str) -> str:
+    """Return the expression that fits BuildKit's descriptions of an image's own steps, no others.
+
+    Their layers are copies of those of other stages, as layers and once more as what was exported.
+    The archive has them, and the next build copies them again in seconds:
+
+        [spark 2/5] COPY --from=spark-packages /opt/venv /opt/venv    removed
+        mount / from exec /bin/sh -c install -d -m 755 /usr/share…    removed: it holds those before
+        mount / from exec /bin/sh -c pip --python /opt/venv/bin/py…   stays
+    """
+    # Without backslashes and slashes, which buildctl would take for its own.
+    return f"^.{target} |^mount . from exec .bin.sh -c {_LAST_STEP}"
 
 
 def _await(daemon: "subprocess.Popen[bytes]", address: str, log: Path) -> None:

@@ -1,5 +1,6 @@
 """Layers of earlier builds do not fill the disk."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import image_builder
+import image_buildkit
 import images
 from image_buildkit import BuildKit
+from image_context import TARGETS
 
 pytestmark = pytest.mark.unit
 
@@ -183,4 +186,30 @@ def test_layers_that_buildkit_wrote_for_an_export_alone_are_removed_before_it_en
     buildkit = BuildKit(tmp_path / "buildkit", image_builder.Buildah(tmp_path))
     buildkit.build("operator", base="base@sha256:1f3a", arguments={}, epoch=0, cached=True)
     verbs = [line.split()[2] for line in calls.read_text().splitlines()]
-    assert verbs[-2:] == ["build", "prune"]
+    assert verbs[-3:] == ["build", "prune", "prune"]
+    assert f"--filter=description~=/{image_buildkit.own_steps('operator')}/" in calls.read_text()
+
+
+def _describe_runs(stage: str) -> list[str]:
+    """Return the RUN steps of a stage as BuildKit describes their layers."""
+    steps = re.split(r"^(?=[A-Z]+ )", stage, flags=re.MULTILINE)
+    commands = [
+        re.sub(r"--mount=\S+\s+|\\\n\s*", "", step.removeprefix("RUN "))
+        for step in steps
+        if step.startswith("RUN ")
+    ]
+    return [f"mount / from exec /bin/sh -c {command}" for command in commands]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_own_steps_of_an_image_are_told_from_those_that_take_long(target: str) -> None:
+    texts = (ROOT / "Dockerfile").read_text("utf-8").split("\nFROM ")
+    stages = {text.splitlines()[0].rpartition(" ")[2]: text for text in texts}
+    steps = re.compile(image_buildkit.own_steps(target))
+    # The last step holds the layers of those before it: without it nothing could be removed.
+    (last,) = _describe_runs(stages[target])
+    assert steps.search(last)
+    assert steps.search(f"[{target} 1/4] COPY --from={target}-packages /opt/venv /opt/venv")
+    others = [text for name, text in stages.items() if name not in TARGETS]
+    assert not any(map(steps.search, itertools.chain.from_iterable(map(_describe_runs, others))))
+    assert not steps.search(f"[{target}-packages 1/2] COPY tools/locks/{target}.lock /build/")
