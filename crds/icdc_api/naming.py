@@ -139,9 +139,16 @@ def dead_letters_index(index: str) -> str:
     return index + DEAD_LETTERS_SUFFIX
 
 
-def is_derived_from(index: str, other: str) -> bool:
-    """Return whether `index` is a name that is derived from the alias `other`."""
-    return index == dead_letters_index(other) or physical_number(other, index) is not None
+def base_alias(index: str) -> str | None:
+    """Return the alias from which we would derive the name `index`; None if from none.
+
+    orders-000001          orders
+    orders-dead-letters    orders
+    orders-1               None
+    """
+    if index.endswith(DEAD_LETTERS_SUFFIX):
+        return index.removesuffix(DEAD_LETTERS_SUFFIX)
+    return _PHYSICAL.sub("", index) if _PHYSICAL.search(index) else None
 
 
 def tag_key(state_index_uuid: str, owner: str) -> str:

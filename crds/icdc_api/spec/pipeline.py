@@ -227,9 +227,10 @@ class PipelineSpec(ApiModel):
             raise not_allowed(twice[1], "indices are unique", "tables", twice[0], "index")
         # Such as the aliases `a` and `a-000001`: an export of the first one would need the name of
         # the second one for its physical index.
+        aliases = frozenset(indices)
         for position, index in enumerate(indices):
-            other = next((alias for alias in indices if naming.is_derived_from(index, alias)), None)
-            if other:
+            other = naming.base_alias(index)
+            if other in aliases:
                 rule = f"the name belongs to the index {other!r} of another table"
                 raise not_allowed(index, rule, "tables", position, "index")
 

@@ -195,12 +195,13 @@ def _find_due_by_heads(
         return now
     # The last run could have applied these heads and did not, or only runs can read the table.
     done = TableState.COMPLETE if spec.mode == Mode.EXPORT_ONLY else None
+    news = {table.name for table in changed}
     # Polled like tables whose catalog cannot be read: another run at once would do no more.
     unclear = [
         table
         for table in status.tables
         if table.state not in (TableState.STALLED, done)
-        and (table in changed or table.name not in heads)
+        and (table.name in news or table.name not in heads)
     ]
     return finished + _poll_delay(unclear, status, finished, spec) if unclear else None
 

@@ -127,11 +127,17 @@ def test_the_number_of_a_physical_index_is_read(physical: str, number: int | Non
 
 
 @pytest.mark.parametrize(
-    ("index", "derived"),
-    [("a-dead-letters", True), ("a-000001", True), ("a", False), ("a-1", False), ("ab", False)],
+    ("index", "alias"),
+    [
+        ("a-dead-letters", "a"),
+        ("a-000001", "a"),
+        ("a-000001-1234567", "a-000001"),
+        ("a", None),
+        ("a-1", None),
+    ],
 )
-def test_names_made_from_an_alias_are_known(index: str, derived: bool) -> None:
-    assert naming.is_derived_from(index, "a") is derived
+def test_the_alias_that_a_name_is_made_from_is_known(index: str, alias: str | None) -> None:
+    assert naming.base_alias(index) == alias
 
 
 def test_other_names_are_built_once() -> None:

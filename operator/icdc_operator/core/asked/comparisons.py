@@ -89,7 +89,8 @@ def last_replication_run(status: PipelineStatus) -> RunStatus | None:
 def table_names(status: PipelineStatus, spec: PipelineSpec) -> tuple[str, ...]:
     """Return the names of the tables to compare, in the order of the spec."""
     resync = resyncs.last_request(status, spec)
-    names = () if resync is None else resync.tables
+    # A set: any number of 500 tables may be named.
+    names = frozenset(() if resync is None else resync.tables)
     return tuple(table.name for table in spec.tables if not names or table.name in names)
 
 
@@ -109,7 +110,7 @@ def close_run(
     # Only the tables that were asked for: a report comes from a pod, and may name others.
     names = table_names(status, spec)
     answers = verification.read_answers(None if seen is None else seen.report)
-    answers = {name: answer for name, answer in answers.items() if name in names}
+    answers = {name: answers[name] for name in names if name in answers}
     silent = [name for name in names if name not in answers]
     # Stopped without a failure: by timeouts.runSeconds, or because the adapter is closing.
     stopped = run.state == RunState.STOPPING and run.failure is None
