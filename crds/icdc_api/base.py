@@ -19,13 +19,15 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-# Bounds keep a resource far below the 1.5 MB of etcd and the CEL rules within their cost budget.
+# Bounds keep the CEL rules within their cost budget, and a resource within the 1.5 MiB of etcd
+# together with `spec.limits` and, in the operator, `core.status_size`.
 # Characters; the longest name of an object in Kubernetes.
 MAX_NAME = 253
 # Characters of a message; an Event takes as many bytes.
 MAX_TEXT = 1024
-# Tables of one pipeline, all in one driver. A rule that compares all with all visits 16,384 pairs.
-MAX_TABLES = 128
+# Tables of one pipeline, all in one driver. A CEL rule that compares all with all would visit
+# 250,000 pairs, and the API server refuses that.
+MAX_TABLES = 500
 INT64_MAX = 2**63 - 1
 # Below the bit length of a double, so that every JSON reader shows the number as it is.
 MAX_COUNT = 2**53 - 1

@@ -47,7 +47,8 @@ DEFAULT_NAMESPACE = "default"
 MAX_PIPELINE_NAME = 40
 # OpenSearch allows 255 bytes; the longest suffix is that of the dead letters.
 MAX_INDEX_BYTES = 255 - len(DEAD_LETTERS_SUFFIX)
-MAX_TABLE_NAME = 512
+# In characters; entries of status, request and report have the name of their table.
+MAX_TABLE_NAME = 253
 
 # A DNS label that begins with a letter, because spark-operator refuses any other name of a run.
 PIPELINE_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"

@@ -171,8 +171,9 @@ class PipelineSpec(ApiModel):
             },
         ),
     ]
-    """The tables, each with an index of its own. Required, at least one; names and indices are
-    unique. A removed table keeps its index and its progress."""
+    """The tables, each with an index of its own. Required, 1 to 500; names and indices are
+    unique. The whole spec has at most 450 KiB. A removed table keeps its index and its
+    progress."""
     changelog: Changelog = Changelog()
     """How the tables are followed. Without effect when mode is ExportOnly."""
     sink: Sink

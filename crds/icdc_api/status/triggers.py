@@ -8,9 +8,8 @@ alone.
 import json
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
-from icdc_api import naming
 from icdc_api.base import MAX_TABLES, ApiModel, Count, Flag, ShortText
 from icdc_api.errors import BadSpec
 from icdc_api.status.runs import Failure, ResyncMode, RunKind
@@ -19,8 +18,6 @@ from icdc_api.status.runs import Failure, ResyncMode, RunKind
 AskedKind = Literal[
     RunKind.PLAN, RunKind.VERIFY, RunKind.REPAIR, RunKind.DEAD_LETTERS, RunKind.REPLAY
 ]
-
-AskedTable = Annotated[str, StringConstraints(min_length=1, max_length=naming.MAX_TABLE_NAME)]
 
 MAX_ASKED_IDS = 1000
 """Document ids in one question. An id has at most 512 bytes, and all annotations of an object
@@ -37,7 +34,7 @@ class Ask(ApiModel):
     """Identifies the question."""
     mode: AskedKind
     """Plan, Verify, Repair, DeadLetters or Replay."""
-    tables: Annotated[tuple[AskedTable, ...], Field(min_length=1, max_length=MAX_TABLES)] | None = (
+    tables: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=MAX_TABLES)] | None = (
         None
     )
     """Names of the tables that DeadLetters and Replay are about; absent for all."""
