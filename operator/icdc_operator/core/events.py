@@ -9,10 +9,11 @@ Whether Kubernetes or a terminal shows them is not known here.
     no current run          shop-c7-2 Planned            RunPlanned
     orders Streaming        orders Stalled (Gap)         TableStalled (warning)
     orders Stalled          orders Exporting             TableResumed, Reexporting
+    500 tables Streaming    500 tables Stalled           TableStalled (warning) of 500 tables
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icdc_api import naming
 from icdc_api.status.conditions import ConditionType
@@ -21,7 +22,7 @@ from icdc_api.status.runs import RunState, RunStatus
 from icdc_operator.core.asked import verification
 from icdc_operator.core.asked.verification import ComparisonResult
 from icdc_operator.core.conditions import deleting
-from icdc_operator.core.conditions.messages import list_tables
+from icdc_operator.core.conditions.messages import MAX_LISTED, list_some, list_tables
 
 _EVENT_BY_RESULT = {
     ComparisonResult.EQUAL: ("Verified", False),
@@ -129,9 +130,20 @@ def _is_running(run: RunStatus) -> bool:
 
 
 def _of_tables(before: PipelineStatus, after: PipelineStatus) -> Iterator[Event]:
+    """Yield the events of the tables; those of many tables with one reason as one event."""
     old = {table.name: table for table in before.tables}
-    for table in after.tables:
-        yield from _of_table(old.get(table.name), table)
+    every = [event for table in after.tables for event in _of_table(old.get(table.name), table)]
+    by_reason: dict[str, list[Event]] = {}
+    for event in every:
+        by_reason.setdefault(event.reason, []).append(event)
+    for event in every:
+        same = by_reason[event.reason]
+        if len(same) <= MAX_LISTED:
+            yield event
+        elif event is same[0]:
+            text = list_some([one.message for one in same], total=len(same))
+            # The number first: an Event has fewer bytes than a condition.
+            yield replace(event, message=f"{len(same)} tables: {text}")
 
 
 def _of_table(old: TableStatus | None, new: TableStatus) -> Iterator[Event]:

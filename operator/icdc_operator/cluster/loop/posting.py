@@ -22,7 +22,7 @@ POST_SECONDS = 5.0
 """Time-out for all Events of one change together, because the actions of the reconcile follow."""
 
 MAX_EVENTS = 25
-"""Most Events of one change: a pipeline of a hundred tables need not announce each of them."""
+"""Most Events of one change; those of many tables are one Event for each reason anyway."""
 
 _log = logging.getLogger(__name__)
 

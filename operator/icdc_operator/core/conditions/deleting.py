@@ -20,7 +20,7 @@ from icdc_api.status.pipeline_status import TableReason
 from icdc_api.status.runs import Failure, RunKind, RunState
 from icdc_operator.core import deletion
 from icdc_operator.core.conditions.kstatus import describe_problem
-from icdc_operator.core.conditions.messages import join_clauses, require_action
+from icdc_operator.core.conditions.messages import join_clauses, list_some, require_action
 from icdc_operator.core.conditions.view import Claim, PipelineView
 from icdc_operator.core.deletion import DeletionEnd
 from icdc_operator.core.observed import AddFinalizer
@@ -75,7 +75,7 @@ def _describe_end(view: PipelineView, end: DeletionEnd) -> str:
     """Return what was deleted, or what is left and how to delete it by hand."""
     if end is DeletionEnd.DELETED:
         deleted = [table.message for table in view.status.tables if table.message]
-        return "; ".join(deleted) or "nothing was left to delete"
+        return list_some(deleted, total=len(deleted)) or "nothing was left to delete"
     # An index that belongs to another pipeline is not ours to advise deleting.
     tables = [t for t in view.status.tables if t.reason is not TableReason.ALIAS_TAKEN]
     names, count = "", 0

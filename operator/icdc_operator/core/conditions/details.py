@@ -13,7 +13,7 @@ from icdc_api.status.runs import RunState
 from icdc_operator.core import progress
 from icdc_operator.core.asked import comparisons, verification
 from icdc_operator.core.conditions.kstatus import describe_problem
-from icdc_operator.core.conditions.messages import list_tables
+from icdc_operator.core.conditions.messages import list_some, list_tables
 from icdc_operator.core.conditions.view import Claim, PipelineView
 
 
@@ -21,7 +21,8 @@ def claim_spec_valid(view: PipelineView) -> Claim:
     """Return SpecValid, with cautions about what is allowed but should not be wanted."""
     if view.spec is None:
         return Claim(False, "InvalidSpec", describe_problem(view))
-    return Claim(True, "Valid", "; ".join(find_cautions(view.spec)))
+    cautions = list(find_cautions(view.spec))
+    return Claim(True, "Valid", list_some(cautions, total=len(cautions)))
 
 
 def claim_exported(view: PipelineView) -> Claim:
@@ -99,11 +100,15 @@ def claim_snapshots_pinned(view: PipelineView) -> Claim:
     # None is not False: no run has tried yet.
     unpinned = [table for table in tables if table.snapshot_pinned is False]
     if unpinned:
-        text = list_tables(unpinned, lambda table: f"{table.name}: {table.pin_message}")
+        text = list_tables(unpinned, _describe_pin)
         return Claim(False, "NotPinned", text)
     if tables and all(table.snapshot_pinned for table in tables):
         return Claim(True, "Pinned")
     return Claim(None, "NotReported", "no run has reported yet whether the snapshots are tagged")
+
+
+def _describe_pin(table: TableStatus) -> str:
+    return f"{table.name}: {table.pin_message or 'see the log of the run'}"
 
 
 def claim_dead_letters(view: PipelineView) -> Claim:

@@ -26,6 +26,7 @@ from icdc_operator.core.asked import comparisons
 from icdc_operator.core.conditions.messages import (
     MAX_LISTED,
     join_clauses,
+    list_some,
     list_tables,
     require_action,
 )
@@ -168,8 +169,9 @@ def _describe_denial(failure: Failure) -> tuple[str, str]:
 
 def _describe_duplicates(tables: Iterable[TableStatus]) -> str:
     affected = [(t.name, t.duplicates) for t in tables if t.duplicates and t.duplicates.count]
-    return "; ".join(
-        f"{name}: {duplicates.count} keys occur in more than one row, such as "
-        f"{', '.join(duplicates.samples[:3])}"
+    texts = [
+        f"{name}: {duplicates.count} keys occur in more than one row"
+        f"{', such as ' if duplicates.samples else ''}{', '.join(duplicates.samples[:3])}"
         for name, duplicates in affected[:MAX_LISTED]
-    )
+    ]
+    return list_some(texts, total=len(affected))

@@ -12,14 +12,35 @@ from icdc_api.status.pipeline_status import TableStatus
 
 # kubectl shows a message on one line of a terminal; five tables are about what can be read there.
 MAX_LISTED = 5
-"""Tables that a message names one by one; the others are counted."""
+"""Things that a message lists one by one; the others are counted."""
+
+MAX_LIST = 900
+"""Characters of a list: the rest of a message (`base.MAX_TEXT`) is for what stands before it."""
 
 
 def list_tables(tables: Sequence[TableStatus], describe: Callable[[TableStatus], str]) -> str:
     """Return `describe(table)` of the first MAX_LISTED tables, and how many more there are."""
-    text = "; ".join(describe(table) for table in tables[:MAX_LISTED])
-    rest = len(tables) - MAX_LISTED
-    return f"{text}; and {rest} more" if rest > 0 else text
+    return list_some([describe(table) for table in tables[:MAX_LISTED]], total=len(tables))
+
+
+def list_some(texts: Sequence[str], *, total: int) -> str:
+    """Return the first MAX_LISTED of `texts`, cut to MAX_LIST, and how many of `total` are left.
+
+    Each may have its share of the room: a message of one table must not hide the next ones, nor
+    their number.
+    """
+    listed = texts[:MAX_LISTED]
+    rest = f"; and {total - len(listed)} more" if total > len(listed) else ""
+    text = "; ".join(listed)
+    if len(text) + len(rest) > MAX_LIST:
+        share = (MAX_LIST - len(rest)) // len(listed) - len("; ")
+        text = "; ".join(shorten(one, share) for one in listed)
+    return text + rest
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text` with at most `length` characters, the last of them an ellipsis if it is cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def require_action(who: WhoActs | str) -> str:

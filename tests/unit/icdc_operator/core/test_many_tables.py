@@ -1,0 +1,123 @@
+"""What conditions and events say of 500 tables: bounded, with a number, and each reason once."""
+
+import pytest
+
+from icdc_api.base import MAX_TABLES, MAX_TEXT
+from icdc_api.status.conditions import ConditionType
+from icdc_api.status.pipeline_status import (
+    Duplicates,
+    PipelineStatus,
+    TableReason,
+    TableState,
+    TableStatus,
+)
+from icdc_api.status.runs import RunState
+from icdc_operator.core.conditions import summary
+from icdc_operator.core.conditions.messages import MAX_LIST, MAX_LISTED, list_some
+from icdc_operator.core.events import derive_events
+from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
+from icdc_testing.deciding.worst_cases import long_name
+
+pytestmark = pytest.mark.unit
+
+NAMES = [long_name(number, 60) for number in range(MAX_TABLES)]
+SPEC = make_spec(*NAMES)
+LEFT = f"; and {MAX_TABLES - MAX_LISTED} more"
+
+
+def message_of(kind: ConditionType, *tables: TableStatus) -> str:
+    last = run_record(state=RunState.SUCCEEDED, finished_at=NOW, generation=1)
+    status = PipelineStatus(observed_generation=1, tables=tables, last_run=last)
+    conditions = summary.build_conditions(status, make_observed(SPEC), now=NOW)
+    return next(condition.message for condition in conditions if condition.type == kind)
+
+
+def stalled(name: str, text: str = "m" * MAX_TEXT) -> TableStatus:
+    fields = {"state": TableState.STALLED, "reason": TableReason.GAP, "message": text}
+    return TableStatus(name=name, index=name, **fields)
+
+
+def pending(name: str) -> TableStatus:
+    return TableStatus(name=name, index=name)
+
+
+def refusing(name: str) -> TableStatus:
+    return caught_up(name, dead_letters=7)
+
+
+def unpinned(name: str) -> TableStatus:
+    return caught_up(name, snapshot_pinned=False, pin_message="m" * MAX_TEXT)
+
+
+def behind(name: str) -> TableStatus:
+    return caught_up(name, snapshots_behind=3)
+
+
+def duplicated(name: str) -> TableStatus:
+    return caught_up(name, duplicates=Duplicates(count=9, samples=("i" * 253,) * 20))
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [
+        (ConditionType.STALLED, stalled),
+        (ConditionType.READY, stalled),
+        (ConditionType.READY, duplicated),
+        (ConditionType.EXPORTED, pending),
+        (ConditionType.CAUGHT_UP, behind),
+        (ConditionType.SNAPSHOTS_PINNED, unpinned),
+        (ConditionType.DEAD_LETTERS, refusing),
+    ],
+)
+def test_a_condition_names_some_tables_and_counts_the_others(
+    kind: ConditionType, table: object
+) -> None:
+    assert callable(table)
+    message = message_of(kind, *map(table, NAMES))
+    assert len(message) < MAX_TEXT
+    assert message.endswith(LEFT)
+    assert [name in message for name in NAMES[: MAX_LISTED + 1]] == [True] * MAX_LISTED + [False]
+
+
+def test_a_list_is_cut_only_where_it_is_too_long() -> None:
+    fits = ["x" * 170] * MAX_LISTED
+    assert list_some(fits, total=MAX_LISTED) == "; ".join(fits)
+    cut = list_some(["x" * 900, "y"], total=400)
+    assert len(cut) <= MAX_LIST
+    assert cut.endswith("x…; y; and 398 more")
+    assert list_some([], total=0) == ""
+
+
+def test_a_table_without_a_message_about_its_pin_has_it_in_the_log() -> None:
+    table = caught_up(NAMES[0], snapshot_pinned=False)
+    assert message_of(ConditionType.SNAPSHOTS_PINNED, table) == (
+        f"{NAMES[0]}: see the log of the run"
+    )
+
+
+def test_what_happens_to_many_tables_at_once_is_one_event_for_each_reason() -> None:
+    before = PipelineStatus(tables=tuple(map(pending, NAMES)))
+    changed = (
+        *map(stalled, NAMES[:450]),
+        *map(refusing, NAMES[450:455]),
+        *map(pending, NAMES[455:]),
+    )
+    events = derive_events(before, PipelineStatus(tables=changed))
+    assert [event.reason for event in events] == ["TableStalled", *["DeadLetters"] * 5]
+    first = events[0]
+    assert first.warning
+    assert first.message.startswith(f"450 tables: {NAMES[0]}: Gap: mm")
+    assert first.message.endswith("; and 445 more")
+    assert len(first.message) < MAX_TEXT
+
+
+def test_many_cautions_about_a_spec_are_counted() -> None:
+    catalog = {
+        "properties": {"type": "rest", "uri": f"http://{'c' * 200}:8181"},
+        "propertiesFrom": [{"secretRef": {"name": "lake"}}],
+    }
+    spec = make_spec(tables=[{"name": name, "catalog": catalog} for name in NAMES])
+    conditions = summary.build_conditions(PipelineStatus(), make_observed(spec), now=NOW)
+    (valid,) = (each for each in conditions if each.type == ConditionType.SPEC_VALID)
+    assert valid.message.startswith("spec.tables[0].catalog.properties.uri: the credentials of")
+    assert valid.message.endswith(LEFT)
