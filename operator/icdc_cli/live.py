@@ -35,6 +35,9 @@ from icdc_cli import tables, terminal
 from icdc_cli.local.runner import Update
 from icdc_operator.core.events import Event
 
+MAX_BARS = 16
+"""Exports with a bar each, so that bars and tables fit on a screen."""
+
 
 class View(Protocol):
     """A context manager that is told of every change.
@@ -117,7 +120,7 @@ class Terminal:
             self._draw_bar(table)
         # Cut at the edge and not wrapped: a wrapped row would change the height with every message,
         # and the columns would no longer stand below their heads.
-        status = terminal.printable(tables.status_table(update.status.tables))
+        status = terminal.printable(tables.status_overview(update.status.tables, hint=""))
         listing = Text(status, no_wrap=True, overflow="ellipsis")
         self._live.update(Group(listing, self._progress))
 
@@ -132,6 +135,8 @@ class Terminal:
             if bar is not None:
                 self._progress.remove_task(self._bars.pop(table.name))
             return
+        if bar is None and len(self._bars) >= MAX_BARS:
+            return  # it gets one when another export has ended
         if bar is None:
             bar = self._bars[table.name] = self._progress.add_task(table.name, total=None)
         self._progress.update(bar, total=table.export.rows_total, completed=table.export.rows)

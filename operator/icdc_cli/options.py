@@ -12,7 +12,7 @@ import argparse
 import difflib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +29,9 @@ WAIT_SECONDS = 600
 """How long to wait for the answer of a cluster unless --wait says otherwise: an operator first lets
 the batch of an active run finish, and a driver's pod has to be scheduled and to start a JVM."""
 
+
+MAX_NAMED = 10
+"""Tables that a message names; the others are counted."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -126,7 +129,7 @@ def choice_of(values: type[Choice]) -> Callable[[str], Choice]:
             # argparse prints the text of this error alone; of a ValueError it would make "invalid
             # parse value", by the name of this function.
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not one of {allowed}{_near(text, by_name)}"
+                f"{text!r} is not one of {allowed}{near_name(text, by_name)}"
             )
         return by_name[text.lower()]
 
@@ -140,11 +143,11 @@ class Parser(argparse.ArgumentParser):
         # argparse has no public place for this: its own message lists all the commands.
         if action.choices is not None and value not in action.choices:
             names = [str(name) for name in action.choices]
-            message = f"{value!r} is not one of {', '.join(names)}{_near(str(value), names)}"
+            message = f"{value!r} is not one of {', '.join(names)}{near_name(str(value), names)}"
             raise argparse.ArgumentError(action, message)
 
 
-def _near(text: str, names: Iterable[str]) -> str:
+def near_name(text: str, names: Iterable[str]) -> str:
     """Return what to add to a refusal of `text`: the nearest of `names`, or nothing if none is
     near."""
     near = difflib.get_close_matches(text.lower(), list(names), n=1)
@@ -171,7 +174,15 @@ def check_tables(names: Iterable[str], spec: "PipelineSpec", *, source: str) -> 
     tables = [table.name for table in spec.tables]
     for name in names:
         if name not in tables:
-            raise BadSpec(f"--table {name}: {source} has no such table: {', '.join(tables)}")
+            raise BadSpec(f"--table {name}: {source} {describe_missing(name, tables)}")
+
+
+def describe_missing(name: str, tables: Sequence[str]) -> str:
+    """Return that there is no table `name`, which tables there are, and which was meant."""
+    rest = len(tables) - MAX_NAMED
+    more = f" and {rest} more" if rest > 0 else ""
+    near = near_name(name, tables)
+    return f"has no such table; it has {', '.join(tables[:MAX_NAMED])}{more}{near}"
 
 
 def write(value: dict[str, Any], output: Output) -> None:

@@ -12,15 +12,25 @@ as `-`, or add one, which is not shown.
 Pure; `terminal.say` writes it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from icdc_api.status.pipeline_status import TableStatus
+from icdc_api.status.pipeline_status import TableState, TableStatus
 
 NONE = "-"
 """A cell without a value; kubectl's <none> is wider than most values here."""
 GAP = "   "
 """Between columns: three spaces, as kubectl has at least."""
+MAX_ROWS = 20
+"""Tables of a pipeline up to which each has its line: with what else is shown, about a screen."""
+_BY_NEED = (
+    TableState.STALLED,
+    TableState.EXPORTING,
+    TableState.PENDING,
+    TableState.STREAMING,
+    TableState.COMPLETE,
+)
 _STATUS_HEAD = ("NAME", "STATE", "APPLIED", "BEHIND", "LAG", "ROWS", "MESSAGE")
 _PLAN_HEAD = (
     *("NAME", "INDEX", "MODE", "FROM", "TO", "FILES+", "FILES-", "DELETES", "ROWS", "BYTES"),
@@ -38,6 +48,41 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def status_table(tables: Iterable[TableStatus]) -> str:
     """One line for each table of a pipeline."""
     return aligned(_STATUS_HEAD, [_status_row(table) for table in tables])
+
+
+def status_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
+    """Return the tables for a person: a line each, or of many tables a count and the problems.
+
+        500 tables: 12 Stalled, 3 Exporting, 485 Streaming; 7 are behind
+        <empty line>
+        <the lines of at most MAX_ROWS tables: stalled, failing, not exported yet, behind>
+        <empty line>
+        and 2 more of these; icdc status shop --all shows every table
+
+    `hint` says how to see all of them.
+    """
+    if len(tables) <= MAX_ROWS:
+        return status_table(tables)
+    by_state = Counter(table.state for table in tables)
+    counts = ", ".join(f"{by_state[state]} {state.value}" for state in _BY_NEED if by_state[state])
+    behind = sum(1 for table in tables if table.snapshots_behind)
+    note = f"; {behind} are behind" if behind else ""
+    parts = [f"{len(tables)} tables: {counts}{note}"]
+    shown = sorted(filter(_needs_attention, tables), key=_need)
+    parts += [status_table(shown[:MAX_ROWS])] if shown else []
+    rest = len(shown) - MAX_ROWS
+    parts.append(f"and {rest} more of these; {hint}" if rest > 0 else hint)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _needs_attention(table: TableStatus) -> bool:
+    in_place = table.state in (TableState.STREAMING, TableState.COMPLETE)
+    return not in_place or table.reason is not None or bool(table.snapshots_behind)
+
+
+def _need(table: TableStatus) -> tuple[int, bool, int]:
+    """Return the key that sorts tables: what needs a person first, then what is further behind."""
+    return _BY_NEED.index(table.state), table.reason is None, -(table.lag_seconds or 0)
 
 
 def plan_table(result: Mapping[str, Any]) -> str:

@@ -146,13 +146,10 @@ def _next_nonce(pipeline: Resource) -> int:
 # Not `options.check_tables`, which takes the models of a spec: to build them would take longer than
 # the requests of this command.
 def _check_tables(pipeline: Resource, wanted: list[str]) -> None:
-    names = [table.get("name") for table in _spec(pipeline).get("tables") or ()]
+    names = [str(table.get("name")) for table in _spec(pipeline).get("tables") or ()]
     for name in wanted:
         if name not in names:
-            raise BadSpec(
-                f"--table {name}: the pipeline has no such table; it has "
-                f"{', '.join(map(str, names))}"
-            )
+            raise BadSpec(f"--table {name}: the pipeline {options.describe_missing(name, names)}")
 
 
 def _spec(pipeline: Resource) -> dict[str, Any]:

@@ -46,6 +46,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="{text,json,yaml}",
         help="text for people, json or yaml for programs (default: text)",
     )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"a line for every table, where there are more than {tables.MAX_ROWS}; else those "
+        "that are stalled, not exported yet or behind come first, and the others are counted",
+    )
     options.add_verbose(parser)
     parser.set_defaults(command=session.carry_out(_status))
 
@@ -59,7 +65,7 @@ async def _status(target: Target, arguments: argparse.Namespace) -> Exit:
         options.write(resource, arguments.output)
     status = parse_status_of(resource)
     if arguments.output == Output.TEXT:
-        terminal.say(text(resource, status, now=datetime.now(UTC)))
+        terminal.say(text(resource, status, every=arguments.all, now=datetime.now(UTC)))
     code, message = exit_of(status)
     if message:
         terminal.complain(message)
@@ -98,14 +104,18 @@ def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
     return exits.of_status(status)
 
 
-def text(resource: Resource, status: PipelineStatus, *, now: datetime) -> str:
+def text(resource: Resource, status: PipelineStatus, *, every: bool, now: datetime) -> str:
     """Return all of it for a person, parts apart by an empty line; `now` has a time zone.
 
     The line of the pipeline comes first, then what is strange about it, tables, conditions.
+    `every`: a line for each table, however many there are.
     """
     parts = [tables.aligned(_HEAD, [_row(resource, status, now)])]
     parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
-    parts += [tables.status_table(status.tables)] if status.tables else []
+    if status.tables:
+        hint = f"icdc status {resource['metadata']['name']} --all shows every table"
+        overview = tables.status_overview(status.tables, hint=hint)
+        parts.append(tables.status_table(status.tables) if every else overview)
     rows = [
         (
             condition.type.value,

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         with view, _stopping_by_signal(runner.stop):
             status = runner.run()
     if arguments.output == Output.TEXT:
-        terminal.say(tables.status_table(status.tables))
+        terminal.say(tables.status_overview(status.tables, hint="--output json shows every table"))
     else:
         # With placeholders as written: what is printed may end in a log that others read.
         options.write(runner.resource, arguments.output)

@@ -218,7 +218,7 @@ def test_plan_and_verify_answer_and_keep_no_state(
         (["list", "-o", "yaml"], 0, "id: '7'"),
         (["replay"], 1, "shop.orders   -       3        2"),
         (["replay", "--id", "7", "--id", "8"], 0, "shop.orders   -       3        0"),
-        (["list", "--table", "shop.items"], 2, "has no such table: shop.orders"),
+        (["list", "--table", "shop.items"], 2, "has no such table; it has shop.orders"),
     ],
 )
 def test_dead_letters_are_shown_and_sent_again(

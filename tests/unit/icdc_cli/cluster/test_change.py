@@ -95,7 +95,7 @@ def test_resync_of_a_table_that_is_not_there_changes_nothing(
     assert main.main(["resync", "shop", "--table", "shop.order"]) == 2
     assert capsys.readouterr().err == (
         "icdc: --table shop.order: the pipeline has no such table; "
-        "it has shop.orders, shop.customers\n"
+        "it has shop.orders, shop.customers; did you mean shop.orders?\n"
     )
     assert patches(api) == 0
 
@@ -132,3 +132,15 @@ def test_a_pipeline_that_is_always_written_by_somebody_else_is_given_up(
     assert main.main(["resync", "shop"]) == 3
     assert patches(api) == change.MAX_TRIES
     assert "has been modified" in capsys.readouterr().err
+
+
+def test_of_many_tables_a_few_are_named_and_the_one_that_was_meant(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["spec"]["tables"] = [{"name": f"shop.t{number}"} for number in range(500)]
+    assert main.main(["resync", "shop", "--table", "shop.t477x"]) == 2
+    named = ", ".join(f"shop.t{number}" for number in range(10))
+    assert capsys.readouterr().err == (
+        f"icdc: --table shop.t477x: the pipeline has no such table; it has {named} and 490 more; "
+        "did you mean shop.t477?\n"
+    )

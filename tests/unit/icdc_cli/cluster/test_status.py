@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from icdc_api import errors
-from icdc_api.status.pipeline_status import PipelineStatus, TableReason
+from icdc_api.base import MAX_TABLES
+from icdc_api.status.pipeline_status import PipelineStatus, TableReason, TableStatus
 from icdc_api.status.runs import Failure, RunState
 from icdc_cli import main
 from icdc_cli.cluster import status
@@ -134,6 +135,67 @@ def test_the_text_has_the_columns_of_kubectl_then_tables_then_conditions(
     assert len(conditions.splitlines()) == 1 + len(shop["status"]["conditions"])
 
 
+def many(*others: TableStatus) -> Object:
+    """500 tables: these, and else such as are well."""
+    well = [caught_up(f"shop.t{number}") for number in range(len(others), MAX_TABLES)]
+    return summarize_world(tables=(*well[:100], *others, *well[100:]))
+
+
+def lagging(name: str, lag: int) -> TableStatus:
+    return caught_up(name, snapshots_behind=1, lag_seconds=lag)
+
+
+def test_of_many_tables_those_with_a_problem_are_shown_and_the_others_counted(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fails = caught_up("shop.fails", reason=TableReason.SOURCE_UNAVAILABLE, message="no answer")
+    stalled = make_stalled(TableReason.GAP).model_copy(update={"name": "shop.stalled"})
+    new = TableStatus(name="shop.new", index="new")
+    shop["status"] = many(lagging("shop.a", 5), fails, new, stalled, lagging("shop.b", 50))
+    assert main.main(["status", "shop"]) == 1
+    _, counts, rows, hint, _ = capsys.readouterr().out.split("\n\n")
+    assert counts == "500 tables: 1 Stalled, 1 Pending, 498 Streaming; 2 are behind"
+    assert [line.split()[0] for line in rows.splitlines()] == [
+        *("NAME", "shop.stalled", "shop.new", "shop.fails", "shop.b", "shop.a")
+    ]
+    assert hint == "icdc status shop --all shows every table"
+
+
+def test_no_more_than_a_screen_of_problems_is_shown(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["status"] = many(*(lagging(f"shop.late{number}", number) for number in range(50)))
+    assert main.main(["status", "shop"]) == 0
+    _, _, rows, hint, _ = capsys.readouterr().out.split("\n\n")
+    names = [line.split()[0] for line in rows.splitlines()[1:]]
+    assert names == [f"shop.late{number}" for number in range(49, 29, -1)]
+    assert hint == "and 30 more of these; icdc status shop --all shows every table"
+
+
+def test_many_tables_that_are_well_are_one_line(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["status"] = many()
+    assert main.main(["status", "shop"]) == 0
+    _, counts, hint, _ = capsys.readouterr().out.split("\n\n")
+    assert (counts, hint) == (
+        *("500 tables: 500 Streaming", "icdc status shop --all shows every table"),
+    )
+
+
+def test_all_tables_are_shown_where_somebody_asks_for_them(
+    shop: Object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop["status"] = many()
+    assert main.main(["status", "shop", "--all"]) == 0
+    _, rows, _ = capsys.readouterr().out.split("\n\n")
+    assert [line.split()[0] for line in rows.splitlines()[1:]] == [
+        table["name"] for table in shop["status"]["tables"]
+    ]
+    assert main.main(["status", "shop", "-o", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["status"]["tables"]) == MAX_TABLES
+
+
 @pytest.mark.parametrize(
     ("written", "note"),
     [
@@ -190,7 +252,7 @@ def test_a_status_of_another_version_is_still_there_for_programs(
 def test_an_age_is_never_below_zero() -> None:
     resource = {"metadata": {"name": "shop", "creationTimestamp": "2026-01-01T00:00:10Z"}}
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    text = status.text(resource, PipelineStatus(), now=now)
+    text = status.text(resource, PipelineStatus(), every=False, now=now)
     assert text.splitlines()[1].split()[-1] == "0s"
 
 
