@@ -28,7 +28,7 @@ from icdc_api.base import to_milliseconds
 from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
-from icdc_operator.core import deletion, planning, progress, retry, run_log
+from icdc_operator.core import deletion, planning, progress, retry, run_log, status_size
 from icdc_operator.core.asked import asks, comparisons, resyncs
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
@@ -66,7 +66,7 @@ def decide(observed: Observed, now: datetime) -> Decision:
         update={"conditions": summary.build_conditions(draft.status, observed, now=now)}
     )
     return Decision(
-        status=summary.summarize(recorded),
+        status=status_size.fit(summary.summarize(recorded), observed.status_room),
         actions=(
             *deletion.require_finalizer(observed, draft.actions),
             *_forget_runs(observed, draft.status),

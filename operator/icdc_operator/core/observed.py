@@ -121,6 +121,8 @@ class Observed:
     """The question in the pipeline's annotation, answered or not."""
     queued: Queued | None = None
     """Set where a run is due but other pipelines come first: then none is planned."""
+    status_room: int | None = None
+    """Bytes that the status may have as JSON; None where nothing limits it, as in a file."""
     operator_version: str | None = None
     """Version of the operator or command line, for `status.operatorVersion`."""
     denied: Failure | None = None

@@ -108,6 +108,7 @@ class ClusterAdapter:
             spec=spec,
             status=status,
             problem=problem,
+            status_room=resource.status_room(pipeline),
             runs=self._runs((namespace, name), status.current_run, attempts),
             operator_version=_version(),
             denied=unseen or self._memory.denial((namespace, name), self._now()),

@@ -15,15 +15,21 @@ from pydantic import ValidationError
 from icdc_api import naming
 from icdc_api.crd import loading
 from icdc_api.errors import BadSpec
+from icdc_api.json_size import stored_bytes
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, parse_status
 from icdc_api.status.triggers import Ask
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
+from icdc_operator.core import status_size
 from icdc_operator.manifests.launch import InstallSettings
 from icdc_operator.manifests.pods import refusals
 
 _SOURCE = naming.SINGULAR
+
+MAX_OBJECT_BYTES = 1_500_000
+"""Most bytes of a pipeline. etcd refuses a request of more than 1.5 MiB, or 1,572,864 bytes; the
+rest is for what the API server adds to each write."""
 
 
 def spec_of(
@@ -41,10 +47,28 @@ def spec_of(
     try:
         spec = loading.parse_pipeline(document, source=_SOURCE).spec
         refusals.check(spec.spark, trusted=settings.trusts(metadata["namespace"]))
+        _check_room(spec, status_room(pipeline))
     except BadSpec as error:
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())
         return None, "; ".join(lines)
     return spec, None
+
+
+def status_room(pipeline: Resource) -> int:
+    """Return the bytes that are left for the status beside what else the pipeline holds."""
+    # Managed fields and annotations too, which others write: etcd stores all of it as one value.
+    rest = {key: value for key, value in pipeline.items() if key != "status"}
+    return MAX_OBJECT_BYTES - stored_bytes(rest)
+
+
+def _check_room(spec: PipelineSpec, room: int) -> None:
+    needed = status_size.least_bytes(spec)
+    if needed > room:
+        raise BadSpec(
+            f"spec.tables: the status of {len(spec.tables)} tables may have {needed} bytes, and "
+            f"beside spec and metadata {max(0, room)} of {MAX_OBJECT_BYTES} are left: use fewer "
+            "tables in one pipeline, or shorter lists of columns and mappings"
+        )
 
 
 def status_of(pipeline: Resource) -> PipelineStatus:

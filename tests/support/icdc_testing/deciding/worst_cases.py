@@ -13,6 +13,7 @@ from icdc_api.status.pipeline_status import (
     MAX_SAMPLES,
     Duplicates,
     ExportProgress,
+    LastBatch,
     Phase,
     PipelineStatus,
     Summary,
@@ -31,6 +32,8 @@ ROWS = 10**11
 MANY = 10**6
 UUID = "3f0c1a52-7f0e-4d52-9f6b-0c8f5a7e2d11"
 REASON = "R" * 128
+
+_COSTS = LastBatch.model_fields.keys() - {"at", "from_snapshot_id", "to_snapshot_id"}
 
 Resource = dict[str, Any]
 
@@ -101,6 +104,7 @@ def full_table(
             reason=max(TableReason, key=len).value,
             message=text * MAX_NAME,
         ),
+        last_batch=LastBatch(at=NOW, **dict.fromkeys(_COSTS, ROWS)),
     )
 
 

@@ -1,14 +1,17 @@
 """The adapter's looks and deletions in rare situations; whole lives are in tests/api/adapter."""
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from icdc_api.job.run_files import RunReport
+from icdc_api.json_size import stored_bytes
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube import errors
+from icdc_operator.cluster.runs.resource import MAX_OBJECT_BYTES
 from icdc_operator.core.observed import RunPhase, StopRun
 from icdc_testing.adapter.cluster_objects import (
     EPOCH,
@@ -25,6 +28,7 @@ from icdc_testing.adapter.cluster_objects import (
 from icdc_testing.adapter.fake_api import on, refusal
 from icdc_testing.adapter.fake_world import APPLICATION, CREATE, PIPELINE, PLANNED, POD, World
 from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.deciding.worst_cases import many_tables
 from icdc_testing.kube.stored_pipelines import Resource, minimal
 
 pytestmark = pytest.mark.unit
@@ -135,6 +139,35 @@ def test_a_wrong_spec_is_said_in_one_line_and_nothing_is_planned() -> None:
     assert observed.problem is not None
     assert observed.problem.startswith("spec.mode: 'Sometimes' is not allowed")
     assert "\n" not in observed.problem
+    assert world.step().status.current_run is None
+
+
+def test_the_status_has_the_room_that_spec_and_metadata_leave_of_the_object(world: World) -> None:
+    pipeline = world.server.objects[PIPELINE]
+    room = world.look().observed.status_room
+    assert room == MAX_OBJECT_BYTES - stored_bytes({**pipeline, "status": None}) + len(
+        ',"status":null'
+    )
+    # As client-side apply stores it; nobody but the API server limits it.
+    pipeline["metadata"]["annotations"] = {"last-applied": "x" * 200_000}
+    assert 0 < room - 200_000 - (world.look().observed.status_room or 0) < 100
+
+
+def test_a_spec_whose_status_may_not_fit_beside_it_is_refused() -> None:
+    world = World(run=None)
+    world.put_pipeline(spec=many_tables()["spec"])
+    assert world.look().observed.spec is not None
+    # Two that apply the spec on the server's side are in there twice.
+    world.server.objects[PIPELINE]["metadata"]["managedFields"] = [{"fieldsV1": "x" * 1_000_000}]
+    observed = world.look().observed
+    assert observed.spec is None
+    assert observed.problem is not None
+    assert re.fullmatch(
+        r"spec\.tables: the status of 500 tables may have 5\d{5} bytes, and beside spec and "
+        r"metadata 4\d{5} of 1500000 are left: use fewer tables in one pipeline, or "
+        r"shorter lists of columns and mappings",
+        observed.problem,
+    )
     assert world.step().status.current_run is None
 
 

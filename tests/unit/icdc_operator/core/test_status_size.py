@@ -1,0 +1,104 @@
+"""The largest statuses fit beside the largest specs, and what is cut is cut last where it helps."""
+
+import pytest
+
+from icdc_api.base import MAX_TABLES
+from icdc_api.crd.loading import parse_pipeline
+from icdc_api.json_size import sent_bytes
+from icdc_api.naming import MAX_INDEX_BYTES
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_operator.core import status_size
+from icdc_operator.core.decide import decide
+from icdc_operator.core.observed import Observed
+from icdc_testing.deciding.worst_cases import (
+    NOW,
+    full_status,
+    full_table,
+    long_name,
+    longest_names,
+)
+
+pytestmark = pytest.mark.unit
+
+NAMES = [(long_name(n), long_name(n, MAX_INDEX_BYTES)) for n in range(MAX_TABLES)]
+SPEC = parse_pipeline(longest_names(), source="shop").spec
+
+
+def largest(text: str = "m") -> PipelineStatus:
+    """The largest status of SPEC."""
+    return full_status(full_table(name, index, text) for name, index in NAMES)
+
+
+def texts(status: PipelineStatus) -> set[int]:
+    """The lengths of all messages of tables."""
+    messages = (
+        text or "" for table in status.tables for text in (table.message, table.pin_message)
+    )
+    return set(map(len, messages))
+
+
+def samples(status: PipelineStatus) -> int:
+    """The number of sample ids of all tables."""
+    found = (each for table in status.tables for each in (table.duplicates, table.verification))
+    return sum(len(each.samples) for each in found if each is not None)
+
+
+def size_of(status: PipelineStatus) -> int:
+    return sent_bytes(status.to_resource())
+
+
+@pytest.mark.parametrize("character", ["m", "\u00e4", "\U0001f40b", "\x01", "<"])
+def test_the_least_room_is_enough_for_every_table_whatever_is_said_of_it(character: str) -> None:
+    status = largest(character)
+    least = status_size.least_bytes(SPEC)
+    fitted = status_size.fit(status, least)
+    assert size_of(fitted) <= least < size_of(status)
+    assert [table.name for table in fitted.tables] == [name for name, _ in NAMES]
+    # Counts, snapshots and reasons are never cut.
+    before, after = status.tables[-1], fitted.tables[-1]
+    assert (after.reason, after.rows_upserted, after.export) == (
+        before.reason,
+        before.rows_upserted,
+        before.export,
+    )
+    assert after.verification is not None
+    assert before.verification is not None
+    assert after.verification.missing == before.verification.missing
+
+
+def test_texts_are_cut_no_more_than_it_takes_and_before_samples() -> None:
+    status = largest()
+    seen = []
+    room = size_of(status)
+    for _ in range(6):
+        fitted = status_size.fit(status, room)
+        assert size_of(fitted) <= room
+        assert status_size.fit(fitted, room) is fitted
+        cost = fitted.tables[-1].last_batch is not None
+        seen.append((texts(fitted), cost, samples(fitted) > 0, len(fitted.tables)))
+        room = size_of(fitted) - 1
+    assert seen == [
+        ({1024}, True, True, MAX_TABLES),
+        ({1024}, False, True, MAX_TABLES),
+        ({256}, False, True, MAX_TABLES),
+        ({64}, False, True, MAX_TABLES),
+        ({64}, False, False, MAX_TABLES),
+        ({0}, False, False, MAX_TABLES),
+    ]
+    assert status_size.fit(status, room).tables == ()
+
+
+def test_a_status_is_not_cut_where_nothing_limits_it() -> None:
+    status = largest()
+    assert status_size.fit(status, None) is status
+    assert status_size.fit(status, size_of(status)) is status
+
+
+def test_a_decision_fits_and_a_second_one_changes_nothing() -> None:
+    status = PipelineStatus(observed_generation=1, tables=largest().tables)
+    room = status_size.least_bytes(SPEC)
+    first = decide(Observed("default", "shop", 1, SPEC, status, status_room=room), NOW).status
+    assert size_of(first) <= room
+    assert len(first.tables) == MAX_TABLES
+    again = decide(Observed("default", "shop", 1, SPEC, first, status_room=room), NOW).status
+    assert again.tables == first.tables
