@@ -7,28 +7,28 @@ cannot be read gives a reason, never an exception. Pure; knows neither a pod nor
     step  omitted until the annotation fits         retained
     1     nothing                                   all
     2     costs of last batches                     progress, messages
-    3     messages of tables                        reasons, counts
-    4     samples of duplicate keys                 counts
-    5     dead letters, the newest last             the newest of them
-    6     details of the result                     verdicts and counts of each table
-    7     tables, those with a reason last          as many tables as fit
-    8     the result, then step 7 again             the outcome of the run
+    3     ends of messages of tables                their first 200 characters
+    4     messages of tables                        reasons, counts
+    5     samples of duplicate keys                 counts
+    6     dead letters, the newest last             the newest of them
+    7     details of the result                     verdicts and counts of each table
+    8     tables, those with a reason last          as many tables as fit
+    9     the result, then step 8 again             the outcome of the run
 """
 
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText
 from icdc_api.crd.explain import format_path
-from icdc_api.job import fewer_letters
 from icdc_api.job.run_files import RunReport
+from icdc_api.job.smaller_reports import DETAILS_OMITTED, smaller_reports
 from icdc_api.naming import LABEL_PREFIX
-from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure
 
 ANNOTATION_REPORT = f"{LABEL_PREFIX}report"
@@ -44,12 +44,6 @@ MAX_JSON_BYTES = 4 << 20
 
 OMITTED = "omitted"
 """Extra field beside those of a report: what was omitted, for people."""
-MESSAGE_OMITTED = "the message was omitted because the report is too large; read the driver's log"
-
-_DETAILS = ("index", "message", "why", "mappingChanges", "letters", "samples")
-"""Fields of an entry in the result that are not bounded and that a reader can do without."""
-DETAILS_OMITTED = "details of the result"
-DEAD_LETTERS_OMITTED = "dead letters"
 
 Model = TypeVar("Model", bound=ApiModel)
 
@@ -77,7 +71,7 @@ class TerminationMessage(ApiModel):
 def to_annotation(report: RunReport) -> str:
     """Return `report` as text of at most MAX_ANNOTATION_BYTES, shortened as in the table above."""
     smaller, omitted = report, list[str]()
-    for smaller, omitted in _shrink(report):
+    for smaller, omitted in smaller_reports(report):
         text = _pack(smaller, omitted)
         if text is not None:
             return text
@@ -137,58 +131,6 @@ def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage
     message = f"{ending.outcome.message[:length]}…"
     outcome = ending.outcome.model_copy(update={"message": message})
     return ending.model_copy(update={"outcome": outcome})
-
-
-def _shrink(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
-    """Yield the report with less and less in it, all tables included, and what was omitted."""
-    omitted: list[str] = []
-    yield report, omitted
-    if any(table.last_batch for table in report.tables):
-        tables = tuple(table.model_copy(update={"last_batch": None}) for table in report.tables)
-        report = report.model_copy(update={"tables": tables})
-        omitted = [*omitted, "costs of last batches"]
-        yield report, omitted
-    tables = tuple(_without_message(table) for table in report.tables)
-    report = report.model_copy(update={"tables": tables})
-    omitted = [*omitted, "messages of tables"]
-    yield report, omitted
-    report = report.model_copy(update={"tables": tuple(_without_samples(t) for t in tables)})
-    omitted = [*omitted, "samples of duplicates"]
-    yield report, omitted
-    if report.result is not None:
-        for result in fewer_letters.smaller_results(report.result):
-            yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
-        bare = _without_details(report.result)
-        yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]
-
-
-def _without_message(table: TableStatus) -> TableStatus:
-    return table.model_copy(update={"message": MESSAGE_OMITTED}) if table.message else table
-
-
-def _without_samples(table: TableStatus) -> TableStatus:
-    if table.duplicates is None:
-        return table
-    bare = table.duplicates.model_copy(update={"samples": ()})
-    return table.model_copy(update={"duplicates": bare})
-
-
-def _without_details(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result with counts and verdicts of each table, without ids and long texts."""
-    entries = result.get("tables")
-    if not isinstance(entries, list):
-        return dict(result)
-    return {**result, "tables": [_without_detail(entry) for entry in entries]}
-
-
-def _without_detail(entry: Any) -> Any:
-    if not isinstance(entry, dict):
-        return entry
-    bare = {key: value for key, value in entry.items() if key not in _DETAILS}
-    for key, value in bare.items():
-        if isinstance(value, dict):
-            bare[key] = {name: item for name, item in value.items() if name != "samples"}
-    return bare
 
 
 def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:

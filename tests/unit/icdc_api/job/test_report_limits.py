@@ -10,7 +10,7 @@ import pytest
 
 from icdc_api.base import MAX_COUNT, MAX_TABLES, MAX_TEXT
 from icdc_api.errors import FailureClass, WhoActs
-from icdc_api.job import report_text
+from icdc_api.job import report_text, smaller_reports
 from icdc_api.job.report_text import Parsed
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import (
@@ -34,6 +34,13 @@ def incompressible(seed: int, length: int) -> str:
         state = state * 6364136223846793005 + 1442695040888963407 & (2**64 - 1)
         out.append(chr(0x10000 + (state >> 33) % 0x40000))
     return "".join(out)
+
+
+def random_letters(seed: int, length: int) -> str:
+    """Text as names of tables may have it, of which zlib finds no part again."""
+    return "".join(
+        chr(ord("a") + (ord(each) * 7 + seed) % 26) for each in incompressible(seed, length)
+    )
 
 
 def large_report(tables: int, **more: Any) -> RunReport:
@@ -94,13 +101,17 @@ def test_a_termination_message_fits_whatever_its_characters_cost(
 
 def test_a_large_report_loses_the_messages_first() -> None:
     report = large_report(MAX_TABLES)
+    # Of each table the message about its tag as well.
+    tables = (table.model_copy(update={"pin_message": table.message}) for table in report.tables)
+    report = report.model_copy(update={"tables": tuple(tables)})
     text = report_text.to_annotation(report)
     assert len(text) <= report_text.MAX_ANNOTATION_BYTES
     read, problem = report_text.from_annotation(text)
     assert read is not None
     assert problem is not None
     assert "too large: messages of tables" in problem
-    assert {table.message for table in read.tables} == {report_text.MESSAGE_OMITTED}
+    assert {table.pin_message for table in read.tables} == {smaller_reports.MESSAGE_OMITTED}
+    assert {table.message for table in read.tables} == {smaller_reports.MESSAGE_OMITTED}
     assert [t.rows_upserted for t in read.tables] == list(range(MAX_TABLES))
 
 
@@ -129,6 +140,28 @@ def test_a_report_loses_the_costs_of_batches_before_any_message() -> None:
     kept, problem = read(whole.model_copy(update={"tables": costly}))
     assert problem == "omitted because the report is too large: costs of last batches"
     assert kept == whole
+
+
+def test_messages_of_500_tables_are_shortened_before_they_are_omitted() -> None:
+    report = large_report(MAX_TABLES)
+    tables = tuple(
+        table.model_copy(
+            update={
+                "message": random_letters(number, MAX_TEXT),
+                "pin_message": random_letters(number + 1000, 150),
+            }
+        )
+        for number, table in enumerate(report.tables)
+    )
+    text = report_text.to_annotation(report.model_copy(update={"tables": tables}))
+    read, problem = report_text.from_annotation(text)
+    assert read is not None
+    assert problem == "omitted because the report is too large: ends of messages of tables"
+    short = smaller_reports.SHORT_MESSAGE
+    assert [table.message for table in read.tables] == [
+        f"{(table.message or '')[: short - 1]}…" for table in tables
+    ]
+    assert [table.pin_message for table in read.tables] == [table.pin_message for table in tables]
 
 
 def test_a_message_that_was_never_there_is_not_said_to_be_left_out() -> None:
@@ -161,7 +194,7 @@ def test_a_result_that_fits_is_kept_when_messages_do_not() -> None:
 
 def test_every_verdict_of_a_comparison_is_kept_whatever_else_is_lost() -> None:
     """Ids and names are as large as they may be, and the driver has nothing to say of tables."""
-    names = [incompressible(number, 253) for number in range(MAX_TABLES)]
+    names = [random_letters(number, 253) for number in range(MAX_TABLES)]
     some = {"count": 20, "samples": [incompressible(n, 512) for n in range(20)]}
     entries = [
         {"name": name, "index": name[::-1], "equal": False, "missing": some, "different": some}
