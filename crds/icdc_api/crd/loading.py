@@ -16,11 +16,12 @@ from icdc_api import naming
 from icdc_api.crd import explain
 from icdc_api.errors import BadSpec
 from icdc_api.problems import format_value
+from icdc_api.spec import limits
 from icdc_api.spec.pipeline import Pipeline
 
 # The API server would refuse more: an object has at most 1.5 MB in etcd.
 MAX_FILE_BYTES = 1 << 20
-# After aliases are expanded. A pipeline of 128 tables has a few thousand values, ten levels deep.
+# After aliases are expanded. A pipeline of 500 tables has some thousand values, ten levels deep.
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
@@ -75,9 +76,13 @@ def parse_pipeline(document: Mapping[str, Any], *, source: str) -> Pipeline:
     # First: of another kind, pydantic would complain about every field instead.
     _check_kind(document, source)
     try:
-        return Pipeline.model_validate(_without_nulls(document), by_alias=True, by_name=False)
+        pipeline = Pipeline.model_validate(_without_nulls(document), by_alias=True, by_name=False)
     except ValidationError as error:
         raise BadSpec(explain.format_error(error, source=source)) from error
+    excess = list(limits.find_excess(pipeline.spec))
+    if excess:
+        raise BadSpec(explain.format_lines(excess, source=source))
+    return pipeline
 
 
 def _text(path: Path) -> str:

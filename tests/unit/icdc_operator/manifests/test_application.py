@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from icdc_api import naming
+from icdc_api.base import MAX_TABLES
+from icdc_api.json_size import stored_bytes
+from icdc_api.spec.limits import MAX_SECRETS, MAX_SPEC_BYTES
 from icdc_api.spec.spark import Spark
 from icdc_api.spec.spark_defaults import build_defaults
 from icdc_api.status.runs import RunKind
@@ -19,6 +22,7 @@ from icdc_operator.manifests.launch import InstallSettings, Launch
 from icdc_operator.manifests.pods import pod_paths
 from icdc_operator.manifests.pods.templates import driver_template
 from icdc_testing.deciding.pipelines import run_record
+from icdc_testing.deciding.worst_cases import many_tables
 
 pytestmark = pytest.mark.unit
 
@@ -175,3 +179,20 @@ def test_a_run_that_reads_no_rows_has_no_executor_to_begin_with(
     allocation = spec["dynamicAllocation"]
     assert (allocation["initialExecutors"], allocation["minExecutors"]) == (0, 0)
     assert "instances" not in spec["executor"]
+
+
+def test_the_largest_application_fits_into_etcd(launch: Make) -> None:
+    names = [f"secret-{number}".ljust(253, "x") for number in range(MAX_SECRETS)]
+    tables = many_tables(MAX_TABLES)["spec"]["tables"]
+    for number, table in enumerate(tables):
+        sources = [{"secretRef": {"name": names[number % MAX_SECRETS]}}]
+        table["catalog"] = {"propertiesFrom": sources}
+    template = {"metadata": {"annotations": {"note": "x" * 110_000}}}
+    roles = {"driver": {"template": template}, "executor": {"template": template}}
+    spec = {"tables": tables, "spark": roles}
+    assert MAX_SPEC_BYTES * 0.8 < stored_bytes(spec) < MAX_SPEC_BYTES
+    result = build_spark_application(launch(**spec))
+    mounted = result["spec"]["driver"]["template"]["spec"]["volumes"]
+    assert len(mounted) == MAX_SECRETS + 2
+    # Kubernetes adds managed fields, spark-operator a status.
+    assert stored_bytes(result) < 1_000_000

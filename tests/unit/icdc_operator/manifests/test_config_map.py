@@ -1,5 +1,6 @@
 """The request in its ConfigMap is what the application reads."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from icdc_api.base import MAX_TABLES
 from icdc_api.crd import loading
-from icdc_api.errors import BadSpec
 from icdc_api.job.run_files import Reexport, RunMode, RunRequest
+from icdc_api.json_size import stored_bytes
+from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.status.runs import RunKind
-from icdc_api.status.triggers import Ask
-from icdc_operator.manifests.config_map import MAX_REQUEST_BYTES, build_config_map, build_request
+from icdc_api.status.triggers import MAX_ASK_BYTES, Ask
+from icdc_operator.manifests.config_map import build_config_map, build_request
 from icdc_operator.manifests.launch import Launch
+from icdc_testing.deciding.worst_cases import many_tables
 
 pytestmark = pytest.mark.unit
 LoadLaunch = Callable[[Path], tuple[Launch, dict[str, Any]]]
@@ -108,10 +112,34 @@ def test_the_map_cannot_be_changed(launch: Callable[..., Launch]) -> None:
     assert build_config_map(made, build_request(made, {"spec": {}}))["immutable"]
 
 
-def test_a_pipeline_that_does_not_fit_is_refused(launch: Callable[..., Launch]) -> None:
+LONG = ("x" * 160, "\u00e4" * 240, "\U0001f40b" * 160, '"' * 240, "\x01" * 110, "<" * 110)
+
+
+@pytest.mark.parametrize("text", LONG, ids=lambda text: repr(text[0]))
+@pytest.mark.parametrize("named", [False, True])
+def test_the_largest_spec_fits_into_the_map_whatever_is_asked_of_all_its_tables(
+    text: str, named: bool, launch: Callable[..., Launch]
+) -> None:
+    """The names are half of the spec, and all of them are named by the resync or the question."""
+    names = [f"`{number:03d}{text}`.t" for number in range(MAX_TABLES)]
+    resource = many_tables()
+    resource["spec"]["tables"] = [{"name": name, "index": f"t{i}"} for i, name in enumerate(names)]
+    left = MAX_SPEC_BYTES - stored_bytes(resource["spec"])
+    # As much as fits of what makes the most lines in an indented text.
+    fields = {f"f{number}": {"type": "text"} for number in range(left // 26)}
+    resource["spec"]["tables"][0]["mapping"] = fields
+    assert MAX_SPEC_BYTES * 0.9 < stored_bytes(resource["spec"]) <= MAX_SPEC_BYTES
+    ask = Ask(id="q", mode=RunKind.REPLAY, ids=("i" * 990,) * 100)
+    assert len(ask.to_annotation()) > MAX_ASK_BYTES * 0.9
+    owed = Reexport(nonce=1, tables=tuple(names), id=1)
+    made = replace(launch(), ask=ask, reexport=owed if named else None)
+    made = replace(made, tables=None if named else tuple(names))
+    data = build_config_map(made, build_request(made, resource))["data"]
+    assert sum(len(key) + len(value.encode()) for key, value in data.items()) <= 1 << 20
+    assert json.loads(data["request.json"])["pipeline"]["spec"] == resource["spec"]
+
+
+def test_a_small_request_is_written_for_people(launch: Callable[..., Launch]) -> None:
     made = launch()
-    request = build_request(made, {"spec": {"x": "ä" * MAX_REQUEST_BYTES}})
-    with pytest.raises(
-        BadSpec, match=r"^spec: the run's request has [0-9]+ bytes; at most 1024000"
-    ):
-        build_config_map(made, request)
+    text = build_config_map(made, build_request(made, {"spec": {"x": "\u00e4"}}))["data"]
+    assert '\n  "spec": {\n   "x": "\u00e4"\n  }\n' in text["request.json"]
