@@ -28,6 +28,9 @@ import yaml
 from icdc_api import errors
 from icdc_cli.local import files
 
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C, if PyYAML has it: the status of 500 tables is written again with each progress."""
+
 STATE_HOME = Path(".icdc")
 """Below the working directory; holds one state directory for each pipeline."""
 
@@ -109,7 +112,7 @@ class StateDir:
 
     def save(self, resource: dict[str, Any]) -> None:
         """Makes `resource` durable before it returns."""
-        text = yaml.safe_dump(resource, sort_keys=False, allow_unicode=True)
+        text = yaml.dump(resource, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         files.write_atomically(self.resource_path, text)
 
     def _corrupt(self) -> errors.StateCorrupt:

@@ -29,6 +29,18 @@ _PROGRESS_OF_TABLE = {
 _PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
 
 
+PROGRESS_SECONDS = 5.0
+"""Least time between two writes of a status that differ in progress alone."""
+
+TABLES_PER_SECOND = 20
+"""Tables whose progress is written in a second: each write stores and sends all of them."""
+
+
+def progress_seconds(status: PipelineStatus) -> float:
+    """Return the time between two writes of progress: 5 s up to 100 tables, 25 s for 500."""
+    return max(PROGRESS_SECONDS, len(status.tables) / TABLES_PER_SECOND)
+
+
 def is_progress_only(before: PipelineStatus, after: PipelineStatus) -> bool:
     """Return whether both are the same in states, conditions, runs and all else but progress."""
     return _without_progress(before) == _without_progress(after)

@@ -33,9 +33,6 @@ from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.core import decide, events
 from icdc_operator.core.observed import Action, CreateRun, Decision
 
-PROGRESS_SECONDS = 5.0
-"""Between two writes of a status that differ in progress alone."""
-
 WATCHED_SECONDS = 30.0
 """Between two reconciles of a running run. Its reports come by the watch of its driver pod, so this
 is for a report that the watch lost, and for `timeouts.runSeconds`."""
@@ -201,7 +198,7 @@ class Reconciler:
         if written is None:
             return None
         waits = observation.observed.queued is not None
-        period = POSITION_SECONDS if waits else PROGRESS_SECONDS
+        period = POSITION_SECONDS if waits else changes.progress_seconds(after)
         left = written + timedelta(seconds=period) - now
         # A clock that was set back must not hold the status back for longer.
         seconds = min(left.total_seconds(), period)

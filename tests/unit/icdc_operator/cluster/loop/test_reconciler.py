@@ -8,7 +8,8 @@ import pytest
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
-from icdc_operator.cluster.loop.reconciler import PROGRESS_SECONDS, TRIES, WATCHED_SECONDS
+from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS
+from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
 from icdc_operator.core.observed import CreateRun, RunPhase, StopRun
