@@ -25,6 +25,7 @@ _PROGRESS_OF_TABLE = {
     "duplicates": None,
     "message": None,
     "pin_message": None,
+    "last_batch": None,
 }
 _PROGRESS_OF_SUMMARY = {"snapshots_behind": None, "lag_seconds": None}
 

@@ -8,6 +8,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import (
     Duplicates,
     ExportProgress,
+    LastBatch,
     PipelineStatus,
     TableReason,
     TableState,
@@ -38,6 +39,7 @@ def with_table(status: PipelineStatus, **changes: Any) -> PipelineStatus:
         {"applied_snapshot_id": "8", "applied_at": NOW, "applied_sequence_number": 4},
         {"snapshots_behind": 3, "lag_seconds": 60, "current_snapshot_id": "9"},
         {"rows_upserted": 5, "rows_deleted": 6, "dead_letters": 7},
+        {"last_batch": LastBatch(at=NOW, upserted=5)},
         {"export": ExportProgress(chunks_done=3)},
         {"duplicates": Duplicates(count=2)},
     ],
