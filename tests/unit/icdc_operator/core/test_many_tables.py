@@ -1,5 +1,7 @@
 """What conditions and events say of 500 tables: bounded, with a number, and each reason once."""
 
+from dataclasses import replace
+
 import pytest
 
 from icdc_api.base import MAX_TABLES, MAX_TEXT
@@ -11,9 +13,10 @@ from icdc_api.status.pipeline_status import (
     TableState,
     TableStatus,
 )
-from icdc_api.status.runs import RunState
+from icdc_api.status.runs import RunKind, RunState
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.conditions.messages import MAX_LIST, MAX_LISTED, list_some
+from icdc_operator.core.decide import decide
 from icdc_operator.core.events import derive_events
 from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
 from icdc_testing.deciding.worst_cases import long_name
@@ -121,3 +124,16 @@ def test_many_cautions_about_a_spec_are_counted() -> None:
     (valid,) = (each for each in conditions if each.type == ConditionType.SPEC_VALID)
     assert valid.message.startswith("spec.tables[0].catalog.properties.uri: the credentials of")
     assert valid.message.endswith(LEFT)
+
+
+def test_a_deletion_of_many_indices_names_some_of_them() -> None:
+    ended = run_record(kind=RunKind.DELETION, state=RunState.SUCCEEDED, finished_at=NOW)
+    tables = tuple(caught_up(name, message=f"{name}: deleted {name}-000001") for name in NAMES)
+    status = PipelineStatus(observed_generation=1, tables=tables, last_run=ended)
+    spec = make_spec(*NAMES, deletionPolicy="DeleteIndices")
+    observed = replace(
+        make_observed(spec, status), deleting_since=NOW, finalizer=True, closing=True
+    )
+    ready = decide(observed, NOW).status.condition(ConditionType.READY)
+    assert ready is not None
+    assert (ready.reason, ready.message.endswith(LEFT)) == ("IndicesDeleted", True)

@@ -143,3 +143,17 @@ def test_a_small_request_is_written_for_people(launch: Callable[..., Launch]) ->
     made = launch()
     text = build_config_map(made, build_request(made, {"spec": {"x": "\u00e4"}}))["data"]
     assert '\n  "spec": {\n   "x": "\u00e4"\n  }\n' in text["request.json"]
+
+
+def test_a_request_that_spaces_would_make_too_large_has_none(
+    launch: Callable[..., Launch],
+) -> None:
+    made, nested = launch(), dict[str, Any]()
+    for _ in range(150):
+        nested = {"properties": nested}
+    mapping = {f"f{number}": nested for number in range(60)}
+    resource = many_tables(1, mapping=mapping)
+    assert stored_bytes(resource["spec"]) < MAX_SPEC_BYTES
+    text = build_config_map(made, build_request(made, resource))["data"]["request.json"]
+    assert len(text) < MAX_SPEC_BYTES * 1.1
+    assert len(json.dumps(json.loads(text), indent=1)) > 1 << 20

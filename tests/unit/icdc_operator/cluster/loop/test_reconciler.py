@@ -8,7 +8,7 @@ import pytest
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import RunState
 from icdc_operator.cluster.kube.errors import Conflict, NotFound, Unavailable
-from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS
+from icdc_operator.cluster.loop.changes import PROGRESS_SECONDS, TABLES_PER_SECOND
 from icdc_operator.cluster.loop.reconciler import TRIES, WATCHED_SECONDS
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.core.decide import OBSERVE_SECONDS
@@ -97,6 +97,17 @@ def test_what_was_held_back_is_written_when_its_time_has_come(working: MemoryClu
     assert len(working.take_steps("save")) == 1
     assert working.observed is not None
     assert working.observed.status.tables[0].snapshots_behind == 7
+
+
+def test_progress_of_many_tables_waits_longer() -> None:
+    names = ("shop.orders", *(f"shop.t{number}" for number in range(299)))
+    seen = make_seen(RunPhase.RUNNING, report=report(behind(9)))
+    cluster = MemoryCluster(at_work(make_spec(*names), seen, run_id="r"))
+    reconciler = cluster.reconciler()
+    asyncio.run(reconciler.reconcile(SHOP))
+    cluster.pass_time(1)
+    cluster.see(report=report(behind(8)))
+    assert asyncio.run(reconciler.reconcile(SHOP)) == 300 / TABLES_PER_SECOND - 1
 
 
 def test_a_change_of_the_run_is_written_at_once(working: MemoryCluster) -> None:
