@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.protocol.state_document import base_version
@@ -31,7 +30,7 @@ EXPECTED = {f"k{n}": (base_version(1), {"v": n}) for n in range(400)}
 def write(
     proxy: FaultProxy, lines: list[sink.Line], ordinal: int = 1, **changes: object
 ) -> PartitionResult:
-    return write_batches(sink.batches(lines), sink.target(proxy.url, ordinal, **changes))
+    return sink.run_task(sink.batches(lines), sink.target(proxy.url, ordinal, **changes))
 
 
 def entries_sent(proxy: FaultProxy) -> list[list[str]]:

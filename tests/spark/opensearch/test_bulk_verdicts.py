@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
@@ -17,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("index")]
 
 
 def write(url: str, lines: list[sink.Line], ordinal: int = 1, **changes: object) -> PartitionResult:
-    return write_batches(sink.batches(lines), sink.target(url, ordinal, **changes))
+    return sink.run_task(sink.batches(lines), sink.target(url, ordinal, **changes))
 
 
 def test_documents_are_written_with_the_version_of_their_batch(clean_indices: str) -> None:

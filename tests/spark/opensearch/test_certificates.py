@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from icdc_api.errors import Unauthorized
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.state_store import StateStore
 from icdc_testing.network.faultproxy import FaultProxy
@@ -45,5 +44,5 @@ def test_a_certificate_that_is_not_accepted_is_told_apart(
         assert refused.value.message == message
         # A task ends at once, and does not try for minutes.
         target = replace(sink.target(proxy.url), connection=connection)
-        result = write_batches(sink.batches([sink.upsert("k1", {"v": 1})]), target)
+        result = sink.run_task(sink.batches([sink.upsert("k1", {"v": 1})]), target)
         assert (result.error, result.retries) == (("Unauthorized", message), 0)

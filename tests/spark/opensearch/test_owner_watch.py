@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.result import PartitionResult
 from icdc_spark.opensearch.bulk.target import OWNER_SECONDS
 from icdc_spark.opensearch.client.connection import Connection
@@ -51,7 +50,7 @@ def rows(first: int) -> Iterator[pa.RecordBatch]:
 
 
 def write(batches: Iterator[pa.RecordBatch], url: str, **changes: Any) -> PartitionResult:
-    return write_batches(batches, sink.target(url, max_bytes=500, max_in_flight=1, **changes))
+    return sink.run_task(batches, sink.target(url, max_bytes=500, max_in_flight=1, **changes))
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

@@ -3,7 +3,6 @@
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Connection, client
 from icdc_spark.opensearch.stores import identity, indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
@@ -52,6 +51,6 @@ def test_a_batch_goes_on_after_a_block_that_passes(proxy: FaultProxy, index: Phy
     whole = proxy.add(Status(503, kind=block), path="_bulk")
     item = proxy.add(ItemErrors(lambda w: w.id == "a", status=503, kind=block), path="_bulk")
     lines = [sink.upsert("a", {"v": 1}), sink.upsert("b", {"v": 2})]
-    result = write_batches(sink.batches(lines), sink.target(proxy.url))
+    result = sink.run_task(sink.batches(lines), sink.target(proxy.url))
     assert (result.error, result.upserted, whole.hits, item.hits) == (None, 2, 1, 1)
     assert set(documents(proxy.upstream, index.name)) == {"a", "b"}

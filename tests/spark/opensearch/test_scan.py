@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from icdc_api.errors import TargetUnavailable
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client import scan
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import dead_letters, indices
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def fill(url: str, lines: list[sink.Line]) -> None:
-    assert write_batches(sink.batches(lines), sink.target(url)).error is None
+    assert sink.run_task(sink.batches(lines), sink.target(url)).error is None
     call(url, "POST", f"/{sink.INDEX}/_refresh")
 
 

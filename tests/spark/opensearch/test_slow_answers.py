@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.client.retry import FIRST_SECONDS
 from icdc_spark.protocol.state_document import base_version
@@ -77,6 +78,26 @@ def test_an_overload_that_lets_a_few_through_is_no_failure_however_long_it_lasts
     assert (result.error, result.upserted, result.retries) == (None, few, few - 1)
     # A pause is at least half of the shortest ceiling.
     assert result.retries * FIRST_SECONDS / 2 > seconds
+
+
+def test_a_task_shows_before_its_end_that_a_slow_target_goes_on(proxy: FaultProxy) -> None:
+    few = 6
+    for n in range(few - 1):
+        proxy.add(ItemErrors(refuses_all_but(f"k{n}")), path="_bulk")
+    target = sink.target(proxy.url, progress_seconds=FIRST_SECONDS / 2)
+    parts = list(write_batches(sink.batches(BEFORE[:few]), target))
+    # All of it is one request, whose counts are known at its end.
+    written = [part.upserted for part in parts]
+    assert (written[:2], sum(written)) == ([0, 0], few)
+
+
+def test_a_task_shows_nothing_while_its_target_does_nothing(proxy: FaultProxy) -> None:
+    proxy.add(Hang(after=False), path="_bulk", times=None)
+    target = sink.target(
+        proxy.url, connection=impatient(proxy), retry_seconds=1.5, progress_seconds=0.1
+    )
+    (silent,) = write_batches(sink.batches(BEFORE), target)
+    assert silent.error is not None
 
 
 def refuses_all_but(key: str) -> Callable[[Write], bool]:

@@ -217,6 +217,10 @@ class Flag:
         """Set it."""
         self._set = True
 
+    def clear(self) -> None:
+        """Forget that it was set."""
+        self._set = False
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, or `timeout` seconds."""
         schedule = self._schedule()

@@ -81,6 +81,8 @@ class BulkClient:
     """Bounds the requests that are under way in the task."""
     stopped: Event
     """Once set, no attempt is repeated."""
+    progressed: Event
+    """Set whenever some operation has got its outcome."""
     retry_seconds: float
     """Seconds without progress after which a failure is final."""
     check_owner: Callable[[], None]
@@ -105,6 +107,7 @@ class BulkClient:
             attempt = self._attempt(index, queue.popleft(), into)
             queue.extend(attempt.left)
             if attempt.progress:
+                self.progressed.set()
                 # The time without progress counts, not the time of the whole request.
                 delay = self._new_delay()
             if attempt.problem is None:

@@ -1,9 +1,10 @@
-"""The worker's side of the sink: record batches in, one PartitionResult out.
+"""The worker's side of the sink: record batches in, counts of what became of them out.
 
 Reading goes on while requests are under way; at most `max_in_flight` of them, so that memory is
 bounded by (max_in_flight + 1) requests whatever the partition's size. It must not know Spark.
 """
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
@@ -18,48 +19,60 @@ from icdc_spark.opensearch.wire.operations import Assembler, Operations
 __all__ = ["BulkTarget", "PartitionResult", "write_batches"]
 
 
-def write_batches(batches: Iterator[pa.RecordBatch], target: BulkTarget) -> PartitionResult:
-    """Write the operations in the columns `line` and `expect`; an IcdcError is in the result.
+def write_batches(
+    batches: Iterator[pa.RecordBatch], target: BulkTarget
+) -> Iterator[PartitionResult]:
+    """Write the operations in the columns `line` and `expect`; yield what became of them.
 
-    After an error no further request is begun; those under way are awaited, because they may be
-    applied.
+    An IcdcError is in it, never raised. It comes in parts, one at the end and one whenever
+    OpenSearch has done something for `progress_seconds`: by them the driver sees that the task goes
+    on. After an error no further request is begun; those under way are awaited, because they may
+    be applied.
     """
-    result = PartitionResult()
     try:
         sender = Sender(target)
     except IcdcError as error:
-        result.fail(error)
-        return result
+        failed = PartitionResult()
+        failed.fail(error)
+        yield failed
+        return
     try:
         with ThreadPoolExecutor(target.max_in_flight, thread_name_prefix="bulk") as pool:
             try:
-                _send_all(_requests(batches, target.max_bytes), sender, pool, result)
+                yield from _send_all(_requests(batches, target.max_bytes), sender, pool, target)
             finally:
                 # A task that is killed while it reads must not wait for the retries of others.
                 sender.stop()
     finally:
         sender.close()
-    return result
 
 
 def _send_all(
     requests: Iterator[Operations],
     sender: Sender,
     pool: ThreadPoolExecutor,
-    result: PartitionResult,
-) -> None:
+    target: BulkTarget,
+) -> Iterator[PartitionResult]:
     pending: set[Future[PartitionResult]] = set()
-    for request in requests:
+    result, yielded_at = PartitionResult(), time.monotonic()
+    seconds = target.progress_seconds
+    is_last = False
+    while pending or not is_last:
         # Before the next record batch is read: memory holds what is under way and one more.
-        if len(pending) >= sender.max_in_flight:
-            pending = _collect(pending, result)
-        # Checked after the wait: the request that was awaited may have brought the error.
-        if result.error is not None:
-            break
-        pending.add(pool.submit(sender.send, request))
-    # Also after an error: what is under way may be applied, and has to be counted.
-    while pending:
-        pending = _collect(pending, result)
+        if is_last or len(pending) >= target.max_in_flight:
+            # Also after an error: what is under way may be applied, and has to be counted.
+            pending = _collect(pending, result, seconds)
+            # Checked after the wait: the request that was awaited may have brought the error.
+            is_last = is_last or result.error is not None
+        elif (request := next(requests, None)) is None:
+            is_last = True
+        else:
+            pending.add(pool.submit(sender.send, request))
+        if sender.progressed.is_set() and time.monotonic() - yielded_at >= seconds:
+            sender.progressed.clear()
+            yield result
+            result, yielded_at = PartitionResult(), time.monotonic()
+    yield result
 
 
 def _requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Operations]:
@@ -70,10 +83,10 @@ def _requests(batches: Iterator[pa.RecordBatch], max_bytes: int) -> Iterator[Ope
 
 
 def _collect(
-    pending: set[Future[PartitionResult]], result: PartitionResult
+    pending: set[Future[PartitionResult]], result: PartitionResult, seconds: float
 ) -> set[Future[PartitionResult]]:
-    """Wait for at least one request; return those still under way."""
-    done, left = wait(pending, return_when=FIRST_COMPLETED)
+    """Wait for at least one request, or some seconds; return those still under way."""
+    done, left = wait(pending, timeout=seconds, return_when=FIRST_COMPLETED)
     for future in done:
         result.merge(future.result())
     return left

@@ -36,6 +36,8 @@ class Sender:
 
     def __init__(self, target: BulkTarget) -> None:
         self._target = target
+        self.progressed = Event()
+        """Set whenever OpenSearch has applied or refused an operation."""
         # Shared by all clients of the task: one error ends the waits of all its threads.
         self._stopped = Event()
         self._endpoint = BulkEndpoint(
@@ -64,11 +66,6 @@ class Sender:
             # The batch has failed: other threads of the task need not go on trying.
             self._stopped.set()
         return delivery.result
-
-    @property
-    def max_in_flight(self) -> int:
-        """The number of requests that may be under way at a time."""
-        return self._target.max_in_flight
 
     def stop(self) -> None:
         """End every wait for another attempt; requests under way are answered or fail."""
@@ -101,6 +98,7 @@ class Sender:
             version=self._target.version,
             concurrency=self._concurrency,
             stopped=self._stopped,
+            progressed=self.progressed,
             retry_seconds=self._target.retry_seconds,
             check_owner=self._owner.check,
             watched=watched,

@@ -99,16 +99,16 @@ def write(
 
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        result = write_batches(iter(batches), target)
         attempt = TaskContext.get()
-        if attempt is not None and attempt.attemptNumber() > 0:
-            # The worker before this one died, and may have left a request under way.
-            result.ambiguous = True
-        yield pa.RecordBatch.from_pydict({"result": [result.to_json()]})
+        for result in write_batches(iter(batches), target):
+            if attempt is not None and attempt.attemptNumber() > 0:
+                # The worker before this one died, and may have left a request under way.
+                result.ambiguous = True
+            yield pa.RecordBatch.from_pydict({"result": [result.to_json()]})
 
     total = PartitionResult()
-    # One row of text for each partition comes back, whatever its size: no document reaches the
-    # driver.
+    # A short row comes back from each partition, and from a long one every few seconds, by which
+    # Spark's metrics show that it goes on: no document reaches the driver.
     results = lines.select("line", "expect").mapInArrow(task, _RESULT_SCHEMA)
     for row in results.collect():
         total.merge(PartitionResult.from_json(row["result"]))

@@ -15,6 +15,9 @@ DEFAULT_RETRY_SECONDS = 300.0
 OWNER_SECONDS = 5.0
 """Seconds for which a task sends without asking whether its run still owns the index."""
 
+PROGRESS_SECONDS = 10.0
+"""As often as executors report to the driver what their tasks have done."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BulkTarget:
@@ -56,6 +59,8 @@ class BulkTarget:
     """True if no newer run exists, so that a higher version is somebody else's write."""
     owner_seconds: float = OWNER_SECONDS
     """See OWNER_SECONDS."""
+    progress_seconds: float = PROGRESS_SECONDS
+    """The least time between two parts of what a task reports before its end."""
     # On the wall clock: the monotonic clocks of driver and executor have different beginnings.
     owned_at: float | None = None
     """The last time at which the driver knew that its run owns the index, in seconds since 1970;

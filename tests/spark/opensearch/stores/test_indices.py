@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from icdc_api.errors import AliasTaken, MappingInvalid, TargetReadOnly, TargetUnavailable
-from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.client.connection import Client, Connection, client
 from icdc_spark.opensearch.stores import aliases, identity, indices
 from icdc_spark.opensearch.stores.indices import Ownership, PhysicalIndex
@@ -63,7 +62,7 @@ def test_the_end_of_an_export_puts_the_settings_of_the_user_in_force(
     made = indices.create(admin, sink.OWNER, sink.MAPPING, wanted)
     assert settings_of(admin, made.name)["index.number_of_replicas"] == "0"
     lines = [sink.upsert(f"k{n}", {"v": n}) for n in range(7)]
-    write_batches(sink.batches(lines), sink.target(clean_indices))
+    sink.run_task(sink.batches(lines), sink.target(clean_indices))
     assert indices.finish_export(admin, made.name, wanted) == 7
     settings = settings_of(admin, made.name)
     assert settings.get("index.refresh_interval") == refresh

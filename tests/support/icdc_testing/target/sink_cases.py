@@ -44,13 +44,21 @@ def target(url: str, ordinal: int = 1, **changes: object) -> BulkTarget:
 def write(url: str, lines: Sequence[Line], ordinal: int = 1, **changes: object) -> PartitionResult:
     """Write one batch as a task and then the driver do; an error of either is in the result."""
     aim = target(url, ordinal, **changes)
-    result = write_batches(batches(lines), aim)
+    result = run_task(batches(lines), aim)
     try:
         finish_refused(result, aim)
     except IcdcError as error:
         result.error = None
         result.fail(error)
     return result
+
+
+def run_task(batches: Iterator[pa.RecordBatch], aim: BulkTarget) -> PartitionResult:
+    """Write record batches as a task does; return all that it yields, merged."""
+    total = PartitionResult()
+    for part in write_batches(batches, aim):
+        total.merge(part)
+    return total
 
 
 def upsert(key: str, source: object, ordinal: int = 1, *, expect: str = "c") -> Line:
