@@ -10,7 +10,7 @@ each; nothing else raises them. This module knows no foreign library.
       Fenced                  a newer run owns the index
       Bug                     an unexpected error; of one table it stalls only that table
       PassingError            may pass by itself
-        SourceUnavailable  TargetUnavailable  Throttled
+        SourceUnavailable  TargetUnavailable  Throttled  NoProgress
       TableError              stalls one table, the others go on
         Gap  IncompatibleSchema  AliasTaken  TableNotFound  BranchNotFound  ColumnNotFound
         FilterInvalid  UnsupportedType  NoIdentifier  NotAppendOnly  DataFileMissing
@@ -38,6 +38,7 @@ class FailureClass(StrEnum):
     SOURCE_UNAVAILABLE = "SourceUnavailable"
     TARGET_UNAVAILABLE = "TargetUnavailable"
     THROTTLED = "Throttled"
+    NO_PROGRESS = "NoProgress"
     AUTH = "Auth"
     GAP = "Gap"
     INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
@@ -79,10 +80,7 @@ class BadSpec(IcdcError):
 
 
 class Fenced(IcdcError):
-    """Another run owns the index; this one has stopped writing.
-
-    `epoch` and `run_id` are those of the owner, None where they are not known.
-    """
+    """Another run owns the index (`epoch` and `run_id`, where they are known); this one stops."""
 
     failure_class = FailureClass.FENCED
     retryable = True  # by a run with an epoch above that of the owner
@@ -121,6 +119,12 @@ class Throttled(PassingError):
     """OpenSearch kept answering 429 until the retries were used up."""
 
     failure_class = FailureClass.THROTTLED
+
+
+class NoProgress(PassingError):
+    """A step of a table did nothing for so long that it was cancelled."""
+
+    failure_class = FailureClass.NO_PROGRESS
 
 
 class TableError(IcdcError):
@@ -241,6 +245,7 @@ class MappingInvalid(TableError):
 class RunError(IcdcError):
     """The run could not start, or lost its driver or its resources."""
 
+    retryable = True
     who_acts = WhoActs.PLATFORM
 
 
@@ -248,50 +253,44 @@ class Submission(RunError):
     """The application could not be submitted."""
 
     failure_class = FailureClass.SUBMISSION
+    retryable = False
 
 
 class ImagePull(RunError):
     """The container image cannot be pulled."""
 
     failure_class = FailureClass.IMAGE_PULL
-    retryable = True
 
 
 class Unschedulable(RunError):
     """No node has enough free resources for the run."""
 
     failure_class = FailureClass.UNSCHEDULABLE
-    retryable = True
 
 
 class StartTimeout(RunError):
     """The run did not start within `timeouts.startSeconds`."""
 
     failure_class = FailureClass.START_TIMEOUT
-    retryable = True
 
 
 class OutOfMemory(RunError):
     """The driver or an executor was killed for memory."""
 
     failure_class = FailureClass.OUT_OF_MEMORY
-    retryable = True
     who_acts = WhoActs.DATA_ENGINEER  # spec.spark has the memory of driver and executors
 
 
 class DiskFull(RunError):
-    """A disk of driver or executor is full, so Spark cannot spill or shuffle. Retried, since others
-    may have filled the disk; if it stays full, somebody must enlarge it."""
+    """A disk of driver or executor is full. Retried, since others may have filled it."""
 
     failure_class = FailureClass.DISK_FULL
-    retryable = True
 
 
 class NodeLost(RunError):
     """A process or node was lost through no fault of the run; retried at once, not counted."""
 
     failure_class = FailureClass.NODE_LOST
-    retryable = True
     who_acts = WhoActs.NOBODY
 
 

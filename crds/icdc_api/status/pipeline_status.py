@@ -101,6 +101,7 @@ class TableReason(StrEnum):
     SOURCE_UNAVAILABLE = "SourceUnavailable"
     TARGET_UNAVAILABLE = "TargetUnavailable"
     THROTTLED = "Throttled"
+    NO_PROGRESS = "NoProgress"
     OUT_OF_MEMORY = "OutOfMemory"
     DISK_FULL = "DiskFull"
     NODE_LOST = "NodeLost"

@@ -45,6 +45,7 @@ PASSING_REASONS = frozenset(
         TableReason.SOURCE_UNAVAILABLE,
         TableReason.TARGET_UNAVAILABLE,
         TableReason.THROTTLED,
+        TableReason.NO_PROGRESS,
         TableReason.OUT_OF_MEMORY,
         TableReason.DISK_FULL,
         TableReason.NODE_LOST,

@@ -32,11 +32,13 @@ from icdc_api.spec.tables import Table
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.iceberg.jvm.session import TableSession
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.stores.access import Rotation
 from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_spark.process.permits import count_permits, measure_lag
+from icdc_spark.process.step_watch import StepWatch
 from icdc_spark.process.table_follower import (
     ENDS_RUN,
     TableFollower,
@@ -51,6 +53,10 @@ LOG = logging.getLogger(__name__)
 
 CATALOG_SECONDS = 300.0
 """Limit of one call to a catalog, its own time-outs and repetitions included."""
+PROGRESS_SECONDS = 900.0
+"""A step in which nothing is done for so long is cancelled. What may be silent ends before: a bulk
+request with its repetitions after 7 minutes, the wait for those of an older run after 11, a call to
+a catalog after 5; a task in which rows are read or sent is not silent, however long it takes."""
 STALLED_RECHECK_SECONDS = 30.0
 """A continuous run tries a table that waits for a person again after this long."""
 
@@ -75,6 +81,7 @@ class PipelineRun:
         stop: Stop | None = None,
         *,
         catalog_seconds: float = CATALOG_SECONDS,
+        progress_seconds: float = PROGRESS_SECONDS,
         recheck_seconds: float | None = None,
     ) -> None:
         """`stop` asks the run to end after the present steps. BadSpec for an invalid request.
@@ -105,6 +112,7 @@ class PipelineRun:
             threads, may_leave=lambda: self.stop.is_set() or not self.request.continuous
         )
         self._call_watch = CallWatch(catalog_seconds)
+        self._step_watch = StepWatch(progress_seconds, TableJobs(spark))
 
     def run(self) -> RunResult:
         """Run to the end and report it; every failure is in the report, none is raised."""
@@ -149,7 +157,9 @@ class PipelineRun:
 
         def handle(context: TableContext) -> None:
             is_planned = request.tables is not None
-            if not (is_planned and self.stop.is_set()):
+            if is_planned and self.stop.is_set():
+                return
+            with context.step(), translate_errors(context.table.name):
                 entries[context.table.name] = handler(context)
 
         tables = [table for table in self._tables if table.name in names]
@@ -161,7 +171,7 @@ class PipelineRun:
     ) -> None:
         """Do `work` for each table in a thread of its own; return when all have ended."""
         jobs = {context.table.name: partial(self._guard, work, context) for context in contexts}
-        with self._call_watch:
+        with self._call_watch, self._step_watch:
             self._threads.run(jobs)
 
     def _build_context(self, table: Table, rotation: Rotation) -> TableContext:
@@ -174,6 +184,7 @@ class PipelineRun:
             store=access.store,
             newest_access=rotation.newest,
             catalog_call=partial(self._watch_catalog_call, table.name),
+            step=partial(self._watch_step, table),
             open_session=lambda: self._open_session(table),
             reporter=self._reporter.table(table.name),
             stop=self.stop,
@@ -182,20 +193,31 @@ class PipelineRun:
     @contextmanager
     def _watch_catalog_call(self, table: str) -> Iterator[None]:
         """Limit how long the others wait for one table's catalog."""
+        error = self._call_watch.too_slow(table)
+        give_up = partial(self._give_up_waiting, table, error)
         try:
-            with self._call_watch.call(table, partial(self._give_up_waiting, table)):
+            with self._step_watch.call(table), self._call_watch.call(table, give_up):
                 yield
         finally:
             # After the call has ended in the watch: from then on nothing marks it as stuck.
             self._threads.mark_stuck(table, False)
 
-    def _give_up_waiting(self, table: str) -> None:
-        """Report a call that takes too long, and let others have its place and its thread."""
-        error = self._call_watch.too_slow(table)
+    @contextmanager
+    def _watch_step(self, table: Table) -> Iterator[None]:
+        """Limit how long the others wait for a step of one table that makes no progress."""
+        give_up = partial(self._give_up_waiting, table.name)
+        try:
+            with self._step_watch.step(table.name, table.index_name, give_up):
+                yield
+        finally:
+            self._threads.mark_stuck(table.name, False)
+
+    def _give_up_waiting(self, table: str, error: IcdcError) -> None:
+        """Report why a table hangs, and let others have its place and its thread."""
         LOG.warning("%s", error)
         self._reporter.table(table).fail(error)
         if not self.request.continuous:
-            # The run may end before the call does, and its failure must be known by then.
+            # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
         self._semaphore.release(table)
         self._threads.mark_stuck(table, True)
@@ -204,8 +226,8 @@ class PipelineRun:
         catalog = self._pipeline.spec.catalog_of(table)
         properties = load_catalog_properties(catalog, self._secrets)
         opened = session.open_table_session(self._spark, catalog.name, properties)
-        # This is the table's own thread, and Spark's scheduler pool is a property of the thread.
-        session.use_pool(opened.spark, table.name)
+        # This is the table's own thread, and Spark's pool and tags are properties of the thread.
+        session.mark_jobs(opened.spark, table.name, tag=table.index_name)
         return opened
 
     def _guard(self, work: Callable[[TableContext], None], context: TableContext) -> None:

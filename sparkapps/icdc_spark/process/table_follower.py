@@ -141,8 +141,8 @@ class TableFollower:
 
     def _advance(self) -> StepKind | None:
         """Do one step and return its kind; None when the run is asked to end."""
-        context = self._context
-        with self._semaphore.acquire(context.table.name), translate_errors(context.table.name):
+        context, name = self._context, self._context.table.name
+        with self._semaphore.acquire(name), context.step(), translate_errors(name):
             # Checked again: the wait for a place may have been long.
             if context.stop.is_set():
                 return None

@@ -79,6 +79,8 @@ class TableContext:
     """Access to OpenSearch with the credentials of now; None where they never change."""
     catalog_call: Callable[[], AbstractContextManager[None]] = nullcontext
     """Inside it one call to the table's catalog is made. SourceUnavailable if it took too long."""
+    step: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Inside it one step is made, or one question answered. NoProgress if it was cancelled."""
     clients: list[Client] = field(default_factory=list)
     """The driver's client, once it was used; a list because the context is frozen."""
     closed: threading.Event = field(default_factory=threading.Event)

@@ -145,6 +145,7 @@ def _replace_spark() -> None:
     vars(pins)["tags"] = lake.Tags
     vars(pipeline_run)["WorkerThreads"] = _Threads
     vars(pipeline_run)["CallWatch"] = _NoWatch
+    vars(pipeline_run)["StepWatch"] = _NoStepWatch
     vars(pipeline_run)["session"] = _Sessions
     from icdc_api.job.run_files import RunMode
 
@@ -202,6 +203,17 @@ class _NoWatch:
     def call(self, *_: Any) -> Iterator[None]:
         yield
 
+    def too_slow(self, *_: Any) -> None:
+        pass
+
+
+class _NoStepWatch(_NoWatch):
+    """Stands for StepWatch: the model has faults, and nothing in it hangs for ever."""
+
+    @contextmanager
+    def step(self, *_: Any) -> Iterator[None]:
+        yield
+
 
 class _Sessions:
     """Stands for `icdc_spark.iceberg.jvm.session`."""
@@ -213,7 +225,7 @@ class _Sessions:
         return OpenedSession()
 
     @staticmethod
-    def use_pool(*_: Any) -> None:
+    def mark_jobs(*_: Any, **__: Any) -> None:
         pass
 
 

@@ -15,6 +15,7 @@ from icdc_api.errors import (
     FilterInvalid,
     IcdcError,
     NodeLost,
+    NoProgress,
     OutOfMemory,
     SourceUnavailable,
 )
@@ -63,6 +64,7 @@ LOSSES: list[tuple[str, type[IcdcError]]] = [
         "Caused by: java.io.EOFException",
         OutOfMemory,
     ),
+    (f"[SPARK_JOB_CANCELLED] Job 5 {engine_errors.CANCELLED} SQLSTATE: XXKDA", NoProgress),
     (f"{LOST}java.io.IOException: No space left on device\n\tat sun.nio.ch", DiskFull),
     (f"{LOST}java.io.IOException: Disk quota exceeded", DiskFull),
     (f"{LOST}java.io.IOException: Read-only file system", NodeLost),

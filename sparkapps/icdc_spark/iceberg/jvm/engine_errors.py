@@ -13,7 +13,10 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from icdc_api import redaction
-from icdc_api.errors import DiskFull, DriverLost, IcdcError, NodeLost, OutOfMemory
+from icdc_api.errors import DiskFull, DriverLost, IcdcError, NodeLost, NoProgress, OutOfMemory
+
+CANCELLED = "cancelled by icdc: no progress"
+"""The reason that Spark gives for a job which `table_jobs` has cancelled."""
 
 
 class _Sign(NamedTuple):
@@ -44,9 +47,15 @@ _TASK_HOST = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executo
 _CATALOG_ERRORS = frozenset({"RESTException", "SQLException", "UncheckedSQLException"})
 """Errors of a catalog: a full disk in their text is the disk of the catalog, not of Spark."""
 
-# The first that matches wins. A full disk stands first: Spark may shut its context down because of
-# it, and the text then holds both.
+# The first that matches wins. A full disk stands before other losses: Spark may shut its context
+# down because of it, and the text then holds both.
 _SIGNS = (
+    _Sign(
+        # The files that it read were not at fault, and are not looked at: they may be what hangs.
+        re.compile(re.escape(CANCELLED)),
+        NoProgress,
+        "the step did nothing for too long and was cancelled; it is retried",
+    ),
     _Sign(
         # Errors 28 and 122 of Linux: Python workers show the number.
         re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded|\[Errno 122\]"),

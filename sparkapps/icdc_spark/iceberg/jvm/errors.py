@@ -4,6 +4,7 @@ A block that calls into the JVM runs inside `source_errors`. `translate_error` t
 meaning that fits:
 
     a loss of Spark                   `engine_errors`   NodeLost, OutOfMemory, DiskFull, DriverLost
+    a job that was cancelled          `engine_errors`   NoProgress
     a class or setting that is missing                  CatalogInvalid
     an expression that fails on a row `row_errors`      FilterInvalid, FileUnreadable
     a damaged file                    `file_errors`     FileUnreadable, DataFileMissing

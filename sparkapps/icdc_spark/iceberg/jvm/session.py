@@ -216,7 +216,15 @@ def make_case_sensitive(session: SparkSession) -> None:
     session.conf.set("spark.sql.caseSensitive", "true")
 
 
-def use_pool(session: SparkSession, table: str) -> None:
-    """Run the jobs of the calling thread in the fair-scheduler pool of the table."""
-    session.sparkContext.setLocalProperty("spark.scheduler.pool", table)
-    session.sparkContext.setJobDescription(table)
+def mark_jobs(session: SparkSession, table: str, tag: str) -> None:
+    """Mark the jobs of the calling thread as those of a table.
+
+    They run in the fair-scheduler pool of the table, and carry the tag and no other: by it they are
+    observed and cancelled (`table_jobs`).
+    """
+    context = session.sparkContext
+    context.setLocalProperty("spark.scheduler.pool", table)
+    context.setJobDescription(table)
+    # The thread may have worked for another table before.
+    context.clearJobTags()
+    context.addJobTag(tag)

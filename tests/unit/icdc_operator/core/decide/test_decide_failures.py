@@ -40,6 +40,7 @@ DOWN = Failure.of(errors.TargetUnavailable("down"))
         (errors.SourceUnavailable("down"), 10.0, 1, False),
         (errors.TargetUnavailable("down"), 10.0, 1, False),
         (errors.Throttled("busy"), 10.0, 1, False),
+        (errors.NoProgress("nothing done"), 10.0, 1, False),
         (errors.OutOfMemory("heap"), 10.0, 1, False),
         (errors.DiskFull("no room"), 10.0, 1, False),
         (errors.Unauthorized("the Secret x"), 600.0, 0, True),

@@ -1,0 +1,87 @@
+"""Jobs that are cancelled by their table's tag, and what is left of them."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.errors import NoProgress
+from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.iceberg.jvm.session import mark_jobs
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
+from icdc_testing.waiting.wait import until
+
+pytestmark = pytest.mark.spark
+
+
+def _hang(path: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A task that notes its process in a file, and never ends."""
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        path.with_suffix(".new").write_text(str(os.getpid()))
+        path.with_suffix(".new").rename(path)
+        threading.Event().wait()
+        yield from batches
+
+    return task
+
+
+def test_the_python_worker_of_a_cancelled_job_is_killed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It could go on writing while the batch is repeated, and after that."""
+    path = tmp_path / "process"
+
+    def run() -> None:
+        mark_jobs(spark, "db.orders", tag="orders")
+        with source_errors("db.orders"):
+            spark.range(1).mapInArrow(_hang(path), "id long").collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            until(path.exists, "the task runs")
+        finally:
+            TableJobs(spark).cancel("orders")
+        assert type(running.exception(30)) is NoProgress
+    worker = Path("/proc", path.read_text())
+    until(lambda: not worker.exists(), "the worker is killed", seconds=30)
+
+
+def test_rows_that_a_running_task_has_read_are_seen(spark: SparkSession, tmp_path: Path) -> None:
+    """With the heartbeats of executors: Spark sends one every ten seconds."""
+    go_on, ending = tmp_path / "go-on", tmp_path / "ending"
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for wanted in (go_on, ending):
+                while not wanted.exists():
+                    threading.Event().wait(0.05)
+                yield batch
+
+    def run() -> None:
+        mark_jobs(spark, "db.orders", tag="orders")
+        spark.range(0, 1, 1, 1).mapInArrow(task, "id long").collect()
+
+    jobs = TableJobs(spark)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            until(lambda: len(jobs.read("orders").running) == 1, "the job runs")
+            until(lambda: not jobs.read("orders").is_waiting, "its task runs")
+            before = jobs.read("orders")
+            go_on.touch()
+            until(lambda: jobs.read("orders") != before, "its progress is seen", seconds=60)
+            assert jobs.read("orders").running == before.running
+        finally:
+            go_on.touch()
+            ending.touch()
+        running.result(60)
+    assert jobs.read("orders").running == ()
+    assert jobs.read("orders").jobs == before.jobs
+    assert jobs.read("others").jobs == "[]"

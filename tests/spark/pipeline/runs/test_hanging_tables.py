@@ -1,0 +1,198 @@
+"""Tables that hang in the middle of a step: they are cancelled and say so, and the others go on."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_api.job.run_files import RunReport
+from icdc_api.status.pipeline_status import TableStatus
+from icdc_spark.process.pipeline_run import PipelineRun, RunResult
+from icdc_testing.lake.java_writers import JavaWriter
+from icdc_testing.lake.lake import Lake
+from icdc_testing.lake.schemas import with_time
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hang
+from icdc_testing.runs.harness import Harness
+from icdc_testing.target.node_calls import call, documents
+from icdc_testing.waiting.wait import until
+
+pytestmark = pytest.mark.spark
+
+SECONDS = 4.0
+"""How long a step may do nothing here."""
+JOB = r"Spark job \d+, 0 of 1 tasks ended. It is cancelled and tried again; nothing is lost"
+NO_JOB = r"outside of Spark jobs. It is tried again as soon as it ends; nothing is lost"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_waits() -> None:
+    """Nothing: requests are abandoned here."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Two tables, each of one row, and the OpenSearch that they are followed into."""
+
+    spark: SparkSession
+    lake: Lake
+    proxy: FaultProxy
+    folder: Path
+    hung: str
+    """The one that hangs. Python reads it, because of its type: a process that waits for a file
+    can be killed, where a thread of the JVM would go on waiting."""
+    fine: str
+    """The other one."""
+
+    def append(self, table: str, key: int) -> None:
+        """Append a row."""
+        writer = JavaWriter(self.lake.table(table))
+        writer.append([{"id": key, "t": writer.value("time", "10:00")}])
+
+    def indexed(self, index: str) -> set[str]:
+        """The ids of the documents in an index."""
+        name, url = f"{index}-000001", self.proxy.upstream
+        return set(documents(url, name)) if call(url, "HEAD", f"/{name}").status == 200 else set()
+
+
+@pytest.fixture
+def tables(spark: SparkSession, lake: Lake, proxy: FaultProxy, tmp_path: Path) -> Tables:
+    made = Tables(spark, lake, proxy, tmp_path, with_time(lake, {}), with_time(lake, {}))
+    made.append(made.hung, 1)
+    made.append(made.fine, 1)
+    return made
+
+
+@contextmanager
+def silent_index(tables: Tables) -> Iterator[None]:
+    """OpenSearch takes the bulk requests for one index, and answers none."""
+    rule = tables.proxy.add(Hang(after=False), path="/hung-000001/_bulk", times=None)
+    yield
+    assert rule.hits > 0
+    tables.proxy.clear()
+
+
+@contextmanager
+def silent_file(path: str) -> Iterator[None]:
+    """Whoever opens the file waits, as for a store that does not answer."""
+    file = Path(path.removeprefix("file:"))
+    stored = file.rename(file.with_name(f"{file.name}.stored"))
+    os.mkfifo(file)
+    try:
+        yield
+    finally:
+        # Those who wait find the end of the file: nothing else would wake them.
+        pipe = os.open(file, os.O_RDWR | os.O_NONBLOCK)
+        stored.replace(file)
+        os.close(pipe)
+
+
+def silent_data(tables: Tables) -> AbstractContextManager[None]:
+    """The data file of a table is opened, by a task, and nothing comes."""
+    java = tables.lake.table(tables.hung).java
+    tasks = java.newScan().planFiles()
+    try:
+        return silent_file(str(tasks.iterator().next().file().location()))
+    finally:
+        tasks.close()
+
+
+def silent_manifest(tables: Tables) -> AbstractContextManager[None]:
+    """The manifest of a table is opened, by the driver, and nothing comes."""
+    java = tables.lake.table(tables.hung).java
+    return silent_file(str(java.currentSnapshot().allManifests(java.io()).get(0).path()))
+
+
+class Run:
+    """A run of both tables, in a thread of its own."""
+
+    def __init__(self, tables: Tables, pool: ThreadPoolExecutor, *, continuous: bool) -> None:
+        entries = [{"name": tables.hung, "index": "hung"}, {"name": tables.fine, "index": "fine"}]
+        described = [{**entry, "identifierColumns": ["id"]} for entry in entries]
+        harness = Harness(tables.spark, tables.proxy.url, tables.folder, described)
+        request, self.stop = harness.request(continuous=continuous), threading.Event()
+        self._report = Path(request.report_path)
+        self._ending: Future[RunResult] = pool.submit(
+            PipelineRun(
+                request, tables.spark, self.stop, progress_seconds=SECONDS, recheck_seconds=1.0
+            ).run
+        )
+
+    def statuses(self) -> list[TableStatus]:
+        """The entries of the hung table and of the other one."""
+        return list(RunReport.read(self._report).tables) if self._report.exists() else []
+
+    def wait_for_report(self) -> str:
+        """Wait until the hung table is reported as such, and return the message."""
+        messages: list[str] = []
+
+        def is_reported() -> bool:
+            hung = self.statuses()[:1]
+            messages.extend(str(table.message) for table in hung if table.reason == "NoProgress")
+            return bool(messages)
+
+        until(is_reported, "the hung table is reported")
+        return messages[0]
+
+    def end(self) -> RunResult:
+        """Return the end of the run, which must come soon."""
+        return self._ending.result(30)
+
+
+@contextmanager
+def running(tables: Tables, *, continuous: bool = True) -> Iterator[Run]:
+    """A run that is asked to stop at the end."""
+    with ThreadPoolExecutor(1) as pool:
+        run = Run(tables, pool, continuous=continuous)
+        try:
+            yield run
+        finally:
+            run.stop.set()
+
+
+Fault = Callable[[Tables], AbstractContextManager[None]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [(silent_index, JOB), (silent_data, JOB), (silent_manifest, NO_JOB)],
+    ids=["sink", "reader", "planning"],
+)
+def test_a_hung_table_says_so_and_catches_up_when_the_fault_ends_and_the_other_goes_on(
+    tables: Tables, fault: Fault, words: str
+) -> None:
+    faults = ExitStack()
+    faults.enter_context(fault(tables))
+    with faults, running(tables) as run:
+        message = run.wait_for_report()
+        assert re.search(rf"^{tables.hung}: no progress since 20\S+Z: {words}", message), message
+        tables.append(tables.fine, 2)
+        until(lambda: tables.indexed("fine") == {"1", "2"}, "the other table is followed")
+        faults.close()
+        until(lambda: tables.indexed("hung") == {"1"}, "the hung table is exported")
+        tables.append(tables.hung, 2)
+        until(lambda: tables.indexed("hung") == {"1", "2"}, "the hung table is followed")
+        until(lambda: {t.reason for t in run.statuses()} == {None}, "nothing is wrong any more")
+        run.stop.set()
+        assert run.end().outcome is None
+
+
+@pytest.mark.parametrize("fault", [silent_index, silent_manifest], ids=["sink", "planning"])
+def test_neither_the_end_of_a_run_nor_a_stop_waits_for_a_hung_table(
+    tables: Tables, fault: Fault
+) -> None:
+    with fault(tables):
+        with running(tables, continuous=False) as run:
+            outcome = run.end().outcome
+            assert type(outcome).__name__ == "NoProgress", outcome
+        with running(tables) as run:
+            until(lambda: tables.indexed("fine") == {"1"}, "the other table is exported")
+            run.stop.set()
+            assert run.end().outcome is None
