@@ -163,6 +163,9 @@ class RunReport(_JsonFile):
     """True in the last report of a run."""
     tables: Annotated[tuple[TableStatus, ...], Field(max_length=MAX_TABLES)] = ()
     """The same entries as `status.tables[]`."""
+    open_sessions: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] = ()
+    """Names of the tables that have a session of Spark open, and connections to their catalog with
+    it. In the last report: tables that hung when the run ended."""
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it is running and when it succeeded."""
     result: dict[str, Any] | None = None

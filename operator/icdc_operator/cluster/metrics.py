@@ -14,6 +14,7 @@ from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
+from icdc_operator.core.observed import RunSeen
 
 # Seconds, from a reconcile that reads three objects nearby to half of its time-out of 120 s.
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -119,6 +120,12 @@ class Metrics:
             *_OF_PIPELINE,
         )
 
+        self.open_sessions = self._gauge(
+            "icdc_open_sessions",
+            "Tables that have a session open in the pipeline's run, by its last report.",
+            *_OF_PIPELINE,
+        )
+
     def follow_queue(self, queue: WorkQueue) -> None:
         """Show depth, age and activity of `queue`."""
         self.follow("icdc_queue_depth", "Pipelines that wait for a worker.", lambda: queue.depth)
@@ -176,11 +183,20 @@ class Metrics:
 
     def forget(self, key: PipelineKey) -> None:
         """Remove the gauges of a deleted pipeline."""
-        for gauge in (self.lag, self.snapshots_behind, self.last_success, self.failures):
+        gauges = (self.lag, self.snapshots_behind, self.last_success, self.failures)
+        for gauge in (*gauges, self.open_sessions):
             _set(gauge, key, None)
         for kind in _SHOWN_CONDITIONS:
             self.conditions.remove(*key, kind.value)
         self._count_phase(key, None)
+
+    def show_sessions(self, key: PipelineKey, run: RunSeen | None) -> None:
+        """Set how many tables have a session open in a run; none, or one that ended, has no gauge.
+
+        The names are in the report alone: a series for each table would grow with their number.
+        """
+        report = None if run is None or not run.live else run.report
+        _set(self.open_sessions, key, None if report is None else len(report.open_sessions))
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
         """Set the number of tables whose head cannot be read; None removes the gauge."""

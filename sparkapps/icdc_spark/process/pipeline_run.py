@@ -225,7 +225,8 @@ class PipelineRun:
     def _open_session(self, table: Table) -> TableSession:
         catalog = self._pipeline.spec.catalog_of(table)
         properties = load_catalog_properties(catalog, self._secrets)
-        opened = session.open_table_session(self._spark, catalog.name, properties)
+        report = partial(self._reporter.mark_session, table.name)
+        opened = session.open_table_session(self._spark, catalog.name, properties, report)
         # This is the table's own thread, and Spark's pool and tags are properties of the thread.
         session.mark_jobs(opened.spark, table.name, tag=table.index_name)
         return opened

@@ -56,6 +56,7 @@ class Reporter:
         self._path = Path(request.report_path)
         self._lock = threading.Lock()
         self._tables = {table.name: table for table in tables}
+        self._open_sessions: set[str] = set()
         self._unwritten = False
         self._report = RunReport(
             run_id=request.run_id, started_at=now, updated_at=now, tables=tuple(tables)
@@ -94,6 +95,11 @@ class Reporter:
                 self._write(updated_at=now)
                 self._pass_on(urgent=changed)
 
+    def mark_session(self, name: str, *, is_open: bool) -> None:
+        """Note whether a table has a session open; the next report that is written says so."""
+        with self._lock:
+            (self._open_sessions.add if is_open else self._open_sessions.discard)(name)
+
     def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
         """Write the last report of the run; a sink may need some seconds for it."""
         with self._lock:
@@ -120,7 +126,9 @@ class Reporter:
 
     def _write(self, **changes: Any) -> None:
         tables = tuple(self._tables.values())
-        self._report = self._report.model_copy(update={**changes, "tables": tables})
+        sessions = tuple(name for name in self._tables if name in self._open_sessions)
+        shown = {**changes, "tables": tables, "open_sessions": sessions}
+        self._report = self._report.model_copy(update=shown)
         self._report.write(self._path)
         self._unwritten = False
 

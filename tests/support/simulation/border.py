@@ -219,10 +219,10 @@ class _Sessions:
     """Stands for `icdc_spark.iceberg.jvm.session`."""
 
     @staticmethod
-    def open_table_session(*_: Any) -> Any:
+    def open_table_session(_: Any, catalog: str, properties: Any, mark: Any) -> Any:
         from simulation.spark import OpenedSession
 
-        return OpenedSession()
+        return OpenedSession(mark)
 
     @staticmethod
     def mark_jobs(*_: Any, **__: Any) -> None:

@@ -40,8 +40,10 @@ class Session:
 class OpenedSession:
     """Stands for `icdc_spark.iceberg.jvm.session.TableSession`."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: Callable[..., None]) -> None:
         self._session: Session | None = Session()
+        self._mark = mark
+        mark(is_open=True)
 
     @property
     def spark(self) -> Session:
@@ -53,6 +55,7 @@ class OpenedSession:
     def close(self) -> None:
         """Forget the session."""
         self._session = None
+        self._mark(is_open=False)
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,8 @@ class Reconciler:
         self, key: PipelineKey, observation: Observation, decision: Decision, now: datetime
     ) -> float | None:
         self._metrics.show(key, decision.status)
+        run = observation.observed.find_run(decision.status.current_run)
+        self._metrics.show_sessions(key, run)
         write_wait = self._seconds_until_write(key, observation, decision, now)
         if write_wait is not None:
             self._last_versions[key] = _version(observation)

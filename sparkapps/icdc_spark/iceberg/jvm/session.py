@@ -8,7 +8,7 @@ a session has of its own with each execution, so their values are redacted.
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -85,10 +85,17 @@ class TableSession:
     For one thread at a time.
     """
 
-    def __init__(self, session: SparkSession, catalog: str) -> None:
-        """`catalog` is the name under which `session` knows its only catalog."""
+    def __init__(
+        self, session: SparkSession, catalog: str, mark: Callable[..., None] = lambda **_: None
+    ) -> None:
+        """`catalog` is the name under which `session` knows its only catalog.
+
+        `mark` is called with `is_open` now, and when all is closed.
+        """
         self._session: SparkSession | None = session
         self._catalog = catalog
+        self._mark = mark
+        mark(is_open=True)
 
     @property
     def spark(self) -> SparkSession:
@@ -112,6 +119,7 @@ class TableSession:
         except IcdcError as error:
             # Such as of a JVM that has ended, and everything with it.
             LOG.warning("the catalog %s was not closed in order: %s", self._catalog, error)
+        self._mark(is_open=False)
 
 
 def create_application_session(name: str) -> SparkSession:
@@ -125,10 +133,16 @@ def create_application_session(name: str) -> SparkSession:
 
 
 def open_table_session(
-    application: SparkSession, catalog: str, properties: Mapping[str, str]
+    application: SparkSession,
+    catalog: str,
+    properties: Mapping[str, str],
+    mark: Callable[..., None] = lambda **_: None,
 ) -> TableSession:
-    """Open a session as `create_table_session` creates it, which its caller closes."""
-    return TableSession(create_table_session(application, catalog, properties), catalog)
+    """Open a session as `create_table_session` creates it, which its caller closes.
+
+    `mark`: see `TableSession`.
+    """
+    return TableSession(create_table_session(application, catalog, properties), catalog, mark)
 
 
 def create_table_session(

@@ -129,6 +129,10 @@ class Run:
         """The entries of the hung table and of the other one."""
         return list(RunReport.read(self._report).tables) if self._report.exists() else []
 
+    def open_sessions(self) -> tuple[str, ...]:
+        """The names of the tables that have a session open."""
+        return RunReport.read(self._report).open_sessions
+
     def wait_for_report(self) -> str:
         """Wait until the hung table is reported as such, and return the message."""
         messages: list[str] = []
@@ -180,6 +184,7 @@ def test_a_hung_table_says_so_and_catches_up_when_the_fault_ends_and_the_other_g
         tables.append(tables.hung, 2)
         until(lambda: tables.indexed("hung") == {"1", "2"}, "the hung table is followed")
         until(lambda: {t.reason for t in run.statuses()} == {None}, "nothing is wrong any more")
+        assert run.open_sessions() == (tables.hung, tables.fine)
         run.stop.set()
         assert run.end().outcome is None
 
@@ -192,6 +197,7 @@ def test_neither_the_end_of_a_run_nor_a_stop_waits_for_a_hung_table(
         with running(tables, continuous=False) as run:
             outcome = run.end().outcome
             assert type(outcome).__name__ == "NoProgress", outcome
+            assert tables.fine not in run.open_sessions()
         with running(tables) as run:
             until(lambda: tables.indexed("fine") == {"1"}, "the other table is exported")
             run.stop.set()

@@ -10,7 +10,16 @@ from icdc_api.status.runs import Failure, RunState
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
-from icdc_testing.deciding.pipelines import NOW, caught_up, make_observed, make_spec, run_record
+from icdc_operator.core.observed import RunPhase
+from icdc_testing.deciding.pipelines import (
+    NOW,
+    caught_up,
+    make_observed,
+    make_seen,
+    make_spec,
+    report,
+    run_record,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -60,6 +69,17 @@ def test_a_pipeline_that_is_gone_leaves_nothing(metrics: Metrics) -> None:
         metrics.forget(SHOP)
     assert b'name="shop"' not in metrics.text()
     assert value(metrics, "icdc_pipelines", phase="Suspended") == 0
+
+
+def test_sessions_are_shown_while_their_run_is_alive(metrics: Metrics) -> None:
+    reported = report(caught_up()).model_copy(update={"open_sessions": ("shop.orders",)})
+    metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
+    assert value(metrics, "icdc_open_sessions", **OF_SHOP) == 1
+    metrics.show_sessions(SHOP, make_seen(RunPhase.SUCCEEDED, report=reported))
+    assert value(metrics, "icdc_open_sessions", **OF_SHOP) is None
+    metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
+    metrics.forget(SHOP)
+    assert value(metrics, "icdc_open_sessions", **OF_SHOP) is None
 
 
 def test_the_last_success_outlives_the_log_of_runs(metrics: Metrics) -> None:

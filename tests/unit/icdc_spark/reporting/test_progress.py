@@ -48,6 +48,15 @@ def test_what_a_quick_change_left_unwritten_is_in_the_last_report(
     assert RunReport.read(path).finished
 
 
+def test_a_report_names_the_tables_whose_session_is_open(reporter: Reporter, path: Path) -> None:
+    reporter.mark_session("a.b", is_open=True)
+    reporter.flush()
+    assert RunReport.read(path).open_sessions == ("a.b",)
+    reporter.mark_session("a.b", is_open=False)
+    reporter.finish(outcome=None)
+    assert RunReport.read(path).open_sessions == ()
+
+
 def test_a_change_within_the_interval_is_written_by_a_later_equal_one(
     reporter: Reporter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
