@@ -17,6 +17,10 @@ DEFAULT_CONF: Mapping[str, str] = {
     # The first-level map of aggregations pays off where few keys are frequent. Here rows are
     # grouped by their ids, nearly all of which occur once or twice.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+    # A task of a cancelled job that does not end keeps its core. Its executor ends itself then, and
+    # another one comes; which thread hangs where is in its log.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "120s",
 }
 
 COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"

@@ -12,17 +12,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from icdc_api.spec.spark_defaults import DEFAULT_CONF
 from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_spark.iceberg.jvm.errors import FOREIGN_ERRORS, translate_error
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_testing import SOURCES
 from icdc_testing.runs.spark_conf import UNCOMPILED
+from icdc_testing.waiting.wait import until
 
 SECONDS = 240
 TINY = "8m"
@@ -102,6 +106,32 @@ def _fill_disk() -> None:
         file.write(bytes(16 << 20))
 
 
+def _hang(spark: SparkSession) -> DataFrame:
+    """Wait in a thread of the executor that nothing wakes, and cancel the job meanwhile."""
+    tag, jobs = "hangs", TableJobs(spark)
+
+    def is_running() -> bool:
+        seen = jobs.read(tag)
+        return bool(seen.running) and not seen.is_waiting
+
+    def cancel() -> None:
+        until(is_running, "its task runs")
+        jobs.cancel(tag)
+
+    with ThreadPoolExecutor(1) as pool:
+        cancelling = pool.submit(cancel)
+        spark.sparkContext.addJobTag(tag)
+        # Otherwise it would wake up: the stand-in for a thread that no interrupt reaches.
+        spark.sparkContext.setInterruptOnCancel(False)
+        try:
+            hour = "java_method('java.lang.Thread', 'sleep', id * 3600000L)"
+            spark.sql(f"select {hour} from range(1, 2, 1, 1)").collect()
+        finally:
+            spark.sparkContext.clearJobTags()
+            cancelling.result()
+    raise AssertionError("the job was not cancelled")
+
+
 def _spill(spark: SparkSession) -> DataFrame:
     # Random text, which does not shrink when it is compressed.
     return spark.sql("select /*+ repartition(2) */ sha2(uuid(), 512) t from range(400000)")
@@ -136,6 +166,7 @@ LOSSES: dict[str, Callable[[SparkSession], DataFrame]] = {
     "heap": _heap,
     "worker": _in_python(_kill_worker),
     "executor": _in_python(_kill_executor),
+    "hung": _hang,
     "python memory": _in_python(_fill_memory),
     "python disk": _in_python(_fill_disk),
     "spill": _spill,
@@ -160,6 +191,9 @@ def main(folder: str, names: Sequence[str]) -> None:
         "spark.local.dir": folder,
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        **DEFAULT_CONF,
+        "spark.task.reaper.killTimeout": "1s",
+        "spark.task.reaper.pollingInterval": "1s",
         # The last of several attempts may meet an executor that the first has already ended.
         "spark.task.maxFailures": "1",
     }

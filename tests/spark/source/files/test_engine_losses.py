@@ -18,6 +18,8 @@ ON_EXECUTORS = {
     "heap": ("OutOfMemory", EXECUTOR_MEMORY),
     "executor": ("OutOfMemory", EXECUTOR_MEMORY),
     "worker": ("OutOfMemory", WORKER_MEMORY),
+    # The next one has its core: the executor that hung has ended.
+    "hung": ("NoProgress", "did nothing for too long and was cancelled; it is retried"),
     "python memory": ("OutOfMemory", WORKER_MEMORY),
 }
 ON_A_TINY_DISK = {
