@@ -27,6 +27,14 @@ pytestmark = pytest.mark.unit
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
+# A shell that runs the tests in the background has its children ignore Ctrl-C.
+PROGRAM = """
+import signal, sys
+from icdc_cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main.main(sys.argv[1:]))
+"""
+
 NOWHERE = "http://api.invalid"
 """A server that no name server knows: only a proxy can be asked for it."""
 
@@ -186,8 +194,9 @@ def test_a_question_is_taken_back_by_ctrl_c(api: ApiStub, shop: Object) -> None:
     asked = threading.Event()
     # While the answer to that request is on its way: the question is there, and nobody knows yet.
     api.after_patch = lambda _: asked.set()
-    arguments = [sys.executable, "-m", "icdc_cli.main", "plan", "shop"]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "plan", "shop"], stderr=subprocess.PIPE, text=True
+    ) as process:
         assert asked.wait(60)
         process.send_signal(signal.SIGINT)
         _, printed = process.communicate(timeout=60)
