@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -28,8 +28,10 @@ class Spark:
         self.seen = RUNNING
         self.cancelled: list[str] = []
         self.has_ended = False
+        self.on_read: Callable[[str], None] = lambda _: None
 
     def read(self, tag: str) -> JobProgress:
+        self.on_read(tag)
         if self.has_ended:
             raise DriverLost("the JVM of the driver has ended")
         return self.seen
@@ -164,6 +166,22 @@ def test_a_step_that_has_ended_is_not_judged_any_more(step: Watched) -> None:
     step.end()
     step.wait(2 * SECONDS)
     assert not step.spark.cancelled
+
+
+def test_a_step_that_ends_while_another_is_judged_is_not_cancelled() -> None:
+    spark = Spark()
+    watch = StepWatch(SECONDS, spark)
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(watch.step("db.a", "a", lambda _: None))
+    second.enter_context(watch.step("db.b", "b", lambda _: None))
+    begun = time.monotonic()
+    watch.judge_all(begun)
+    # The watch has begun to judge all of them by then.
+    spark.on_read = lambda tag: second.close() if tag == "a" else None
+    watch.judge_all(begun + SECONDS + 1)
+    assert spark.cancelled == ["a"]
+    with pytest.raises(NoProgress):
+        first.close()
 
 
 def test_the_end_of_the_jvm_ends_no_watch(step: Watched) -> None:
