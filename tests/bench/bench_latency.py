@@ -4,7 +4,7 @@ Prints one JSON object, or with `--table` Markdown. Each kind of table (copy-on-
 merge-on-read of format 2 and 3) is followed by a warm Continuous run with a poll interval of one
 second; then ten rows are appended, or ten rows of one data file are merged, again and again. Time
 runs from the end of the commit to the state document that says it is applied, which is written
-after the last acknowledged write; so up to a second of it is waiting for the next look. The phases
+after the last acknowledged write; so up to a second of it is waiting for the next poll. The phases
 show where the rest goes. Kinds take turns round by round.
 """
 

@@ -1,4 +1,4 @@
-"""How long the phases of a batch take, told by the functions that do them. For benchmarks."""
+"""How long the phases of a batch take, measured in the functions that do them. For benchmarks."""
 
 import statistics
 import time
@@ -15,7 +15,7 @@ from icdc_spark.replication.checks.observation import TableObserver
 from icdc_spark.replication.context import TableContext
 
 _PHASES = (
-    (TableObserver, "observe", "look"),
+    (TableObserver, "observe", "observe"),
     (tags, "change", "pin"),
     (StateStore, "replace", "record"),
     (changelog, "plan_between", "plan"),

@@ -111,7 +111,7 @@ def _by_schedule(
         generation=metadata.get("generation") or 0,
         spec=spec,
         status=status,
-        # That it looks at heads by itself is what the operator does where it can.
+        # That it polls current snapshots by itself is what the operator does where it can.
         heads_watched=spec.changelog.trigger == Trigger.ON_COMMIT,
     )
     due = schedule.find_next_due(status, observed, spec, now=now)

@@ -8,7 +8,7 @@ Each change is one that a replication by rows or by files alone gets wrong:
     DELETE, merge-on-read     no data file is new, and documents must go
     UPDATE of the partition   a row leaves one file and comes in another: one upsert, no delete
     compaction                all files are new, and no document may be written
-    rollback                  the new head is an old snapshot: deleted rows come back
+    rollback                  the current snapshot is an old one: deleted rows come back
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Change:
 
 
 ROLLBACK_TABLE = CUSTOMERS
-"""Its head before the changes is remembered for the rollback."""
+"""Its current snapshot before the changes is remembered for the rollback."""
 
 CHANGES = (
     Change(

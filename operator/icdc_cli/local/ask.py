@@ -31,7 +31,7 @@ from icdc_operator.core.asked import resyncs
 from icdc_operator.core.observed import RunSeen
 
 POLL_SECONDS = 0.1
-"""Between two looks at the run: half of what the runner takes, since a person waits for the end."""
+"""Between two polls of the run: half of what the runner takes, since a person waits for the end."""
 
 
 def ask(

@@ -34,12 +34,12 @@ from icdc_operator.core.asked import comparisons
 from icdc_operator.core.observed import Action, CreateRun, Decision, ForgetRun, Observed, StopRun
 
 POLL_SECONDS = 0.2
-"""Between two looks at live runs: reports are files, so looking is cheap."""
+"""Between two polls of live runs: reports are files, so a poll is cheap."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a watcher of the runner is told after every step that changed something."""
+    """What is reported to a watcher of the runner after every step that changed something."""
 
     status: PipelineStatus
     """The whole status, as it was just made durable."""
@@ -176,8 +176,8 @@ class LocalRunner:
         return self._once or self._closing or decision.requeue_after is None
 
     def _wait(self, decision: Decision) -> None:
-        """Until the next look is due, or at once when `stop` is called meanwhile."""
-        # The core counts on an adapter that watches and is woken; this one has to look for itself.
+        """Until the next poll is due, or at once when `stop` is called meanwhile."""
+        # The core counts on an adapter that watches and is woken; this one has to poll.
         wanted = POLL_SECONDS if decision.requeue_after is None else decision.requeue_after
         if self._status.current_run is not None:
             wanted = min(wanted, POLL_SECONDS)

@@ -199,7 +199,7 @@ class Metrics:
         _set(self.open_sessions, key, None if report is None else len(report.open_sessions))
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
-        """Set the number of tables whose head cannot be read; None removes the gauge."""
+        """Set the number of tables whose catalog cannot be read; None removes the gauge."""
         _set(self.unseen_tables, key, tables)
 
     def text(self) -> bytes:

@@ -51,7 +51,7 @@ class Options:
     lease_namespace: str | None = None
     """None: the namespace of the pod, else the first one of `scope`."""
     read_catalog_secrets: bool = False
-    """Whether the Secrets that catalogs name may be read, to poll table heads."""
+    """Whether the Secrets that catalogs name may be read, to poll current snapshots."""
     heads: HeadSettings = field(default_factory=HeadSettings)
     """Access of the readers of catalogs that this process starts."""
     heads_socket: Path | None = None

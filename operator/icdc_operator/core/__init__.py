@@ -11,7 +11,7 @@
 One run, decision by decision; nothing but the status goes from one to the next:
 
     status.currentRun      observed                        new status.currentRun    action, again in
-    -                      a head changed                  shop-c7-1 Planned        -, 0 s
+    -                      a table has a new snapshot      shop-c7-1 Planned        -, 0 s
     shop-c7-1 Planned      nothing of that run             (unchanged)              CreateRun, 5 s
     shop-c7-1 Planned      its application, no driver yet  shop-c7-1 Submitted      -, 5 s
     shop-c7-1 Submitted    driver runs and reports         shop-c7-1 Running        -, 5 s

@@ -1,4 +1,4 @@
-"""Progress of the tables: the last status, updated from a run's report or from table heads.
+"""Progress of the tables: the last status, updated from a run's report or from current snapshots.
 
 The report of the current run counts; one that was read late must not take anything back. Pure: it
 reads no report file and no catalog.
@@ -80,7 +80,7 @@ def apply_heads(
     """Return the tables with their current snapshots, while no run reports them."""
     return tuple(
         _apply_head(table, heads[table.name])
-        # Tables in other states have no applied snapshot that a head could be compared with.
+        # Tables in other states have no applied snapshot to compare the current one with.
         if table.name in heads and table.state == TableState.STREAMING
         else table
         for table in tables
@@ -90,7 +90,7 @@ def apply_heads(
 def select_changed(
     tables: Iterable[TableStatus], heads: Mapping[str, str | None], spec: PipelineSpec
 ) -> tuple[TableStatus, ...]:
-    """Return the tables whose head is not in their index, and which a run would replicate."""
+    """Return the tables with a current snapshot that is not applied and that a run would apply."""
     return tuple(
         table
         for table in tables
@@ -207,8 +207,8 @@ def _apply_head(table: TableStatus, head: str | None) -> TableStatus:
 
 def _is_changed(table: TableStatus, head: str | None, spec: PipelineSpec) -> bool:
     if table.state == TableState.STALLED:
-        # Any other stalled table is tried again at a head that no run has seen: the commit may be
-        # the correction.
+        # Any other stalled table is tried again at a snapshot that no run has seen: the commit may
+        # be the correction.
         return table.reason in _NOT_THERE or head != table.current_snapshot_id
     if table.state == TableState.COMPLETE:
         # Left from an earlier mode ExportOnly: from now on the index has to follow the table.

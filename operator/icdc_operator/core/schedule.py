@@ -4,10 +4,10 @@
     none yet, new generation, nonce, `icdc run`    now
     a failure with a next attempt                  at status.nextAttemptTime
     a comparison was requested                     now
-    a head changed after the last run began        now
-    a head that the last run should have applied   as a table whose catalog cannot be read
+    a new snapshot since the last run began        now
+    a snapshot that the last run should apply      as a table whose catalog cannot be read
     the catalog cannot be read by the operator     as long as nothing changed before, <= 10 min
-    Continuous, or no heads at all                 after pollIntervalSeconds
+    Continuous, or no snapshot is known            after pollIntervalSeconds
     a table is stalled until a person acts         after retry.maxSeconds, whatever else is due
     tags of applied snapshots grow old             after 10 days (`icdc_api.pins`)
     the last run ended in the future               now: the clock was set back since
@@ -44,14 +44,14 @@ CLOCK_TOLERANCE = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Due:
-    """When a run is due, and when to read heads again before that."""
+    """When a run is due, and when to poll again before that."""
 
     at: datetime | None
     """Time of the run; None if none is due before something changes."""
     settled: bool = False
     """See `Decision.settled`."""
     poll_after: float | None = None
-    """Seconds until table heads should be read again; None when they cannot matter."""
+    """Seconds until current snapshots should be polled again; None when they cannot matter."""
 
 
 def find_next_due(
@@ -89,14 +89,14 @@ def mark_queued(status: PipelineStatus, now: datetime) -> PipelineStatus:
 
 
 def may_wait_for_heads(spec: PipelineSpec) -> bool:
-    """Return whether a pipeline of `spec` ever waits for table heads."""
+    """Return whether a pipeline of `spec` ever waits for new snapshots."""
     return spec.changelog.trigger == Trigger.ON_COMMIT and not spec.suspend
 
 
 def waits_for_heads(observed: Observed) -> bool:
-    """Return whether table heads decide when the next run is due: only then are they read.
+    """Return whether current snapshots decide when the next run is due: only then are they polled.
 
-    Each case in which `find_next_due` answers without heads is False here: a catalog is not asked
+    Each case in which `find_next_due` answers without them is False here: a catalog is not asked
     for what nobody uses.
     """
     status, spec = observed.status, observed.spec
@@ -143,7 +143,7 @@ def _find_due_after_success(
     stalled = any(retry.waits_for_person(table) for table in status.tables)
     recheck = finished + timedelta(seconds=spec.retry.max_seconds) if stalled else None
     poll = float(spec.changelog.poll_interval_seconds)
-    # First, because an index in mode ExportOnly is finished whatever the heads are.
+    # First, because an index in mode ExportOnly is finished whatever the current snapshots are.
     complete = _is_complete(status.tables, spec)
     if finished - now > CLOCK_TOLERANCE and (stalled or not complete):
         # The clock was ahead then. How long ago that was is not known, so waiting may take years.

@@ -14,7 +14,7 @@ Example, calls may last 300 s, and the watch polls every 0.5 s:
 
 A call has either ended or been reported: whichever of the two comes first takes the call's lock
 and decides. Without it a call that ended in time could be reported afterwards, and what the report
-gives away on its behalf (a place among the tables that run) would be somebody else's by then.
+gives away on its behalf (a permit, for other tables) would be somebody else's by then.
 """
 
 import threading

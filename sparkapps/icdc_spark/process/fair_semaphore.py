@@ -1,6 +1,6 @@
 """Lets a number of threads in at a time: by turns the one furthest behind, and the longest waiting.
 
-`threading.Semaphore` gives no order: a thread that always has work would take its place again
+`threading.Semaphore` gives no order: a thread that always has work would take its permit again
 before those that wait. By lag alone, a few tables with days to catch up would keep out all others,
 which then fall behind as well; by waiting time alone, a table that is hours behind would wait as
 long as one that only polls. It must not know what the threads do.
@@ -9,11 +9,11 @@ Example, a semaphore of 1, with lags in seconds:
 
     a enters       inside: a    waiting: -
     b, c, d ask    inside: a    waiting: b (0), c (0), d (900)
-    a leaves       inside: d    waiting: b, c       the place is handed on to the furthest behind
-    d leaves       inside: b    waiting: c          this place is for the longest waiting
+    a leaves       inside: d    waiting: b, c       the permit is handed on to the furthest behind
+    d leaves       inside: b    waiting: c          this permit is for the longest waiting
     d asks again   inside: b    waiting: c, d (800)
     b is stuck, `release("b")`
-                   inside: d    waiting: c          b keeps running, without a place
+                   inside: d    waiting: c          b keeps running, without a permit
 """
 
 import threading
@@ -48,7 +48,7 @@ class FairSemaphore:
 
     @contextmanager
     def acquire(self, name: str) -> Iterator[None]:
-        """Wait for a place; release it at the end, unless `release` did so before."""
+        """Wait for a permit; release it at the end, unless `release` did so before."""
         self._wait(name)
         try:
             yield
@@ -56,16 +56,16 @@ class FairSemaphore:
             self.release(name)
 
     def release(self, name: str) -> None:
-        """Hand on the place of `name`; do nothing if it has none.
+        """Hand on the permit of `name`; do nothing if it has none.
 
         Other threads call it for one that does not come out, such as of a call that never returns.
         """
         with self._lock:
-            # Once only: released twice, the place would be given to two threads.
+            # Once only: released twice, the permit would be given to two threads.
             if name not in self._inside:
                 return
             self._inside.remove(name)
-            # The place is handed on without becoming free, so nobody who asks at this moment can
+            # The permit is handed on without becoming free, so nobody who asks at this moment can
             # overtake.
             if self._waiting:
                 chosen = self._choose()

@@ -1,6 +1,6 @@
 """How many tables of a run work at the same time, and which of those that wait comes first.
 
-    driver                    places
+    driver                    permits
     1 core, 1g (default)      8
     1 core, 4g                8: more tables at a time would only share the core
     4 cores, 1g               8: planning holds lists of files
@@ -17,7 +17,7 @@ from icdc_api.status.pipeline_status import TableStatus
 PERMITS_PER_CORE = 8
 """Tables for each core of the driver: a step mostly waits, for catalog, executors and index."""
 HEAP_PER_PERMIT_MIB = 128
-"""Heap of the driver for each table at work: its plan, with what Spark keeps of its queries."""
+"""Heap of the driver for each permit: its table's plan, with what Spark keeps of its queries."""
 MIN_PERMITS = 2
 """Even a tiny driver: one table with days to export must not be all that is done."""
 
@@ -35,7 +35,7 @@ def measure_lag(status: TableStatus) -> float:
     """Return how many seconds a waiting table is behind, as of its last report.
 
     A table that was not observed yet counts as the furthest behind: nobody knows better. One that
-    fails counts as not behind: what it waits for is no place, and it must not keep others out.
+    fails counts as not behind: what it waits for is no permit, and it must not keep others out.
     """
     if status.reason is not None:
         return 0.0

@@ -213,7 +213,7 @@ class PipelineRun:
             self._threads.mark_stuck(table.name, False)
 
     def _give_up_waiting(self, table: str, error: IcdcError) -> None:
-        """Report why a table hangs, and let others have its place and its thread."""
+        """Report why a table hangs, and let others have its permit and its thread."""
         LOG.warning("%s", error)
         self._reporter.table(table).fail(error)
         if not self.request.continuous:

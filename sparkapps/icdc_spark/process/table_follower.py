@@ -137,14 +137,14 @@ class TableFollower:
             if step is StepKind.COMPLETE or (idle and not context.request.continuous):
                 return
             if idle:
-                # Outside the semaphore: an idle table takes no place from one that has work.
+                # Outside the semaphore: an idle table takes no permit from one that has work.
                 context.stop.wait(context.request.poll_seconds)
 
     def _advance(self) -> StepKind | None:
         """Do one step and return its kind; None when the run is asked to end."""
         context, name = self._context, self._context.table.name
         with self._semaphore.acquire(name), context.step(), translate_errors(name):
-            # Checked again: the wait for a place may have been long.
+            # Checked again: the wait for a permit may have been long.
             if context.stop.is_set():
                 return None
             self._renew_access()

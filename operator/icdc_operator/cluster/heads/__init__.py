@@ -1,7 +1,7 @@
 """Table heads: find out whether a table has a new snapshot, by its catalog's metadata alone.
 
 The head of a table is the current snapshot of its branch. While a pipeline is idle, the operator
-polls the heads, so that no Spark driver has to run for that.
+polls it, so that no Spark driver has to run for that.
 
     head_watch     when to poll, and what has changed since the last run
     table_heads    one poll: Secrets, catalogs and connections put together

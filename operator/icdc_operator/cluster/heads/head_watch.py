@@ -1,4 +1,4 @@
-"""Poll the table heads of idle pipelines, and request a reconcile when one changes.
+"""Poll the current snapshots of idle pipelines, and request a reconcile when one changes.
 
 One task for each idle pipeline, at the `pollInterval` of its spec. A reconcile never waits for a
 catalog: it takes the heads that were read last. What was read before a run says nothing after it,
@@ -43,7 +43,7 @@ class TableReader(Protocol):
     """Reads heads; never raises for what a catalog does."""
 
     async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
-        """Return the head of each table by its name, or why it could not be read."""
+        """Return the current snapshot of each table by name, or why it could not be read."""
         ...
 
 

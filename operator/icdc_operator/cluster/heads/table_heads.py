@@ -37,7 +37,7 @@ CATALOGS_OF_NAMESPACE = 8
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a table's branch."""
+    """The current snapshot of a table's branch."""
 
     snapshot_id: str | None
     """Id of the snapshot; None for an empty table."""
@@ -45,7 +45,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Unseen:
-    """A head that could not be read."""
+    """A current snapshot that could not be read."""
 
     reason: str
     """Why, for a person."""
@@ -81,7 +81,7 @@ class _OpenedCatalog:
         self._open: OpenConnection | None = None
 
     async def head(self, table: TableBranch, seconds: float) -> Head:
-        """Return the head of `table`. Raises the errors of `wire.FAILURES`."""
+        """Return the current snapshot of `table`. Raises the errors of `wire.FAILURES`."""
         return await self.lane.call(lambda: self._head(table, seconds), seconds)
 
     async def _head(self, table: TableBranch, seconds: float) -> Head:
@@ -110,7 +110,7 @@ class _OpenedCatalog:
 
 
 class HeadReader:
-    """Reads the heads of many pipelines. For one event loop."""
+    """Reads the current snapshots of many pipelines. For one event loop."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class HeadReader:
         return sum(held.lane.late for held in self._held.values())
 
     async def read(self, namespace: str, tables: Sequence[TableBranch]) -> dict[str, Head | Unseen]:
-        """Return the head of each table by its name, or why it could not be read."""
+        """Return the current snapshot of each table by name, or why it could not be read."""
         catalogs: dict[str, tuple[Catalog, list[TableBranch]]] = {}
         for table in tables:
             same = table.catalog.model_dump_json()

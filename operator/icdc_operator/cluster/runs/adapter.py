@@ -175,7 +175,7 @@ class ClusterAdapter:
                 )
 
     def _with_heads(self, observed: Observed) -> Observed:
-        """Add the table heads that are known, if they decide what comes next. Never waits."""
+        """Add the current snapshots that are known, if they decide what comes next. Never waits."""
         if self._heads is None:
             return observed
         key = PipelineKey(observed.namespace, observed.name)

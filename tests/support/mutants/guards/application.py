@@ -70,7 +70,7 @@ LISTED = (
     ),
     Guard(
         kind=GuardKind.ALIAS,
-        name="the alias is looked at",
+        name="the alias is read",
         prevents="Readers see nothing, or an old copy, and every comparison says equal.",
         edits=(Edit(_RUN, "alias_check.keep_alias(self.context, stored.document)", "pass"),),
         tests=(

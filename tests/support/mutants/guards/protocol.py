@@ -228,7 +228,7 @@ LISTED = (
     Guard(
         kind=GuardKind.IDENTITY,
         name="a newer form is refused by name",
-        prevents="After a downgrade people are told to mend a document that is whole.",
+        prevents="After a downgrade a message asks people to mend a document that is whole.",
         edits=(
             Edit(
                 _FIELDS,
