@@ -47,7 +47,7 @@ def test_the_readmes_commands_plan_run_and_verify_the_readmes_pipeline(
     warehouse.sql("CREATE TABLE readme.shop.orders (order_id BIGINT, total INT) USING iceberg")
     warehouse.sql("INSERT INTO readme.shop.orders VALUES (1, 10), (2, 20)")
     (pipeline,) = blocks("yaml")
-    (tmp_path / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
+    (tmp_path / "local.yaml").write_text(pipeline, encoding="utf-8")
     shown = []
     for arguments in commands():
         assert main(arguments) == 0, capsys.readouterr()
