@@ -63,3 +63,10 @@ def test_every_alert_says_what_it_means_and_how_bad_it_is() -> None:
         assert "severity: " in alert
         assert "summary: " in alert
         assert "description: " in alert
+
+
+def test_a_command_in_an_alert_names_the_pipeline_and_its_namespace() -> None:
+    commands = re.findall(r"kubectl [^`\"\n]*", ALERTS.read_text(encoding="utf-8"))
+    assert commands
+    for command in commands:
+        assert command.endswith(" -n {{ $labels.namespace }} {{ $labels.name }}")
