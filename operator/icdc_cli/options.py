@@ -65,7 +65,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         "--state-dir",
         type=Path,
         metavar="DIR",
-        help="where status, logs and the embedded node are kept "
+        help="where status, logs and the embedded node are stored "
         f"(default: {STATE_HOME}/<namespace>-<name>)",
     )
     parser.add_argument(

@@ -153,7 +153,7 @@ def _sleep(seconds: float) -> None:
 def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     """Return the run that has to end before the answer is there; empty where none is active.
 
-    For standard error, so one line: run shop-c4-1 follows tables  → "… is at work and has to end
+    For standard error, so one line: run shop-c4-1 follows tables  → "… is active and must end
     first"; run shop-p5-1 was planned for this very question → "… answers (Submitted)".
     """
     run = pipeline_status.current_run
@@ -161,7 +161,7 @@ def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
         return ""
     if run.ask == question.id:
         return f"the run {run.name} answers ({run.state.value})"
-    return f"the run {run.name} is at work and has to end first"
+    return f"the run {run.name} is active and must end first"
 
 
 def _no_answer(target: Target, obstacle: str, waited: float) -> str:
@@ -229,7 +229,7 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
         if report is not None and report.result is not None:
             say_what_is_left_out(metadata["annotations"])
             return report.result
-    lost = f"the run {taken_up.run} has answered, but its pod, which holds the answer, is gone"
+    lost = f"the run {taken_up.run} has answered, but its pod, which held the answer, was deleted"
     return Failure.of(NodeLost(f"{lost}: ask again"))
 
 

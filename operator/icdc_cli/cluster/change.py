@@ -33,7 +33,7 @@ def add_pause_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         "pause",
         help="suspend a pipeline in a cluster",
         description="Sets spec.suspend: the current batch is finished, then the pipeline stops. "
-        "Its progress is kept.",
+        "Its progress is retained.",
     )
     session.add_target(parser)
     options.add_verbose(parser)

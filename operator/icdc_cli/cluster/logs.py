@@ -39,7 +39,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "logs",
         help="show the log of a pipeline's run in a cluster",
         description="Shows what the driver of the current run prints, else of the newest one that "
-        "is kept. Exit code 3 when there is no log yet.",
+        "is retained. Exit code 3 when there is no log yet.",
     )
     session.add_target(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
@@ -73,7 +73,7 @@ async def _logs(target: Target, arguments: argparse.Namespace) -> Exit:
         # Its container has just not started; the message says what it waits for.
         return _none(error.message)
     except errors.NotFound:
-        return _none(f"the driver {pod['metadata']['name']} is gone")
+        return _none(f"the driver {pod['metadata']['name']} no longer exists")
     except BrokenPipeError:
         # Whoever reads has had enough; Python must not complain of that at its end.
         # As in the notes on SIGPIPE of Python's `signal` module: its last flush would raise anew.
@@ -107,7 +107,7 @@ def _of_run(drivers: list[Resource], run: str) -> Resource:
 
 
 def _newest(drivers: list[Resource], run: str | None) -> Resource | None:
-    """The driver of the current run, or the youngest of all when no run is at work."""
+    """The driver of the current run, or the youngest of all when no run is active."""
     candidates = drivers if run is None else [pod for pod in drivers if _run(pod) == run]
     return _by_age(candidates)[-1] if candidates else None
 

@@ -125,4 +125,4 @@ def _by_schedule(
     if due.poll_after is None:
         return "nothing: every table is complete; only a change of the spec starts another run"
     seconds = spec.changelog.poll_interval_seconds
-    return f"waits for a new snapshot, for which it looks every {seconds} s, and starts a run then"
+    return f"waits for a new snapshot, which it polls for every {seconds} s, and starts a run then"

@@ -27,9 +27,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "dead-letters",
         help="show and re-send rows that an index refused",
-        description="Rows that an index refused are kept in <index>-dead-letters, and their "
+        description="Rows that an index refused are stored in <index>-dead-letters, and their "
         "documents are not in the index. Of a pipeline in a cluster (NAME) a run in the cluster "
-        "answers; a continuous run makes room for it and comes back.",
+        "answers; a continuous run is stopped for it and started again.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser(

@@ -13,7 +13,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Registers the command."""
     parser = commands.add_parser(
         "demo",
-        help="show the main job on an embedded default",
+        help="run the demo: three tables, changes, a crash, the proof",
         description="Makes three Iceberg tables, follows them with one pipeline through changes "
         "and a crash, and proves that every index equals its table.",
     )

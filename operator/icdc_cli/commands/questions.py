@@ -39,7 +39,7 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         description="Says for each table what the next run would do: the snapshots, files, rows, "
         "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
         "first what the operator does next by itself; the rest is answered by a run in the "
-        "cluster, for which a continuous run makes room for a while.",
+        "cluster, for which a continuous run is stopped and then started again.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)

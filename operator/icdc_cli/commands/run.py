@@ -31,7 +31,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "run",
         help="run a pipeline on this host",
         description="Exports and follows the tables of a pipeline with Spark on this host. "
-        "Ctrl-C lets the current batch finish; twice ends at once. Progress is kept.",
+        "Ctrl-C lets the current batch finish; twice ends at once. Progress is retained.",
     )
     options.add_pipeline(parser)
     parser.add_argument(

@@ -99,7 +99,7 @@ class Stage:
         )
         run = self.status.current_run
         if run is None:
-            raise Bug("no run was at work when it should have been killed")
+            raise Bug("no run was active when it should have been killed")
         record = json.loads((self._state.runs_path / run.name / "process.json").read_text())
         # Driver, JVM and workers at once, as a host that loses power would end them.
         processes.kill(record["marker"])

@@ -132,5 +132,5 @@ def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
 def _unreadable(state: StateDir) -> str:
     return (
         f"{state.resource_path} holds a status that icdc did not write; remove the file to go on: "
-        "only the history of runs is lost, progress is kept in OpenSearch"
+        "only the history of runs is lost, progress is stored in OpenSearch"
     )

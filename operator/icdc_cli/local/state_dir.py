@@ -118,5 +118,5 @@ class StateDir:
     def _corrupt(self) -> errors.StateCorrupt:
         return errors.StateCorrupt(
             f"{self.resource_path} is not a resource that icdc wrote; remove the file to go on: "
-            "only the history of runs is lost, progress is kept in OpenSearch"
+            "only the history of runs is lost, progress is stored in OpenSearch"
         )

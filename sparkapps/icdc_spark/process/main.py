@@ -4,7 +4,7 @@ end of the run                         report        exit code
 all tables done, or some of them fail  finished      0: the report says how it ended
 SIGTERM or SIGINT                      finished      0, after the step that is running
 whoever started it has ended           stays as is   1, at once (`endWithStdin`)
-an error that nobody foresaw           Bug           0
+an unexpected error                    Bug           0
 """
 
 import logging

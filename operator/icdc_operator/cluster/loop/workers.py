@@ -71,7 +71,7 @@ class Workers:
             self._retry(key, error)
         except Exception:  # noqa: BLE001 - the root of a worker
             # One of the places that catch everything, one for each root of a process or a thread
-            # (tests/unit/tools/test_broad_excepts.py). An error that nobody foresaw concerns this
+            # (tests/unit/tools/test_broad_excepts.py). An unexpected error concerns this
             # pipeline alone: it is logged whole, counted, and tried again with backoff.
             _log.exception("internal error; please report it")
             self._metrics.unexpected_errors.inc()

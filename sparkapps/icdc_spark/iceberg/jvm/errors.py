@@ -222,7 +222,7 @@ def translate_error(table: str, error: Exception) -> IcdcError:
     # After the texts: the last answer of a JVM may say why it ended.
     if _has_jvm_ended(error):
         return DriverLost(f"{table}: the JVM of the driver has ended ({detail})")
-    # The text of an error that nobody foresaw may quote a row.
+    # The text of an unexpected error may quote a row.
     return Bug(f"{table}: {row_errors.withhold_values(detail, text)}")
 
 

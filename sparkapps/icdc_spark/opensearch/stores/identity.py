@@ -106,7 +106,7 @@ def find_loss(
     Without `recorded`, in state documents of older versions, only the UUID is compared.
     """
     if now is None:
-        return f"the index {index} is gone"
+        return f"the index {index} no longer exists"
     if now.uuid != expected_uuid:
         return f"the index {index} was re-created (its UUID changed)"
     if recorded is None:

@@ -104,9 +104,9 @@ def restore_after_deletion(node: OpenSearchNode) -> None:
 
 RESTORED = "was restored, or shards of it were allocated by force"
 LOSSES: dict[str, tuple[Act, str]] = {
-    "deleted": (request("DELETE", ""), "is gone"),
+    "deleted": (request("DELETE", ""), "no longer exists"),
     "made anew": (make_anew, "was re-created"),
-    "an alias": (make_an_alias, "is gone"),
+    "an alias": (make_an_alias, "no longer exists"),
     "restored after it was deleted": (restore_after_deletion, "was re-created"),
     "closed and restored in place": (lambda node: restore(node, INDEX), RESTORED),
     "one shard emptied": (lambda node: empty_shard(node, INDEX, 1), RESTORED),

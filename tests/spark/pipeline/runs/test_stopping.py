@@ -114,7 +114,7 @@ STORIES = [
                 do=[delete_index],
                 documents={},
                 reason="Gap",
-                message="Table {n}: the index deleted-index-cow2-000001 is gone" + UNKNOWN,
+                message="Table {n}: the index deleted-index-cow2-000001 no longer exists" + UNKNOWN,
             ),
         ],
     ),

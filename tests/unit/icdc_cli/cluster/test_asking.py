@@ -216,7 +216,7 @@ def test_an_answer_whose_pod_is_gone_can_be_asked_for_again(
 ) -> None:
     operator.pod_is_there = False
     assert main.main(["plan", "shop"]) == 3
-    assert "its pod, which holds the answer, is gone: ask again" in capsys.readouterr().err
+    assert "its pod, which held the answer, was deleted: ask again" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_a_run_at_work_is_waited_for_as_long_as_one_likes(
     shop["status"] = {"observedGeneration": 1, "currentRun": run_record().to_resource()}
     assert main.main(["plan", "shop", "--wait", "1"]) == 3
     said = capsys.readouterr().err
-    assert "icdc: the run shop-e1-1 is at work and has to end first\n" in said
+    assert "icdc: the run shop-e1-1 is active and must end first\n" in said
     assert "ask again with a higher --wait, see icdc logs shop, or end the run by" in said
 
 

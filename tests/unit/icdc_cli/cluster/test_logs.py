@@ -87,7 +87,7 @@ def test_where_there_is_no_log_it_is_said_why(
     ("failure", "said"),
     [
         ((400, "container is waiting to start: ImagePullBackOff"), "ImagePullBackOff"),
-        ((404, 'pods "shop-c2-1-driver" not found'), "the driver shop-c2-1-driver is gone"),
+        ((404, 'pods "shop-c2-1-driver" not found'), "shop-c2-1-driver no longer exists"),
         ((503, "the kubelet does not answer"), "the kubelet does not answer"),
     ],
 )

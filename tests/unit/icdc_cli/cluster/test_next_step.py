@@ -87,7 +87,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"tables": (caught_up(),), "last_run": GOOD},
-        "waits for a new snapshot, for which it looks every 10 s, and starts a run then",
+        "waits for a new snapshot, which it polls for every 10 s, and starts a run then",
     ),
     (
         {

@@ -25,7 +25,7 @@ CASES: dict[str, tuple[Identity | None, Shards | None, str | None]] = {
         RECORDED,
         None,
     ),
-    "it is gone": (None, RECORDED, f"the index {INDEX} is gone"),
+    "it is gone": (None, RECORDED, f"the index {INDEX} no longer exists"),
     "it is another one": (
         identity_of(17, 12, uuid="v"),
         None,

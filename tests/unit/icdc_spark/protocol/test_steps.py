@@ -115,7 +115,7 @@ CASES = {
     "an open export whose index is gone begins anew": (
         view(fresh().with_intent(exporting(), now=NOW), **INDEX_GONE),
         STOPPING,
-        export("the index orders-000001 is gone"),
+        export("the index orders-000001 no longer exists"),
     ),
     "an open export under another spec begins anew": (
         view(fresh().with_intent(exporting(), now=NOW), **CHANGED),
@@ -171,7 +171,7 @@ LOSSES = {
     ),
     "the index is gone": (
         view(state("9"), **INDEX_GONE),
-        "the index orders-000001 is gone",
+        "the index orders-000001 no longer exists",
     ),
 }
 
