@@ -28,24 +28,24 @@ from typing import ClassVar
 class FailureClass(StrEnum):
     """Why a run failed: the values of `status.lastRun.failure.class`."""
 
-    SUBMISSION = "Submission"
-    IMAGE_PULL = "ImagePull"
-    UNSCHEDULABLE = "Unschedulable"
-    START_TIMEOUT = "StartTimeout"
-    OUT_OF_MEMORY = "OutOfMemory"
-    DISK_FULL = "DiskFull"
-    NODE_LOST = "NodeLost"
-    SOURCE_UNAVAILABLE = "SourceUnavailable"
-    TARGET_UNAVAILABLE = "TargetUnavailable"
-    THROTTLED = "Throttled"
-    NO_PROGRESS = "NoProgress"
-    AUTH = "Auth"
-    GAP = "Gap"
-    INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
-    BAD_SPEC = "BadSpec"
-    DEAD_LETTER_LIMIT = "DeadLetterLimit"
-    FENCED = "Fenced"
-    BUG = "Bug"
+    SUBMISSION = "Submission"  # the application could not be created
+    IMAGE_PULL = "ImagePull"  # retried; the platform engineer looks at name and secret
+    UNSCHEDULABLE = "Unschedulable"  # no node has room; retried
+    START_TIMEOUT = "StartTimeout"  # later than timeouts.startSeconds; retried
+    OUT_OF_MEMORY = "OutOfMemory"  # retried; spec.spark gives more
+    DISK_FULL = "DiskFull"  # of driver or executor; retried
+    NODE_LOST = "NodeLost"  # retried at once, not counted
+    SOURCE_UNAVAILABLE = "SourceUnavailable"  # catalog or files; retried
+    TARGET_UNAVAILABLE = "TargetUnavailable"  # OpenSearch; retried unless an index is at fault
+    THROTTLED = "Throttled"  # 429 of OpenSearch; retried
+    NO_PROGRESS = "NoProgress"  # a step did nothing for too long; retried
+    AUTH = "Auth"  # retried slowly: credentials are rotated unseen
+    GAP = "Gap"  # changes or files that a table needs are lost
+    INCOMPATIBLE_SCHEMA = "IncompatibleSchema"  # written documents would differ
+    BAD_SPEC = "BadSpec"  # spec and table do not fit; the reason says who acts
+    DEAD_LETTER_LIMIT = "DeadLetterLimit"  # more rows are refused than allowed
+    FENCED = "Fenced"  # a newer run owns the index; retried above its epoch
+    BUG = "Bug"  # an error that nobody expected; the maintainers act
 
 
 class WhoActs(StrEnum):
@@ -62,9 +62,9 @@ class WhoActs(StrEnum):
 class IcdcError(Exception):
     """Root of the tree. The message is one or two sentences for a person, without row content."""
 
-    failure_class: ClassVar[FailureClass] = FailureClass.BUG
-    retryable: ClassVar[bool] = False
-    who_acts: ClassVar[WhoActs] = WhoActs.MAINTAINER
+    failure_class: ClassVar[FailureClass] = FailureClass.BUG  # selects how it is retried
+    retryable: ClassVar[bool] = False  # whether an attempt may succeed though nobody acts
+    who_acts: ClassVar[WhoActs] = WhoActs.MAINTAINER  # printed with the message
 
     @property
     def message(self) -> str:

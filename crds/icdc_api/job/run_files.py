@@ -36,12 +36,19 @@ class RunMode(StrEnum):
 
     # Words on the wire between an operator and an image that may be of different versions.
     RUN = "run"
+    """Export or replicate, as each table needs."""
     PLAN = "plan"
+    """Report what RUN would do, and write nothing."""
     VERIFY = "verify"
+    """Compare index and table, and change nothing."""
     REPAIR = "repair"
+    """Compare, and correct the documents that differ."""
     DELETE = "delete"
+    """Delete all that the pipeline has created."""
     DEAD_LETTERS = "letters"
+    """List the rows that indices refused."""
     REPLAY = "replay"
+    """Write the refused rows again."""
 
     @classmethod
     def of(cls, kind: RunKind) -> "RunMode":

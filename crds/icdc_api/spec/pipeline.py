@@ -22,42 +22,42 @@ from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import ResyncMode
 
 
-# The values of enums are explained once, where a field has them: those texts are in the CRD.
+# In short what fields that have these values say at length, in the CRD.
 class Mode(StrEnum):
     """What the pipeline does with its tables."""
 
-    EXPORT_AND_STREAM = "ExportAndStream"
-    EXPORT_ONLY = "ExportOnly"
-    STREAM_ONLY = "StreamOnly"
+    EXPORT_AND_STREAM = "ExportAndStream"  # export every table, then follow it
+    EXPORT_ONLY = "ExportOnly"  # export and stop
+    STREAM_ONLY = "StreamOnly"  # follow without an export, from startFrom
 
 
 class Trigger(StrEnum):
     """When a changelog run starts."""
 
-    ON_COMMIT = "OnCommit"
-    CONTINUOUS = "Continuous"
+    ON_COMMIT = "OnCommit"  # a run when there is a new snapshot
+    CONTINUOUS = "Continuous"  # one application that polls all the time
 
 
 class OnProblem(StrEnum):
     """What to do when an index can no longer be brought up to date by changes."""
 
-    REEXPORT = "Reexport"
-    STOP = "Stop"
+    REEXPORT = "Reexport"  # fill a new index while the old one serves readers
+    STOP = "Stop"  # stall the table until a person acts
 
 
 class PinSnapshots(StrEnum):
     """Whether a tag keeps the applied snapshot."""
 
-    AUTO = "Auto"
-    ALWAYS = "Always"
-    NEVER = "Never"
+    AUTO = "Auto"  # where the catalog allows it
+    ALWAYS = "Always"  # the table stalls where the catalog does not
+    NEVER = "Never"  # a snapshot that expires is a gap
 
 
 class DeletionPolicy(StrEnum):
     """What is done with the indices when the pipeline is deleted."""
 
-    RETAIN = "Retain"
-    DELETE_INDICES = "DeleteIndices"
+    RETAIN = "Retain"  # they stay, with their progress
+    DELETE_INDICES = "DeleteIndices"  # a last run deletes them; needs a finalizer
 
 
 # At most a year.

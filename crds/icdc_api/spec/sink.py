@@ -24,7 +24,9 @@ class DeadLetterPolicy(StrEnum):
     """What is done with a row that the index refuses."""
 
     INDEX = "Index"
+    """Store it in `<index>-dead-letters`, and go on."""
     STOP = "Stop"
+    """Stall the table at the first one."""
 
 
 class Tls(ApiModel):

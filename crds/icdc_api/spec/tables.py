@@ -30,7 +30,9 @@ class Position(StrEnum):
     """Where replication without an export begins."""
 
     LATEST = "Latest"
+    """Changes after the current snapshot."""
     EARLIEST = "Earliest"
+    """Changes after the oldest retained snapshot."""
 
 
 def _check_table_name(name: str) -> str:

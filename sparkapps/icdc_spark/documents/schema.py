@@ -41,6 +41,7 @@ class Struct:
     """A group of named fields."""
 
     fields: tuple["Field", ...]
+    """In the order of the schema."""
 
     def __str__(self) -> str:
         return "struct"
@@ -51,6 +52,7 @@ class ListOf:
     """A list; the element is a field called `element`."""
 
     element: "Field"
+    """Its type, its id, and whether it may be null."""
 
     def __str__(self) -> str:
         return "list"
@@ -61,7 +63,9 @@ class MapOf:
     """A map; key and value are fields called `key` and `value`."""
 
     key: "Field"
+    """Never null."""
     value: "Field"
+    """Its type, its id, and whether it may be null."""
 
     def __str__(self) -> str:
         return "map"

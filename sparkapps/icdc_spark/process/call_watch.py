@@ -33,10 +33,13 @@ class _Call:
     deadline: float
     """On the monotonic clock, in seconds."""
     on_overdue: Callable[[], None]
+    """Runs once, if the call is under way at its deadline."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while the call is reported, so that it cannot end in the middle of it."""
     has_ended: bool = False
+    """It came back; what is reported from here on would be wrong."""
     is_reported: bool = False
+    """`on_overdue` has run, or runs now."""
 
     def report(self) -> None:
         """Run `on_overdue`, unless the call has ended or was reported already."""

@@ -49,8 +49,11 @@ class Jobs(Protocol):
 @dataclass(eq=False)
 class _Step:
     table: str
+    """Name of the table, for messages; a table has one step at a time."""
     tag: str
+    """That of the table's Spark jobs, by which they are read and cancelled."""
     on_stuck: Callable[[NoProgress], None]
+    """Runs once, if the step does not end although its jobs were cancelled."""
     since: float
     """When progress was seen last, on the monotonic clock, in seconds."""
     progress: JobProgress | None = None
@@ -60,7 +63,9 @@ class _Step:
     error: NoProgress | None = None
     """Why the step was cancelled; None while it may go on."""
     is_stuck: bool = False
+    """`on_stuck` has run, or runs now."""
     has_ended: bool = False
+    """Nobody may judge it any more."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while the step is judged, so that it cannot end in the middle of it."""
 

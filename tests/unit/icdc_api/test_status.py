@@ -1,3 +1,5 @@
+import ast
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -36,6 +38,27 @@ def test_reasons_are_the_errors_that_one_table_can_meet() -> None:
 
 
 EVERY_ERROR = {kind.__name__: kind for kind in _all_below(errors.IcdcError)}
+
+WORDS = {
+    errors.WhoActs.NOBODY: "retried",
+    errors.WhoActs.DATA_ENGINEER: "author",
+    errors.WhoActs.TABLE_OWNER: "table's owner",
+    errors.WhoActs.SEARCH_ADMIN: "OpenSearch administrator",
+    errors.WhoActs.PLATFORM: "platform engineer",
+    errors.WhoActs.MAINTAINER: "maintainers",
+}
+
+
+def test_the_text_of_each_reason_says_who_acts_as_its_error_does() -> None:
+    tree = ast.parse(inspect.getsource(TableReason))
+    assert isinstance(tree.body[0], ast.ClassDef)
+    texts = [
+        statement.value.value
+        for statement in tree.body[0].body[1:]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    ]
+    for reason, text in zip(TableReason, texts, strict=True):
+        assert WORDS[EVERY_ERROR[reason.value].who_acts] in str(text), reason
 
 
 @pytest.mark.parametrize("name", sorted(EVERY_ERROR))

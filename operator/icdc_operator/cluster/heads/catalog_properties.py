@@ -38,11 +38,11 @@ class OutOfSight(IcdcError):  # noqa: N818 - what it says of a catalog
 class CatalogKind(StrEnum):
     """The kinds of catalogs that pyiceberg can read."""
 
-    REST = "rest"
-    SQL = "sql"
-    GLUE = "glue"
-    HIVE = "hive"
-    DYNAMODB = "dynamodb"
+    REST = "rest"  # of any vendor; asked over HTTP
+    SQL = "sql"  # Iceberg calls it jdbc
+    GLUE = "glue"  # of AWS
+    HIVE = "hive"  # a Hive metastore, by Thrift
+    DYNAMODB = "dynamodb"  # of AWS
 
 
 @dataclass(frozen=True)

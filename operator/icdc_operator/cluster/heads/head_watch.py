@@ -64,10 +64,13 @@ class _Watch:
     after: int
     """Epoch of the last run."""
     tables: tuple[TableBranch, ...]
+    """What is polled, in the order of the spec."""
     poll_seconds: float
+    """Seconds from one poll to the next, as the spec says."""
     results: dict[str, Head | Unseen] | None = None
     """Of the last poll; None before the first has ended."""
     task: asyncio.Task[None] | None = None
+    """Polls until it is cancelled; None before it is started."""
 
 
 @dataclass

@@ -58,7 +58,9 @@ class TableBranch:
     name: str
     """As in the spec."""
     branch: str
+    """`main`, unless the spec names another."""
     catalog: Catalog
+    """The table's own, or the one of the pipeline."""
 
 
 def list_branches(spec: PipelineSpec) -> tuple[TableBranch, ...]:

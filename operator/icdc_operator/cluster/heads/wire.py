@@ -39,7 +39,9 @@ class Opening(BaseModel):
     """The first line of a connection: the catalog of all questions."""
 
     kind: CatalogKind
+    """Which client of pyiceberg is made."""
     name: str
+    """As in the spec; a JDBC catalog finds its rows by it."""
     properties: dict[str, Any]
     """May hold credentials."""
     api_server: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Question(BaseModel):
     table: tuple[str, ...]
     """Parts of its name, the namespace first."""
     branch: str
+    """Its name in Iceberg, such as `main`."""
     seconds: float
     """Time for the answer; the kernel ends a reader that takes longer."""
 

@@ -59,6 +59,7 @@ class _Waiting:
     """A pipeline whose run is due."""
 
     home: LimitScope
+    """What its run will count for."""
     since: datetime
     """When its run was due, from its status."""
     missed: bool = False

@@ -44,6 +44,7 @@ class LimitScope(NamedTuple):
     """The namespace and the target by which the runs of a pipeline are counted."""
 
     namespace: str
+    """Of the pipeline."""
     target: frozenset[str]
     """Its OpenSearch hosts; empty if the spec is wrong, and then no limit of a target applies."""
 
@@ -72,7 +73,9 @@ class Slot:
     """The slot of one pipeline."""
 
     home: LimitScope
+    """What the run counts for; limits are compared with these counts."""
     state: SlotState
+    """Why it is held, and so what gives it back."""
     taken: float
     """When it was taken, by the clock of `Admission`."""
     waited: float = 0.0

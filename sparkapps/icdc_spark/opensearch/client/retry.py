@@ -38,8 +38,11 @@ class RetryDelay:
     pause: Callable[[float], object] = time.sleep
     """Waits for some seconds; may return earlier."""
     _failures: int = 0
+    """Failures so far; the ceiling of the next pause doubles with each."""
     _deadline: float | None = None
+    """On the monotonic clock, in seconds; None before the first failure."""
     _random: random.Random = field(default_factory=random.Random)
+    """A generator for each series, so that no two draw the same pauses."""
 
     def wait(self, at_least: float = 0.0) -> bool:
         """Wait before the next attempt; return False, without waiting, when the time is used up.

@@ -27,15 +27,20 @@ Heads = Mapping[str, int]
 
 class _Ref(BaseModel):
     snapshot_id: int = Field(alias="snapshot-id")
+    """The newest snapshot of the branch, or that of the tag."""
     type: str
+    """`branch` or `tag`; a later version of Iceberg may know others."""
 
 
 class _Metadata(BaseModel):
     """The fields that are read. Others may have types that are unknown here."""
 
     format_version: int = Field(alias="format-version")
+    """Of the table format: 1, 2 or 3."""
     current_snapshot_id: int | None = Field(None, alias="current-snapshot-id")
+    """Newest snapshot of the main branch; None or -1 for an empty table."""
     refs: Mapping[str, _Ref] = {}
+    """Branches and tags by name; format 1 may have none, not even `main`."""
 
 
 class _Answer(BaseModel):
