@@ -9,6 +9,7 @@ none of them.
     broad excepts                    except Exception, or of nothing   except ValueError
     imports within functions         import in a function's body       under TYPE_CHECKING
     more than 3 positional           def f(a, b, c, d), self too       those after `*`
+    documented fields                size: int with text of its own    a variable of a function
     class names that stand twice     Step in two modules: 1            in tests
 """
 
@@ -38,20 +39,31 @@ class Shape:
     functions: list[int] = field(default_factory=list)
     """Lines of each function, methods and inner ones too."""
     module_docstrings: int = 0
+    """Files that open with one."""
+    fields: int = 0
+    """Annotated names in the bodies of classes, and members of enums."""
+    documented_fields: int = 0
+    """Those with a docstring, or a comment above or beside them."""
     annotated: int = 0
     """Functions that say what they return."""
     excepts: int = 0
+    """All `except` clauses."""
     broad_excepts: int = 0
+    """Those that catch `Exception`, `BaseException` or everything."""
     inner_imports: int = 0
+    """Imports in the bodies of functions."""
     many_positional: int = 0
+    """Functions with more than three parameters that may be given by position."""
     small_files: int = 0
     """Files of at most 40 lines, without `__init__.py`."""
     test_functions: int = 0
+    """Functions whose names begin with `test_`."""
     parametrized: int = 0
     """Uses of `pytest.mark.parametrize`."""
     patches: int = 0
     """Uses of monkeypatch, as parameters of functions, and of `mock`, as imports."""
     classes: Counter[str] = field(default_factory=Counter)
+    """How often each name of a class stands."""
 
     def measure(self, path: Path) -> None:
         """Add one file."""
@@ -63,6 +75,8 @@ class Shape:
         self.module_docstrings += ast.get_docstring(tree) is not None
         for node in ast.walk(tree):
             self._measure_node(node)
+            if isinstance(node, ast.ClassDef):
+                self._measure_fields(node, text.splitlines())
 
     def _measure_node(self, node: ast.AST) -> None:
         if isinstance(node, Function):
@@ -78,6 +92,21 @@ class Shape:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names = {getattr(node, "module", None), *(alias.name for alias in node.names)}
             self.patches += bool(names & {"unittest.mock", "mock"})
+
+    def _measure_fields(self, node: ast.ClassDef, lines: Sequence[str]) -> None:
+        is_enum = any(ast.unparse(base).endswith(("Enum", "Flag")) for base in node.bases)
+        for statement, following in zip(node.body, [*node.body[1:], None], strict=True):
+            if isinstance(statement, ast.AnnAssign) or (
+                is_enum and isinstance(statement, ast.Assign)
+            ):
+                self.fields += 1
+                # Numbers of lines begin with 1, so the first index is that of the line above.
+                above, *own = lines[statement.lineno - 2 : statement.end_lineno]
+                self.documented_fields += (
+                    _is_text(following)
+                    or above.strip().startswith("#")
+                    or any("  # " in line for line in own)
+                )
 
     def _measure_function(self, node: Function) -> None:
         self.functions.append((node.end_lineno or node.lineno) - node.lineno + 1)
@@ -100,6 +129,7 @@ class Shape:
         yield "file: median/p90/max lines", _summarize(self.files)
         yield "function: median/p90/max lines", _summarize(self.functions)
         yield "modules with a docstring", f"{self.module_docstrings}/{len(self.files)}"
+        yield "documented fields", f"{self.documented_fields}/{self.fields}"
         yield "return annotations", f"{self.annotated}/{len(self.functions)}"
         yield "broad excepts", f"{self.broad_excepts}/{self.excepts}"
         yield "imports within functions", str(self.inner_imports)
@@ -109,6 +139,15 @@ class Shape:
         yield "class names that stand twice", str(twice)
         yield "tests, parametrized", f"{self.test_functions}, {self.parametrized}"
         yield "tests that patch", str(self.patches)
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    """Return whether the statement is a string alone: the docstring of what stands before it."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _walk_body(function: Function) -> Iterator[ast.AST]:

@@ -49,6 +49,7 @@ def test_the_shape_of_a_file_is_counted(root: Path) -> None:
         "file: median/p90/max lines": "20/20/20",
         "function: median/p90/max lines": "5/8/8",
         "modules with a docstring": "1/1",
+        "documented fields": "0/0",
         "return annotations": "2/3",
         "broad excepts": "1/2",
         # That of the inner function is not one of the outer function as well.
@@ -60,6 +61,28 @@ def test_the_shape_of_a_file_is_counted(root: Path) -> None:
         "tests that patch": "2",
     }
     assert dict(columns["tests"].rows())["modules with a docstring"] == "0/1"
+
+
+@pytest.mark.parametrize(
+    ("body", "share"),
+    [
+        ('class Plan:\n    size: int\n    """Bytes to read."""\n', "1/1"),
+        ("class Plan:\n    # Bytes to read.\n    size: int\n", "1/1"),
+        ("class Plan:\n    size: int  # bytes to read\n", "1/1"),
+        ("class Plan:\n    size: int\n    name: str\n", "0/2"),
+        ('class Plan:\n    size: int\n    name: str\n    """Of the table."""\n', "1/2"),
+        ('class Kind(StrEnum):\n    SMALL = "small"\n', "0/1"),
+        ('class Kind(StrEnum):\n    SMALL = "small"\n    """At most 32 MB."""\n', "1/1"),
+        # A constant that belongs to the class, and a variable of a method.
+        ("class Plan:\n    LIMIT = 3\n\n    def f(self):\n        size: int = 3\n", "0/0"),
+    ],
+)
+def test_a_field_is_documented_by_text_of_its_own(tmp_path: Path, body: str, share: str) -> None:
+    file = tmp_path / "plan.py"
+    file.write_text(body)
+    figures = shape.Shape()
+    figures.measure(file)
+    assert dict(figures.rows())["documented fields"] == share
 
 
 def test_a_file_outside_of_product_and_tests_is_in_no_column(root: Path) -> None:
