@@ -34,7 +34,8 @@ from icdc_api.status.runs import Failure, RunKind
 class RunMode(StrEnum):
     """What the application is asked to do."""
 
-    # Words on the wire between an operator and an image that may be of different versions.
+    # Words on the wire between an operator and an image that may be of different versions: they
+    # stay, as `letters`, when our word for the thing changes.
     RUN = "run"
     """Export or replicate, as each table needs."""
     PLAN = "plan"

@@ -7,7 +7,7 @@ Pure; knows neither the form of a report's text nor its limit. The steps are tho
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from icdc_api.job import fewer_letters
+from icdc_api.job import fewer_dead_letters
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 
@@ -42,7 +42,7 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
     omitted = [*omitted, "samples of duplicates"]
     yield report, omitted
     if report.result is not None:
-        for result in fewer_letters.smaller_results(report.result):
+        for result in fewer_dead_letters.smaller_results(report.result):
             yield report.model_copy(update={"result": result}), [*omitted, DEAD_LETTERS_OMITTED]
         bare = _without_details(report.result)
         yield report.model_copy(update={"result": bare}), [*omitted, DETAILS_OMITTED]

@@ -66,7 +66,7 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
     run = status.current_run
     if run is not None:
         ends = "; it ends after its batch, as the pipeline is suspended" if spec.suspend else ""
-        return _at_work(run) + ends + _stalled(status, "; meanwhile stalled")
+        return _describe_active(run) + ends + _stalled(status, "; meanwhile stalled")
     if spec.suspend:
         return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
     stalled = _stalled(status, "stalled")
@@ -77,7 +77,7 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
     return f"{stalled}; {planned}" if stalled else planned
 
 
-def _at_work(run: RunStatus) -> str:
+def _describe_active(run: RunStatus) -> str:
     what = f"{run.name} ({run.kind.value}, attempt {run.attempt})"
     if run.state == RunState.PLANNED:
         return f"creates the run {what} now"

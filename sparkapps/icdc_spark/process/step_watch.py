@@ -47,7 +47,7 @@ class Jobs(Protocol):
 
 
 @dataclass(eq=False)
-class _Step:
+class _WatchedStep:
     table: str
     """Name of the table, for messages; a table has one step at a time."""
     tag: str
@@ -81,7 +81,7 @@ class StepWatch:
         self._jobs = jobs
         # Guards the steps only: a table has one at a time.
         self._lock = threading.Lock()
-        self._steps: dict[str, _Step] = {}
+        self._steps: dict[str, _WatchedStep] = {}
         self._closed = threading.Event()
 
     def __enter__(self) -> "StepWatch":
@@ -99,7 +99,7 @@ class StepWatch:
         does not end although its jobs were cancelled; it must be quick. Errors of the block are
         those of the project.
         """
-        step = _Step(table, tag, on_stuck, time.monotonic())
+        step = _WatchedStep(table, tag, on_stuck, time.monotonic())
         with self._lock:
             self._steps[table] = step
         try:
@@ -142,7 +142,7 @@ class StepWatch:
                 if not step.has_ended:
                     self._judge(step, now)
 
-    def _judge(self, step: _Step, now: float) -> None:
+    def _judge(self, step: _WatchedStep, now: float) -> None:
         if step.error is None:
             progress = self._observe(step)
             is_excused = step.calls > 0 or (progress is not None and progress.is_waiting)
@@ -160,14 +160,14 @@ class StepWatch:
         with suppress(IcdcError):
             self._jobs.cancel(step.tag)
 
-    def _observe(self, step: _Step) -> JobProgress | None:
+    def _observe(self, step: _WatchedStep) -> JobProgress | None:
         try:
             return self._jobs.read(step.tag)
         except IcdcError:
             # Of a JVM that has ended, every table hears by itself.
             return None
 
-    def _end(self, step: _Step) -> None:
+    def _end(self, step: _WatchedStep) -> None:
         """Let nobody judge the step from here on; wait for a judgement that has begun."""
         with step.lock:
             step.has_ended = True
@@ -179,7 +179,7 @@ class StepWatch:
             self.judge_all(time.monotonic())
 
 
-def _describe(step: _Step, now: float) -> NoProgress:
+def _describe(step: _WatchedStep, now: float) -> NoProgress:
     """Return the failure of a step: what hangs, since when, what happens next, and who acts."""
     moment = datetime.now(tz=UTC) - timedelta(seconds=now - step.since)
     since = moment.isoformat(timespec="seconds").replace("+00:00", "Z")

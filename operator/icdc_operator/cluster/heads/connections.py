@@ -90,7 +90,7 @@ class OfAnotherContainer:
         while True:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 streams = await asyncio.open_unix_connection(self._path)
-                return _Connection(*streams, catalog, await self._learn())
+                return _ReaderConnection(*streams, catalog, await self._learn())
             await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class OfOwnProcess:
         with theirs:
             socket.send_fds(control, [b"c"], [theirs.fileno()])
         streams = await asyncio.open_unix_connection(sock=ours)
-        return _Connection(*streams, catalog, await self._learn())
+        return _ReaderConnection(*streams, catalog, await self._learn())
 
     def close(self) -> None:
         """See `Readers`. The process ends with its control socket, and its children with it."""
@@ -146,7 +146,7 @@ class OfOwnProcess:
         return self._control
 
 
-class _Connection:
+class _ReaderConnection:
     """See `OpenConnection`."""
 
     def __init__(

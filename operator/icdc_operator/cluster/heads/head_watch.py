@@ -74,7 +74,7 @@ class _Watch:
 
 
 @dataclass
-class _Memory:
+class _PollMemory:
     """State of a pipeline that outlasts its runs."""
 
     read_at: float | None = None
@@ -103,7 +103,7 @@ class HeadWatch:
         self._clock = clock
         self._sleep = sleep
         self._watches: dict[PipelineKey, _Watch] = {}
-        self._memory: dict[PipelineKey, _Memory] = {}
+        self._memory: dict[PipelineKey, _PollMemory] = {}
         self._ended: set[asyncio.Task[None]] = set()
 
     def follow(self, key: PipelineKey, spec: PipelineSpec, *, after: int) -> KnownHeads:
@@ -163,7 +163,7 @@ class HeadWatch:
         return KnownHeads(seen, frozenset(n for n in seen if first_seen[n][1] != watch.after))
 
     async def _poll(self, key: PipelineKey, watch: _Watch) -> None:
-        memory = self._memory.setdefault(key, _Memory())
+        memory = self._memory.setdefault(key, _PollMemory())
         if memory.read_at is not None:
             # Short runs must not make polls more frequent than the spec says.
             next_at = memory.read_at + watch.poll_seconds
@@ -181,7 +181,11 @@ class HeadWatch:
                 await self._sleep(_poll_wait(watch.poll_seconds, failures))
 
     def _take(
-        self, key: PipelineKey, watch: _Watch, memory: _Memory, results: dict[str, Head | Unseen]
+        self,
+        key: PipelineKey,
+        watch: _Watch,
+        memory: _PollMemory,
+        results: dict[str, Head | Unseen],
     ) -> None:
         before, watch.results = watch.results, results
         first_seen = {}

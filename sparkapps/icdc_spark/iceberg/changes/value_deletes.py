@@ -65,7 +65,7 @@ class ValueDeletes:
     """The columns that are compared."""
 
 
-class _DeleteFile(NamedTuple):
+class _LaterDeleteFile(NamedTuple):
     """A delete file of the later snapshot."""
 
     java: Any
@@ -161,7 +161,7 @@ def _load_deletes(
     listing: Listing,
     files: Iterable[PlannedFile],
     to_find: Mapping[str, frozenset[str]],
-) -> dict[str, _DeleteFile]:
+) -> dict[str, _LaterDeleteFile]:
     """Return the delete files of `to_find` by name, out of the tasks of `files` in `listing`."""
     bridge = table.bridge
     tasks = listing.group(list(_pick_carriers(files, to_find))).tasks
@@ -181,7 +181,7 @@ def _load_deletes(
         if name in wanted
     }
     return {
-        name: _DeleteFile(java_deletes.get(position), spec_id, sequence, field_ids)
+        name: _LaterDeleteFile(java_deletes.get(position), spec_id, sequence, field_ids)
         for name, (position, spec_id, sequence, field_ids) in rows.items()
     }
 
@@ -199,7 +199,7 @@ def _pick_carriers(
 
 
 def _find_fields(
-    schema: Schema, deletes: Iterable[_DeleteFile]
+    schema: Schema, deletes: Iterable[_LaterDeleteFile]
 ) -> dict[tuple[int, ...], tuple[Field, ...]]:
     """Return the compared columns by field ids, for deletes whose values Spark can compare."""
     fields_by_ids = {}
@@ -215,7 +215,7 @@ def _group_exactly(
     candidates: Mapping[str, frozenset[str]],
     files: Mapping[str, PlannedFile],
     spec_ids: Mapping[str, int],
-    deletes: Mapping[str, _DeleteFile],
+    deletes: Mapping[str, _LaterDeleteFile],
 ) -> dict[_GroupKey, _Group]:
     """Group data files and their added deletes, and drop the files of inexact groups."""
     remaining = dict(candidates)
@@ -236,7 +236,7 @@ def _group_exactly(
 def _group_by_fields(
     added: Mapping[str, frozenset[str]],
     spec_ids: Mapping[str, int],
-    deletes: Mapping[str, _DeleteFile],
+    deletes: Mapping[str, _LaterDeleteFile],
 ) -> dict[_GroupKey, _Group]:
     """Group data files by partition spec and by the fields that their added deletes compare."""
     groups: dict[_GroupKey, _Group] = {}
@@ -250,7 +250,7 @@ def _group_by_fields(
 
 
 def _is_exact(
-    table: IcebergTable, key: _GroupKey, last_data: int, deletes: Sequence[_DeleteFile]
+    table: IcebergTable, key: _GroupKey, last_data: int, deletes: Sequence[_LaterDeleteFile]
 ) -> bool:
     """Return whether each delete may be applied to each data file of a group.
 

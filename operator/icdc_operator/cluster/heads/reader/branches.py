@@ -32,7 +32,7 @@ class _Ref(BaseModel):
     """`branch` or `tag`; a later version of Iceberg may know others."""
 
 
-class _Metadata(BaseModel):
+class _TableMetadata(BaseModel):
     """The fields that are read. Others may have types that are unknown here."""
 
     format_version: int = Field(alias="format-version")
@@ -46,17 +46,17 @@ class _Metadata(BaseModel):
 class _Answer(BaseModel):
     """A table as a REST catalog sends it."""
 
-    metadata: _Metadata
+    metadata: _TableMetadata
 
 
 def branches(metadata: object) -> Heads:
     """Return the branches of metadata as parsed JSON. Raises ValueError."""
-    return _heads(_Metadata.model_validate(metadata))
+    return _heads(_TableMetadata.model_validate(metadata))
 
 
 def parse_file(content: bytes) -> Heads:
     """Return the branches of a metadata file. Raises ValueError."""
-    return _heads(_Metadata.model_validate_json(content))
+    return _heads(_TableMetadata.model_validate_json(content))
 
 
 def parse_answer(content: bytes) -> Heads:
@@ -72,7 +72,7 @@ def newest_snapshot(heads: Heads, table: str, branch: str) -> int | None:
     return heads.get(branch)
 
 
-def _heads(table: _Metadata) -> Heads:
+def _heads(table: _TableMetadata) -> Heads:
     heads = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.type == "branch"}
     if len(heads) > MAX_BRANCHES:
         raise ValueError(f"more than {MAX_BRANCHES} branches")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEAD_LETTERS = "letters"
-"""Field of a table's entry in the result: its dead letters."""
+"""Field of a table's entry in the result: its dead letters. A word on the wire, as `RunMode`'s."""
 DOCUMENT = "document"
 """Field of a dead letter: the refused document, where it was asked for."""
 
