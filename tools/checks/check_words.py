@@ -3,11 +3,13 @@
 One name for one thing is a rule that nobody keeps by attention: a word that was given up comes back
 with the next branch, and prose goes on naming modules that were moved.
 
-- A class name that stands twice: a reader of one meets the other.
+- A class name that stands twice, `_Rows` beside `Rows` as well: a reader of one meets the other.
 - A module or file in backticks that does not exist, in docstrings, comments and pages.
-- A name in code that is, or holds, a word of the glossary's list of old words
-  (docs/glossary.md), such as `told` and `rows_told`; `dead_letters` holds `letters` and is allowed,
-  because the list says so.
+- A name in code, or of a module or folder, that is, or holds, a word of the glossary's list of old
+  words (docs/glossary.md), such as `told` and `rows_told`; `dead_letters` holds `letters` and is
+  allowed, because the list says so.
+- A text that code prints or raises and that holds a phrase of that list, such as `at work`.
+  Not a single word: sentences need some of them.
 
 Reads files as text and as syntax trees, imports none of them. How we write otherwise is shown by
 `prose.py`, which fails nothing.
@@ -37,7 +39,7 @@ FOREIGN = frozenset(
 """Modules whose names also begin fields of resources, properties of Spark and paths in Java."""
 
 _BACKTICKED = re.compile(r"`([^`\s]+)`")
-_OLD_WORD = re.compile(r"^\| (`[a-z]+`) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
+_OLD_WORD = re.compile(r"^\| (`[a-z ]+`) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
 _PATH = re.compile(r"(crds|operator|sparkapps|tests|tools|docs|charts)/[\w./*-]*\w")
 _DOTTED = re.compile(r"[a-z_]\w*(\.\w+)+")
 # Parts of a name of any style: rows_told, ToldRows and HTTPRows give the words told, rows, http.
@@ -72,12 +74,15 @@ def list_names(tree: ast.AST) -> Iterator[Name]:
 
 
 def find_repeated_classes(trees: Mapping[str, ast.AST]) -> Iterator[str]:
-    """Yield a sentence for each class name that stands more than once in the files, by path."""
+    """Yield a sentence for each class name that stands more than once in the files, by path.
+
+    `_Rows` counts as `Rows`: a reader takes them for one thing.
+    """
     classes: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                classes[node.name].append(f"{path}:{node.lineno}")
+                classes[node.name.lstrip("_")].append(f"{path}:{node.lineno}")
     for name, where in sorted(classes.items()):
         if len(where) > 1:
             yield f"{where[0]}: class {name} stands also at {', '.join(where[1:])}"
@@ -113,7 +118,7 @@ def find_old_word(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
         rest = joined
         for term in allowed:
             rest = rest.replace(f"_{term}_", "_")
-        if f"_{word}_" in rest:
+        if f"_{word.replace(' ', '_')}_" in rest:
             return word
     return None
 
@@ -121,12 +126,28 @@ def find_old_word(name: str, words: Mapping[str, frozenset[str]]) -> str | None:
 def find_old_words(
     trees: Mapping[str, ast.AST], words: Mapping[str, frozenset[str]]
 ) -> Iterator[str]:
-    """Yield a sentence for each name in the files that holds an old word."""
+    """Yield a sentence for each name in the files, or of one, that holds an old word."""
     for path, tree in trees.items():
-        for name in list_names(tree):
+        folders_and_module = (Name(part, 1) for part in path.removesuffix(".py").split("/"))
+        for name in (*folders_and_module, *list_names(tree)):
             word = find_old_word(name.text, words)
             if word:
                 yield f"{path}:{name.line}: {name.text}: `{word}` is an old word, see {GLOSSARY}"
+
+
+def find_old_phrases(
+    trees: Mapping[str, ast.AST], words: Mapping[str, frozenset[str]]
+) -> Iterator[str]:
+    """Yield a sentence for each string in the files, prose aside, that holds an old phrase."""
+    phrases = [word for word in words if " " in word]
+    for path, tree in trees.items():
+        prose = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            for phrase in phrases:
+                if node not in prose and re.search(rf"\b{phrase}\b", node.value.lower()):
+                    yield f"{path}:{node.lineno}: `{phrase}` is an old phrase, see {GLOSSARY}"
 
 
 # -- what is in backticks ------------------------------------------------------------------------
@@ -247,6 +268,7 @@ def problems() -> Iterator[str]:
     yield from find_repeated_classes(product)
     words = parse_old_words((ROOT / GLOSSARY).read_text(encoding="utf-8"))
     yield from find_old_words(product, words)
+    yield from find_old_phrases(product, words)
     modules = Modules({path: tree for path, tree in trees.items() if path.startswith(SOURCES)})
     written = {path: list(list_prose(text)) for path, text in texts.items()}
     for page in sorted(page for pattern in PAGES for page in ROOT.glob(pattern)):

@@ -18,8 +18,13 @@ GLOSSARY = """
 |---|---|---|
 | `letters` | `dead_letters` | `dead_letters` |
 | `told` | `known`, with its noun | |
+| `at work` | `active` | |
 """
-WORDS = {"letters": frozenset({"dead_letters"}), "told": frozenset[str]()}
+WORDS = {
+    "letters": frozenset({"dead_letters"}),
+    "told": frozenset[str](),
+    "at work": frozenset[str](),
+}
 MODULES = check_words.Modules(
     {
         "operator/icdc_operator/cluster/kube/errors.py": ast.parse("class Refusal:\n    pass\n"),
@@ -48,6 +53,8 @@ def test_the_list_of_old_words_is_read_from_the_glossary() -> None:
         ("store_dead_letters", None),
         ("untold", None),
         ("tolds", None),
+        ("runs_at_work", "at work"),
+        ("at_workers", None),
     ],
 )
 def test_an_old_word_counts_as_a_whole_part_of_a_name(name: str, word: str | None) -> None:
@@ -62,11 +69,46 @@ def test_every_name_that_a_file_gives_is_looked_at() -> None:
     assert names == {"A", "b", "self", "c", "d", "e", "f"}
 
 
-def test_a_class_name_that_stands_twice_is_named_with_its_lines() -> None:
-    trees = {"a.py": ast.parse("class Rows: ..."), "b.py": ast.parse("\nclass Rows: ...")}
+@pytest.mark.parametrize("name", ["Rows", "_Rows"])
+def test_a_class_name_that_stands_twice_is_named_with_its_lines(name: str) -> None:
+    trees = {"a.py": ast.parse("class Rows: ..."), "b.py": ast.parse(f"\nclass {name}: ...")}
     assert list(check_words.find_repeated_classes(trees)) == [
         "a.py:1: class Rows stands also at b.py:2"
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("crds/fewer_letters.py", "fewer_letters"),
+        ("crds/letters/fewer.py", "letters"),
+        ("crds/fewer_dead_letters.py", None),
+    ],
+)
+def test_a_module_or_folder_may_not_be_named_by_an_old_word(path: str, refused: str | None) -> None:
+    wanted = f"{path}:1: {refused}: `letters` is an old word, see docs/glossary.md"
+    found = list(check_words.find_old_words({path: ast.parse("")}, WORDS))
+    assert found == ([] if refused is None else [wanted])
+
+
+@pytest.mark.parametrize(
+    ("statement", "refused"),
+    [
+        ('raise Bug("no run was at work then")', True),
+        ('raise Bug("no run was at " "work then")', True),
+        ('print(f"the run {name} is At work")', True),
+        ('print("told")', False),
+        ('print("that workers")', False),
+        ('"""A run is at work."""', False),
+        ("pass  # at work", False),
+    ],
+)
+def test_an_old_phrase_is_refused_in_texts_that_are_not_prose(
+    statement: str, refused: bool
+) -> None:
+    found = list(check_words.find_old_phrases({"a.py": ast.parse(statement)}, WORDS))
+    wanted = "a.py:1: `at work` is an old phrase, see docs/glossary.md"
+    assert found == ([wanted] if refused else [])
 
 
 @pytest.mark.parametrize(
