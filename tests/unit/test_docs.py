@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.crd.loading import load_pipeline
 from icdc_cli.main import parser
+from icdc_testing.kube.stored_pipelines import load_pipeline
 
 pytestmark = pytest.mark.unit
 

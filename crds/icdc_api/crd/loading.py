@@ -57,16 +57,12 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
-    """Return the pipeline in a YAML file, with `${ENV}` in property values replaced; or BadSpec.
-
-    Every line of the error begins with the name of the file.
-    """
-    return parse_pipeline(load_resource(path, env), source=str(path))
-
-
 def load_resource(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the document in a YAML file as plain values, with `${ENV}` replaced, unchecked."""
+    """Return the document in a YAML file as plain values, unchecked; or BadSpec.
+
+    `${NAME}` in values of properties is replaced from `env`. Every line of the error begins with
+    the name of the file.
+    """
     document = _document(_text(path), str(path))
     return _substitute(document, env, str(path))
 

@@ -5,8 +5,7 @@
     its log          standard error, to lake.log: what Spark prints must not get between answers
 
 It is somebody else than the application: another process with its own JVM, whose commits the
-application must notice by itself. It needs no server: the catalog is a folder (`hadoop`) or a
-SQLite file (`jdbc`).
+application must notice by itself. It needs no server: the catalog is a SQLite file (`jdbc`).
 """
 
 import json
@@ -169,11 +168,6 @@ class Lake:
             raise SourceUnavailable(f"the lake's Spark process ended; see {self.log_file}")
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-
-def hadoop_catalog(warehouse: Path) -> dict[str, str]:
-    """Properties of a catalog that is a folder."""
-    return {"type": "hadoop", "warehouse": str(warehouse)}
 
 
 def jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:

@@ -101,18 +101,20 @@ def test_a_list_of_several_pages_is_whole(admin: Cluster, monkeypatch: pytest.Mo
         admin.pipelines.apply(minimal(name))
     monkeypatch.setattr(cluster_api, "PAGE_SIZE", 2)
     namespace = admin.pipelines.namespace
-    listed = admin.ask(lambda api: api.list_pipelines(namespace))
+    listed = admin.ask(lambda api: api.list_objects(kinds.PIPELINE, namespace))
     assert [item["metadata"]["name"] for item in listed] == names
     assert {item["kind"] for item in listed} == {naming.KIND}
     assert [call for call in admin.counted if call[0] == "list"] == [
         ("list", naming.PLURAL, 200)
     ] * 3
-    bare = admin.ask(lambda api: api.list_pipelines(namespace, whole=False))
+    bare = admin.ask(
+        lambda api: api.list_objects(kinds.PIPELINE, namespace, accept=cluster_api.METADATA_ONLY)
+    )
     assert [item["metadata"]["resourceVersion"] for item in bare] == [
         item["metadata"]["resourceVersion"] for item in listed
     ]
     assert not any("spec" in item for item in bare)
-    everywhere = admin.ask(lambda api: api.list_pipelines(None))
+    everywhere = admin.ask(lambda api: api.list_objects(kinds.PIPELINE, None))
     assert set(names) <= {item["metadata"]["name"] for item in everywhere}
 
 
@@ -142,7 +144,7 @@ def test_who_may_not_is_told_so(admin: Cluster, kube: KubeApi) -> None:
     path = kube.kubeconfig_for(admin.pipelines.namespace, "default")
     nobody = Cluster(path, admin.pipelines)
     with pytest.raises(errors.Denied, match="cannot list"):
-        nobody.ask(lambda api: api.list_pipelines(admin.pipelines.namespace))
+        nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
     assert nobody.counted == [("list", naming.PLURAL, 403)]
     nobody.kubeconfig = path.with_name("wrong-token")
     nobody.kubeconfig.write_text(
@@ -151,7 +153,7 @@ def test_who_may_not_is_told_so(admin: Cluster, kube: KubeApi) -> None:
         )
     )
     with pytest.raises(errors.Denied):
-        nobody.ask(lambda api: api.list_pipelines(admin.pipelines.namespace))
+        nobody.ask(lambda api: api.list_objects(kinds.PIPELINE, admin.pipelines.namespace))
 
 
 def test_the_log_of_a_pod_that_is_not_there_is_not_found(admin: Cluster) -> None:

@@ -3,10 +3,16 @@
 import pytest
 
 from icdc_api.crd.cel import RULES
-from icdc_api.crd.loading import load_pipeline, parse_pipeline
+from icdc_api.crd.loading import parse_pipeline
 from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.kubectl import Ran
-from icdc_testing.kube.stored_pipelines import SAMPLES, Pipelines, minimal, sample
+from icdc_testing.kube.stored_pipelines import (
+    SAMPLES,
+    Pipelines,
+    load_pipeline,
+    minimal,
+    sample,
+)
 
 pytestmark = pytest.mark.api
 

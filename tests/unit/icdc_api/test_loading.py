@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from icdc_api.crd.loading import load_pipeline, load_resource, parse_pipeline
+from icdc_api.crd.loading import load_resource, parse_pipeline
 from icdc_api.errors import BadSpec
+from icdc_testing.kube.stored_pipelines import load_pipeline
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,10 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from icdc_api.base import ApiModel
-from icdc_api.crd.loading import load_pipeline, load_resource
+from icdc_api.crd.loading import load_resource
 from icdc_api.spec.pipeline import Metadata, Pipeline, PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_testing.kube.stored_pipelines import load_pipeline
 
 pytestmark = pytest.mark.unit
 

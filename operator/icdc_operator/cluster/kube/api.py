@@ -71,14 +71,6 @@ class ClusterApi:
         """Return the pipeline as it is now; None if there is none of that name."""
         return await self.get(kinds.PIPELINE, namespace, name)
 
-    async def list_pipelines(self, namespace: str | None, *, whole: bool = True) -> list[Resource]:
-        """Return the pipelines of a namespace, or of all by None.
-
-        `whole` False: their metadata alone, which is far less to send and to hold.
-        """
-        accept = JSON if whole else METADATA_ONLY
-        return await self.list_objects(kinds.PIPELINE, namespace, accept=accept)
-
     async def list_applications(self, namespace: str, pipeline: str) -> list[Resource]:
         """Return the SparkApplications of a pipeline; none if spark-operator is not installed."""
         selector = _of_pipeline(pipeline)
@@ -111,7 +103,10 @@ class ClusterApi:
         selector: str = "",
         accept: str = JSON,
     ) -> list[Resource]:
-        """Return all objects that the label selector selects; NotFound for an unknown kind."""
+        """Return all objects that the label selector selects; NotFound for an unknown kind.
+
+        `namespace` None: of all. `accept` METADATA_ONLY: far less to send and to hold.
+        """
         for _ in range(MAX_LISTS - 1):
             try:
                 return await self._list_pages(kind, namespace, selector, accept)

@@ -16,8 +16,6 @@ from icdc_spark.opensearch.bulk.sender import Sender
 from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.wire.operations import Assembler, Operations
 
-__all__ = ["BulkTarget", "PartitionResult", "write_batches"]
-
 
 def write_batches(
     batches: Iterator[pa.RecordBatch], target: BulkTarget

@@ -1,11 +1,13 @@
 """The pipelines of one namespace of an API server, as users and the operator write them."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.crd.loading import load_resource
+from icdc_api.crd.loading import load_resource, parse_pipeline
+from icdc_api.spec.pipeline import Pipeline
 from icdc_testing.kube.kubectl import Kubectl, Ran
 
 SAMPLES = Path(__file__).parents[4] / "crds" / "samples"
@@ -16,6 +18,11 @@ Resource = dict[str, Any]
 def sample(name: str) -> Resource:
     """Return a sample by the name of its file, as plain values."""
     return load_resource(SAMPLES / f"{name}.yaml", {})
+
+
+def load_pipeline(path: Path, env: Mapping[str, str]) -> Pipeline:
+    """Return the pipeline in a YAML file as `icdc` loads it; or BadSpec."""
+    return parse_pipeline(load_resource(path, env), source=str(path))
 
 
 def minimal(name: str = "shop", **spec: Any) -> Resource:

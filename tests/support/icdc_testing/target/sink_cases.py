@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from icdc_api.errors import IcdcError
-from icdc_spark.opensearch.bulk.partition_writer import BulkTarget, write_batches
+from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult
+from icdc_spark.opensearch.bulk.target import BulkTarget
 from icdc_spark.opensearch.client.connection import Connection
 from icdc_spark.opensearch.stores.indices import Ownership
 from icdc_spark.protocol.state_document import base_version

@@ -131,7 +131,7 @@ def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
         [FakeAnswer(200, {"items": [], "metadata": {"continue": "x"}}), refusal(410, "old")]
     )
     world.server.fault = lambda method, path: next(pages, None)
-    listed = asyncio.run(world.server.api().list_pipelines(None))
+    listed = asyncio.run(world.server.api().list_objects(kinds.PIPELINE, None))
     assert listed == []
     assert len(world.server.requests) == 3
 
@@ -139,7 +139,7 @@ def test_an_expired_page_makes_the_list_begin_anew(world: World) -> None:
 def test_a_list_that_expires_for_ever_is_gone(world: World) -> None:
     world.server.fault = on("GET", "icebergcdcpipelines", refusal(410, "old"))
     with pytest.raises(errors.Expired):
-        asyncio.run(world.server.api().list_pipelines(None))
+        asyncio.run(world.server.api().list_objects(kinds.PIPELINE, None))
 
 
 def test_every_request_is_counted(world: World) -> None:
