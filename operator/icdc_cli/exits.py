@@ -58,12 +58,12 @@ missing JDK, is not repeated by itself, and yet pipeline and tables are innocent
 
 
 def of_error(error: IcdcError) -> Exit:
-    """The code for a command that ended with this error."""
+    """Return the exit code of a command that ended with this error."""
     return of_failure(Failure.of(error))
 
 
 def of_failure(failure: Failure) -> Exit:
-    """The code for a failure of the whole command."""
+    """Return the exit code for a failure of the whole command."""
     # By the reason: errors that stall one table share the class BadSpec, but are no bad usage.
     if failure.reason == BadSpec.__name__:
         return Exit.USAGE
@@ -73,7 +73,7 @@ def of_failure(failure: Failure) -> Exit:
 
 
 def of_status(status: PipelineStatus) -> tuple[Exit, str]:
-    """The code for a pipeline that was left in this status, and what to say on stderr.
+    """Return the exit code for a pipeline's last status, and the message for standard error.
 
     The message is empty with DONE. `icdc run` and `icdc status` share it, so a pipeline on a host
     and one in a cluster end a script in the same way.

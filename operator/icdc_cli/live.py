@@ -50,11 +50,11 @@ class View(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def show(self, update: Update) -> None:
-        """Shows one change."""
+        """Show one change."""
 
 
 def view(*, quiet: bool) -> View:
-    """The view for this process; a quiet one where programs read standard output."""
+    """Return the view for this process; a quiet one where programs read standard output."""
     if quiet:
         return Lines(None)
     console = Console()
@@ -74,7 +74,7 @@ class Lines:
         pass
 
     def show(self, update: Update) -> None:
-        """Writes the events."""
+        """Write the events."""
         if self._stream is None:
             return
         for event in update.events:
@@ -110,7 +110,7 @@ class Terminal:
         self._live.stop()
 
     def show(self, update: Update) -> None:
-        """Redraws, with the events above the table."""
+        """Redraw the table, and write the events above it."""
         for event in update.events:
             style = "yellow" if event.warning else None
             # By the console of `Live`, which moves the table below the line. As `Text`: a message
@@ -146,14 +146,14 @@ class _Rate(ProgressColumn):
     """Rows in a second, over the last while."""
 
     def render(self, task: Task) -> Text:
-        """Empty until there are two reports to compare."""
+        """Return rows a second; empty until there are two reports to compare."""
         # Of a bar at its end, the speed that it ended with: there are no further reports.
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
 
 
 def line(event: Event) -> str:
-    """One event as one line, with the local time: whoever reads along compares it with a watch."""
+    """Return an event as one line with local time, which a reader compares with a watch."""
     # A message may quote several lines of an error; a log is searched line by line.
     text = " ".join(event.message.split())
     return terminal.printable(f"{datetime.now():%H:%M:%S} {event.reason} {text}".rstrip())

@@ -48,7 +48,7 @@ class Output(StrEnum):
 
 
 def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`-f`, `--state-dir`, `--secrets-dir`, `--output`.
+    """Add `-f`, `--state-dir`, `--secrets-dir` and `--output`.
 
     `required` is False for commands that take either `-f` or the NAME of a pipeline in a cluster;
     `questions.is_of_file` sees to that, and can say what the two stand for.
@@ -85,7 +85,7 @@ def add_pipeline(parser: argparse.ArgumentParser, *, required: bool = True) -> N
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """`-v`.
+    """Add `-v`.
 
     Every command has it, as `main` reads `arguments.verbose` of whichever command has failed. It is
     no option of the root: argparse would then take it before the command alone.
@@ -96,7 +96,7 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 
 def add_keep(parser: argparse.ArgumentParser) -> None:
-    """`--keep`."""
+    """Add `--keep`."""
     parser.add_argument(
         "--keep", action="store_true", help="leave the embedded OpenSearch node running at the end"
     )

@@ -46,8 +46,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def status_table(tables: Iterable[TableStatus]) -> str:
-    """One line for each table of a pipeline."""
-    return aligned(_STATUS_HEAD, [_status_row(table) for table in tables])
+    """Render the tables of a pipeline, one line for each."""
+    return align(_STATUS_HEAD, [_status_row(table) for table in tables])
 
 
 def status_overview(tables: Sequence[TableStatus], *, hint: str) -> str:
@@ -107,7 +107,7 @@ def plan_table(result: Mapping[str, Any]) -> str:
         for table in result["tables"]
         for change in table.get("mappingChanges") or ()
     ]
-    return "\n".join([aligned(_PLAN_HEAD, rows), *changes])
+    return "\n".join([align(_PLAN_HEAD, rows), *changes])
 
 
 def verify_table(result: Mapping[str, Any]) -> str:
@@ -119,11 +119,11 @@ def verify_table(result: Mapping[str, Any]) -> str:
         for kind in ("missing", "extra", "different")
         if (differing := table.get(kind) or {}).get("samples")
     ]
-    return "\n".join([aligned(_VERIFY_HEAD, rows), *samples])
+    return "\n".join([align(_VERIFY_HEAD, rows), *samples])
 
 
 def dead_letters_table(result: Mapping[str, Any]) -> str:
-    """The rows that indices refused, one line each; then what else there is to say of a table."""
+    """Render the rows that indices refused, one line for each; then each table's message."""
     fields = ("id", "errorType", "snapshotId", "ordinal", "at", "reason")
     rows = [
         (_cell(table.get("name")), _cell(table.get("index")), *(_cell(one.get(f)) for f in fields))
@@ -131,7 +131,7 @@ def dead_letters_table(result: Mapping[str, Any]) -> str:
         for one in table.get("letters") or ()
     ]
     notes = [f"{table['name']}: {_message(table)}" for table in result["tables"] if _message(table)]
-    return "\n".join([aligned(_DEAD_LETTERS_HEAD, rows), *notes])
+    return "\n".join([align(_DEAD_LETTERS_HEAD, rows), *notes])
 
 
 def replay_table(result: Mapping[str, Any]) -> str:
@@ -145,11 +145,11 @@ def replay_table(result: Mapping[str, Any]) -> str:
         for table in result["tables"]
         if table.get("samples")
     ]
-    return "\n".join([aligned(_REPLAY_HEAD, rows), *samples])
+    return "\n".join([align(_REPLAY_HEAD, rows), *samples])
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """`rows` below `head`, each column as wide as its widest cell.
+def align(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Render `rows` below `head`, each column as wide as its widest cell.
 
     Counted in characters of Python: names in wide scripts stand a little out of line.
     """

@@ -28,7 +28,7 @@ MAX_TRIES = 5
 
 
 def add_pause_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers `icdc pause`."""
+    """Add `icdc pause` to the command line."""
     parser = commands.add_parser(
         "pause",
         help="suspend a pipeline in a cluster",
@@ -41,7 +41,7 @@ def add_pause_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPars
 
 
 def add_resume_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers `icdc resume`."""
+    """Add `icdc resume` to the command line."""
     parser = commands.add_parser(
         "resume",
         help="let a suspended pipeline go on",
@@ -53,7 +53,7 @@ def add_resume_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 
 def add_resync_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers `icdc resync`."""
+    """Add `icdc resync` to the command line."""
     parser = commands.add_parser(
         "resync",
         help="export, compare or repair tables of a pipeline",
@@ -97,7 +97,7 @@ async def _resume(target: Target, _arguments: argparse.Namespace) -> Exit:
 
 
 async def _suspend(target: Target, wanted: bool) -> bool:
-    """Set `spec.suspend`; return whether it had to be changed."""
+    """Set `spec.suspend`; return whether that changed it."""
     pipeline = await target.pipeline()
     if bool(_spec(pipeline).get("suspend", False)) is wanted:
         return False
@@ -133,10 +133,10 @@ async def _patch(target: Target, patch: dict[str, Any]) -> None:
 
 
 def _next_nonce(pipeline: Resource) -> int:
-    """Above the one in the spec and the one acted on: a spec may have come back from a backup.
+    """Return a nonce above the one in the spec and the one that the operator last acted on.
 
-    spec 4, acted on 4 → 5. Restored spec 2, acted on 4 → 5: a 3 would ask for nothing, as the
-    operator acts on a nonce that is higher than its last one. Neither → 1.
+    A spec may have been restored from a backup: with 2 in it, and 4 acted on, the result is 5, as a
+    3 would ask for nothing. With 4 in it and 4 acted on it is 5; with neither it is 1.
     """
     triggers = (pipeline.get("status") or {}).get("observedTriggers") or {}
     asked = (_spec(pipeline).get("resync") or {}).get("nonce", 0)

@@ -185,13 +185,13 @@ def _with_plugin(user: Entry, cluster: Entry) -> Entry:
     # A plugin prints PEM; put back in the form of a kubeconfig, it goes the way of all others.
     printed = {
         "token": status.get("token"),
-        "client-certificate-data": _encoded(status.get("clientCertificateData")),
-        "client-key-data": _encoded(status.get("clientKeyData")),
+        "client-certificate-data": _encode(status.get("clientCertificateData")),
+        "client-key-data": _encode(status.get("clientKeyData")),
     }
     return Entry(user.folder, {**user.inner, **{k: v for k, v in printed.items() if v}})
 
 
-def _encoded(pem: Any) -> str | None:
+def _encode(pem: Any) -> str | None:
     return base64.b64encode(str(pem).encode()).decode() if pem else None
 
 

@@ -34,7 +34,7 @@ TAIL_LINES = 1000
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "logs",
         help="show the log of a pipeline's run in a cluster",
@@ -98,7 +98,7 @@ async def _show(target: Target, pod: str, arguments: argparse.Namespace) -> None
 
 
 def _of_run(drivers: list[Resource], run: str) -> Resource:
-    """The driver of that run; BadSpec that names those there are."""
+    """Return the newest driver of a run; BadSpec, with the runs that have one, if it has none."""
     pods_of_run = [pod for pod in drivers if _run(pod) == run]
     if not pods_of_run:
         runs_left = ", ".join(sorted(filter(None, map(_run, drivers)))) or "none"
@@ -107,7 +107,7 @@ def _of_run(drivers: list[Resource], run: str) -> Resource:
 
 
 def _newest(drivers: list[Resource], run: str | None) -> Resource | None:
-    """The driver of the current run, or the youngest of all when no run is active."""
+    """Return the driver of the current run, or the newest of all when no run is active."""
     candidates = drivers if run is None else [pod for pod in drivers if _run(pod) == run]
     return _by_age(candidates)[-1] if candidates else None
 
@@ -119,7 +119,7 @@ def _by_age(drivers: list[Resource]) -> list[Resource]:
 
 
 def _waits_for(pod: Resource) -> str | None:
-    """Why the driver prints nothing yet; None once it has begun.
+    """Return why the driver prints nothing yet; None once it has begun.
 
     Of a pod that has no node yet the API server gives an empty log, and not an error.
     """
@@ -142,6 +142,6 @@ def _current(pipeline: Resource) -> str | None:
 
 
 def _none(why: str) -> Exit:
-    """Say why there is no log; return code 3, since a later call may show one."""
+    """Write why there is no log; return exit code 3, since a later call may show one."""
     terminal.complain(why)
     return Exit.OUTLASTED

@@ -66,10 +66,10 @@ def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: d
     run = status.current_run
     if run is not None:
         ends = "; it ends after its batch, as the pipeline is suspended" if spec.suspend else ""
-        return _describe_active(run) + ends + _stalled(status, "; meanwhile stalled")
+        return _describe_active(run) + ends + _describe_stall(status, "; meanwhile stalled")
     if spec.suspend:
         return f"nothing: suspended until somebody takes spec.suspend back (icdc resume {name})"
-    stalled = _stalled(status, "stalled")
+    stalled = _describe_stall(status, "stalled")
     # With a time the pipeline is retried by itself, stalled as it is: both are said.
     if stalled and status.next_attempt_time is None:
         return stalled
@@ -88,8 +88,8 @@ def _describe_active(run: RunStatus) -> str:
     return f"follows the run {what}, which {words.get(run.state, 'runs now')}"
 
 
-def _stalled(status: PipelineStatus, lead: str) -> str:
-    """Why a person must act, and who; empty when nobody must."""
+def _describe_stall(status: PipelineStatus, lead: str) -> str:
+    """Return why a person must act, and who, after `lead`; empty when nobody must."""
     condition = status.condition(ConditionType.STALLED)
     if condition is None or not status.holds(ConditionType.STALLED):
         return ""

@@ -32,7 +32,7 @@ class Target:
     """Name of the pipeline, as typed."""
 
     async def pipeline(self) -> Resource:
-        """The pipeline as it is now; BadSpec when there is none."""
+        """Return the pipeline as it is now; BadSpec when there is none."""
         pipeline = await self.api.get_pipeline(self.namespace, self.name)
         if pipeline is None:
             raise BadSpec(
@@ -49,7 +49,7 @@ Work = Callable[[Target, argparse.Namespace], Coroutine[Any, Any, Result]]
 
 
 def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`NAME`, `-n`, `--context`; which cluster is as with kubectl.
+    """Add `NAME`, `-n` and `--context`, by which a cluster is chosen as with kubectl.
 
     `required` is False for commands that also take a file; see `questions.is_of_file`.
     """
@@ -71,7 +71,7 @@ def add_target(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
 
 
 def carry_out(work: Work[Exit]) -> Callable[[argparse.Namespace], int]:
-    """The command that does `work` on the pipeline that its arguments name."""
+    """Return the command that does `work` on the pipeline that its arguments name."""
     return lambda arguments: run_for(work, arguments)
 
 

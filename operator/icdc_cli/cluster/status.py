@@ -29,7 +29,7 @@ _CONDITIONS_HEAD = ("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "status",
         help="show a pipeline in a cluster",
@@ -93,7 +93,7 @@ def parse_status_of(resource: Resource) -> PipelineStatus:
 
 
 def exit_of(status: PipelineStatus) -> tuple[Exit, str]:
-    """The exit code for the status, and what to say on stderr.
+    """Return the exit code for the status, and the message for standard error.
 
     SpecValid first: with a spec that is wrong the operator goes on by the last one that was right,
     and all else in the status is about that one.
@@ -110,7 +110,7 @@ def text(resource: Resource, status: PipelineStatus, *, every: bool, now: dateti
     The line of the pipeline comes first, then what is strange about it, tables, conditions.
     `every`: a line for each table, however many there are.
     """
-    parts = [tables.aligned(_HEAD, [_row(resource, status, now)])]
+    parts = [tables.align(_HEAD, [_row(resource, status, now)])]
     parts += ["\n".join(notes)] if (notes := list(_notes(resource, status, now))) else []
     if status.tables:
         hint = f"icdc status {resource['metadata']['name']} --all shows every table"
@@ -126,7 +126,7 @@ def text(resource: Resource, status: PipelineStatus, *, every: bool, now: dateti
         )
         for condition in status.conditions
     ]
-    parts += [tables.aligned(_CONDITIONS_HEAD, rows)] if rows else []
+    parts += [tables.align(_CONDITIONS_HEAD, rows)] if rows else []
     return "\n\n".join(parts)
 
 
@@ -145,7 +145,7 @@ def _row(resource: Resource, status: PipelineStatus, now: datetime) -> tuple[str
         tables.NONE if behind is None else str(behind),
         tables.NONE if lag is None else tables.duration(lag),
         run.name if run else tables.NONE,
-        _age(_created(resource), now),
+        _age(_parse_creation_time(resource), now),
     )
 
 
@@ -176,7 +176,7 @@ def _notes(resource: Resource, status: PipelineStatus, now: datetime) -> Iterato
         )
 
 
-def _created(resource: Resource) -> datetime | None:
+def _parse_creation_time(resource: Resource) -> datetime | None:
     created: Any = resource["metadata"].get("creationTimestamp")
     return datetime.fromisoformat(created) if isinstance(created, str) else None
 

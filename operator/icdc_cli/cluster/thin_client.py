@@ -74,7 +74,7 @@ class ThinClient:
     """Requests with the credentials of a login, one after another."""
 
     def __init__(self, login: Login) -> None:
-        """Raises BadSpec for a proxy that is none of HTTP."""
+        """Set up connections with the login; BadSpec for a proxy that is none of HTTP."""
         self._login = login
         tls: dict[str, Any] = {"ssl_context": login.tls, "server_hostname": login.server_name}
         if login.tls is not None and login.tls.verify_mode == ssl.CERT_NONE:

@@ -12,7 +12,7 @@ from icdc_cli.exits import Exit
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "crd",
         help="print the CRD",
@@ -23,7 +23,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(_arguments: argparse.Namespace) -> int:
-    """Carries out the command; the exit code."""
+    """Carry out the command; return the exit code."""
     # Here and not above: it builds the models of all fields.
     from icdc_api.crd import generator
 

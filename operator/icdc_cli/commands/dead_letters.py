@@ -23,7 +23,7 @@ from icdc_cli.commands import questions
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Register the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "dead-letters",
         help="show and re-send rows that an index refused",

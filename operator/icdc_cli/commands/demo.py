@@ -10,7 +10,7 @@ from icdc_cli import options
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "demo",
         help="run the demo: three tables, changes, a crash, the proof",

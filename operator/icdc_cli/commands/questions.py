@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers `icdc plan`."""
+    """Add `icdc plan` to the command line."""
     parser = commands.add_parser(
         "plan",
         help="say what the next run would do, and change nothing",
@@ -49,7 +49,7 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers `icdc verify`."""
+    """Add `icdc verify` to the command line."""
     parser = commands.add_parser(
         "verify",
         help="compare index and table",
@@ -66,7 +66,7 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
 
 
 def plan(arguments: argparse.Namespace) -> int:
-    """Carries out `icdc plan`; the exit code."""
+    """Carry out `icdc plan`; return the exit code."""
     if is_of_file(arguments, "plan"):
         return _ask(arguments, RunMode.PLAN, tables.plan_table)
     # Here and not above: it brings the models of a spec, which `icdc status` can do without.
@@ -86,7 +86,7 @@ def plan(arguments: argparse.Namespace) -> int:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Carries out `icdc verify`; the exit code."""
+    """Carry out `icdc verify`; return the exit code."""
     mode = RunMode.REPAIR if arguments.repair else RunMode.VERIFY
     if is_of_file(arguments, "verify"):
         return _ask(arguments, mode, tables.verify_table)
@@ -142,7 +142,7 @@ def answer(
 
     secrets_dir = host.choose_secrets_dir(arguments.secrets_dir, local)
     with contextlib.ExitStack() as stack:
-        spark = application.installed(local.pipeline.spec)
+        spark = application.find_installed(local.pipeline.spec)
         # Only then: without the lock, a question may be asked while `icdc run` follows the tables.
         if local.pipeline.spec.sink.opensearch.embedded:
             state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))

@@ -26,7 +26,7 @@ from icdc_cli.options import Output
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Registers the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "run",
         help="run a pipeline on this host",
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         state = stack.enter_context(host.choose_state_dir(arguments.state_dir, local))
         resource.recall(state, local)  # refuses a directory before anything is started in it
         # Before the node: without a JDK for Spark there is no use in starting OpenSearch first.
-        spark = application.installed(local.pipeline.spec)
+        spark = application.find_installed(local.pipeline.spec)
         local = stack.enter_context(host.with_node(local, state, keep=arguments.keep))
         view = live.view(quiet=arguments.output != Output.TEXT)
         runner = LocalRunner(
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _stopping_by_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run, not the process.
+    """Let Ctrl-C and SIGTERM end the run, not the process, within the context.
 
     The application does not get Ctrl-C from the terminal, as it has a session of its own; the
     runner asks it to end, waits, and saves what it reported. The second signal ends it at once.

@@ -42,7 +42,7 @@ that the kill falls inside the batch on a fast host too."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Carries out the command; 0 when every index equals its table."""
+    """Carry out the command; return 0 when every index equals its table."""
     folder = Path(tempfile.mkdtemp(prefix="icdc-demo-"))
     try:
         equal = _Demo(folder, keep=arguments.keep).play()
@@ -65,7 +65,7 @@ class _Demo:
         self._catalog = jdbc_catalog(folder / "catalog.db", folder / "warehouse")
 
     def play(self) -> bool:
-        """From empty tables to the proof; whether everything is equal."""
+        """Play the demo, from empty tables to the proof; return whether all indices equal them."""
         self._say("Starting an OpenSearch node and a Spark that writes the tables")
         quick = class_data.environment(os.environ)
         lake = Lake(self._catalog, folder=self._folder / "lake", environment=quick)
@@ -126,7 +126,7 @@ class _Demo:
         self._settle(stage, lake)
 
     def _settle(self, stage: Stage, lake: Lake) -> None:
-        """Waits until every index equals its table, and shows the status."""
+        """Wait until every index equals its table, and print the status."""
         heads = {name.removeprefix("lake."): lake.head(name) for name in scenario.TABLES}
         # By snapshot and not by counts: a compaction changes no count, and must be applied too.
         stage.wait_applied(heads)
@@ -138,7 +138,7 @@ class _Demo:
         answer = ask(
             resource.load(path),
             RunMode.VERIFY,
-            application=application.installed(),
+            application=application.find_installed(),
             secrets_dir=None,
         )
         if not isinstance(answer, dict):

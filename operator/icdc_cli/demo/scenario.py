@@ -140,7 +140,7 @@ CRASH = Change(
 
 
 def pipeline(url: str, catalog: dict[str, str]) -> dict[str, Any]:
-    """The resource that the demo applies."""
+    """Return the resource that the demo applies; `url` is that of OpenSearch."""
     return {
         "apiVersion": "icebergcdc.dev/v1alpha1",
         "kind": "IcebergCDCPipeline",

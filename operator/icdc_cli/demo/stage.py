@@ -37,7 +37,7 @@ class Stage:
         self._runner = LocalRunner(
             resource.load(pipeline),
             state,
-            LocalRuns(state.runs_path, application.installed()),
+            LocalRuns(state.runs_path, application.find_installed()),
             once=False,
             watcher=view.show,
         )
@@ -68,9 +68,9 @@ class Stage:
         return self._runner.status
 
     def wait_applied(self, heads: Mapping[str, str | None]) -> None:
-        """Returns when each table's index equals the snapshot given, by table name."""
+        """Wait until each table's index equals the snapshot whose id `heads` has under its name."""
 
-        def applied() -> bool:
+        def is_applied() -> bool:
             tables = {table.name: table for table in self.status.tables}
             return all(
                 name in tables
@@ -79,10 +79,10 @@ class Stage:
                 for name, head in heads.items()
             )
 
-        self._wait(applied, "every table is caught up")
+        self._wait(is_applied, "every table is caught up")
 
     def kill_within_batch(self, index: str, documents: int) -> str:
-        """SIGKILLs the application once `documents` writes of a batch are done; the run's name.
+        """Kill the application after `documents` writes of a batch; return the name of the run.
 
         intent in icdc-state   writes since before   what it is
         none                   0                     the commit was not noticed yet

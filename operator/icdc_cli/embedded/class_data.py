@@ -60,7 +60,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make() -> Path:
-    """The archive of this installation, made first where there is none; half a minute.
+    """Return the path of this installation's archive; make it if missing, in half a minute.
 
     Submission without a JDK or jars, SourceUnavailable where Spark does not start; OSError where
     the prefix cannot be written.
@@ -77,7 +77,7 @@ def make() -> Path:
 
 
 def _make(archive: Path) -> None:
-    """Ends a Spark that has done a little of everything by writing down what it has loaded."""
+    """Run statements of all kinds in a Spark that writes its loaded classes to `archive`."""
     # Beside the archive, as a rename works within one file system: a JVM that starts meanwhile sees
     # no archive, or all of it.
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".class-data-") as scratch:
@@ -130,7 +130,7 @@ def _jar_states() -> Iterator[str]:
 
 
 def main() -> int:
-    """Makes the archive; a failure is told and costs nothing but time at later starts."""
+    """Make the archive; return 0 even on failure, which is printed and only slows later starts."""
     try:
         archive = make()
     except (IcdcError, OSError) as error:

@@ -55,13 +55,13 @@ class JarSet:
 
 
 def load() -> dict[str, JarSet]:
-    """The sets of the lock in this package, by name."""
+    """Read the lock in this package; return its sets by name."""
     file = resources.files("icdc_cli.embedded").joinpath(LOCK_NAME)
     return parse(file.read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> dict[str, JarSet]:
-    """The sets of a lock text; Submission names the line that is not one of a lock."""
+    """Parse the text of a lock into its sets; Submission names a line that is none of a lock."""
     sets: dict[str, list[LockedJar]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -79,7 +79,7 @@ def parse(text: str) -> dict[str, JarSet]:
 
 
 def render(sets: dict[str, JarSet]) -> str:
-    """The lock text of the sets, in a stable order."""
+    """Return the lock's text of the sets, in a stable order."""
     lines = [
         f"{name} {jar.coordinates} {jar.file} {jar.sha256}\n"
         for name in sorted(sets)

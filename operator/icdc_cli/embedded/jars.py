@@ -42,7 +42,7 @@ _LOG4J_CORE = "org.apache.logging.log4j:log4j-core:2.25.4"
 
 
 def opensearch_set(version: str) -> str:
-    """The name of the set that holds an OpenSearch node of this version."""
+    """Return the name of the set that holds an OpenSearch node of this version."""
     return f"opensearch-{version}"
 
 
@@ -79,7 +79,7 @@ def cache_dir() -> Path:
 
 
 def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
-    """The jars of a set, on disk; fetches them when the cache has no complete copy.
+    """Return the paths of a set's jars; fetch them when the cache has no complete copy.
 
     Fast and offline once fetched. Submission where they cannot be had: no Maven, no network, or
     a file that is not the one of the lock. BadSpec for a name that the lock does not have.
@@ -106,7 +106,7 @@ def jar_set(name: str, lock: dict[str, JarSet] | None = None) -> list[Path]:
 
 @contextmanager
 def exclusive(lock_file: Path) -> Iterator[None]:
-    """Holds a lock between processes; the operating system frees it when a holder dies."""
+    """Hold a lock between processes; the operating system frees it when a holder dies."""
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         handle = lock_file.open("w")
@@ -132,7 +132,7 @@ def _complete(folder: Path, wanted: JarSet) -> bool:
 
 
 def _fetch(wanted: JarSet, folder: Path) -> None:
-    """Fills a folder beside the final one and renames it: no reader sees half a set."""
+    """Fill a folder beside the final one and rename it: no reader sees half a set."""
     # With a dot and another name than the final one: `_complete` never sees it, and what a killed
     # process leaves behind is in nobody's way.
     scratch = Path(tempfile.mkdtemp(prefix=f".{wanted.name}-", dir=folder.parent))
@@ -172,7 +172,7 @@ def _sha256(path: Path) -> str:
 
 
 def resolve(name: str, roots: Sequence[str] = ()) -> JarSet:
-    """The set as Maven resolves it now: what a new lock would hold. Its roots, unless given."""
+    """Resolve a set by Maven, as a new lock would hold it; from `roots`, else those of the set."""
     with tempfile.TemporaryDirectory(prefix="icdc-lock-") as scratch:
         resolved = maven.copy_with_dependencies(roots or ROOTS[name], Path(scratch))
         jars = [LockedJar(coords, path.name, _sha256(path)) for path, coords in resolved.items()]
@@ -195,7 +195,7 @@ def _copy(jars: Sequence[Path], folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None, lock: dict[str, JarSet] | None = None) -> int:
-    """Entry of `python -m icdc_cli.embedded.jars`; the exit code."""
+    """Run `python -m icdc_cli.embedded.jars`; return the exit code."""
     parser = argparse.ArgumentParser(prog="icdc_cli.embedded.jars", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="put the jars into the cache")

@@ -71,14 +71,14 @@ class Jdk:
 
 
 def discover(environ: Mapping[str, str] | None = None, *, root: Path = Path("/")) -> list[Jdk]:
-    """Every JDK found, each once: what the environment names first, then by rising major.
+    """Find all JDKs, each once: those that the environment names first, then by rising major.
 
     `environ` is the process environment unless given; `root` is where the usual system folders
     are looked for.
     """
     env = os.environ if environ is None else environ
-    named = _unique(_named_homes(env))
-    usual = _unique(_usual_homes(env, root))
+    named = _read_jdks(_find_named_homes(env))
+    usual = _read_jdks(_find_usual_homes(env, root))
     # By home as well, so that two of one major do not change places from call to call.
     return named + sorted((j for j in usual if j not in named), key=lambda j: (j.major, j.home))
 
@@ -91,7 +91,7 @@ def find_jdk(
     compiler: bool = False,
     installed: list[Jdk] | None = None,
 ) -> Jdk:
-    """The first JDK whose major is in `allowed`; with `compiler`, one that has javac.
+    """Return the first JDK whose major is in `allowed`; with `compiler`, one that has javac.
 
     `purpose` ("to run Spark") and `wanted` ("17 or 21") go into the error: Submission, which
     says what was looked for, what was found, and what to install or set.
@@ -103,27 +103,27 @@ def find_jdk(
             return jdk
     if fitting:
         raise Submission(
-            f"A JDK with its compiler is needed {purpose}, but {_listed(fitting)} has no javac. "
+            f"A JDK with its compiler is needed {purpose}, but {_format(fitting)} has no javac. "
             f"Install the full JDK {wanted}, or set JAVA_HOME to one."
         )
     raise Submission(
-        f"JDK {wanted} is needed {purpose}; found {_listed(jdks) if jdks else 'no JDK'}. "
+        f"JDK {wanted} is needed {purpose}; found {_format(jdks) if jdks else 'no JDK'}. "
         f"Install JDK {wanted}, or set JAVA_HOME (or JAVA_HOME_<version>) to its folder."
     )
 
 
 def find_spark_jdk(installed: list[Jdk] | None = None) -> Jdk:
-    """The JDK that runs Spark; Submission if there is none."""
+    """Return the JDK that runs Spark; Submission if there is none."""
     wanted = " or ".join(map(str, SPARK_JDKS))
     return find_jdk(SPARK_JDKS, purpose="to run Spark", wanted=wanted, installed=installed)
 
 
-def _listed(jdks: list[Jdk]) -> str:
+def _format(jdks: list[Jdk]) -> str:
     return ", ".join(f"{jdk.major} in {jdk.home}" for jdk in jdks)
 
 
-def _named_homes(env: Mapping[str, str]) -> Iterator[Path]:
-    """Homes in the environment: what a person chose goes before what happens to be there."""
+def _find_named_homes(env: Mapping[str, str]) -> Iterator[Path]:
+    """Yield homes from JAVA_HOME, then JAVA_HOME_<version>, then PATH: a person's choice first."""
     if env.get("JAVA_HOME"):
         yield Path(env["JAVA_HOME"])
     # JAVA_HOME_17_X64 and the like, as runners of CI name the JDKs that they have.
@@ -137,7 +137,7 @@ def _named_homes(env: Mapping[str, str]) -> Iterator[Path]:
             yield java.resolve().parent.parent
 
 
-def _usual_homes(env: Mapping[str, str], root: Path) -> Iterator[Path]:
+def _find_usual_homes(env: Mapping[str, str], root: Path) -> Iterator[Path]:
     for pattern in _SYSTEM_FOLDERS:
         yield from sorted(root.glob(pattern.lstrip("/")))
     if env.get("SDKMAN_CANDIDATES_DIR"):
@@ -147,19 +147,19 @@ def _usual_homes(env: Mapping[str, str], root: Path) -> Iterator[Path]:
             yield from sorted(Path(env["HOME"]).glob(pattern))
 
 
-def _unique(homes: Iterator[Path]) -> list[Jdk]:
-    """The homes that are JDKs; two links to one folder count once."""
+def _read_jdks(homes: Iterator[Path]) -> list[Jdk]:
+    """Return the JDKs in these homes, in their order; two links to one folder count once."""
     jdks: dict[Path, Jdk] = {}
     for home in homes:
         real = home.resolve()
-        major = _major(real)
+        major = _read_major(real)
         if major is not None:
             jdks.setdefault(real, Jdk(real, major))
     return list(jdks.values())
 
 
-def _major(home: Path) -> int | None:
-    """The major from the `release` file; None where there is no usable Java."""
+def _read_major(home: Path) -> int | None:
+    """Read the major from the `release` file; None where there is no usable Java."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -50,7 +50,7 @@ class Lake:
         environment: Mapping[str, str] | None = None,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
-        """`environment` is what the process gets on top of ours."""
+        """Prepare the process; it gets `environment` in addition to the variables of this one."""
         self.properties = properties
         self.catalog = catalog
         self._folder = folder
@@ -78,7 +78,7 @@ class Lake:
         return self._folder / "lake.log"
 
     def start(self) -> None:
-        """Starts the process without waiting for it."""
+        """Start the process without waiting until it is ready."""
         self._folder.mkdir(parents=True, exist_ok=True)
         conf = {
             # First on the class path, as in the application: an archive of class data fits both.
@@ -112,11 +112,11 @@ class Lake:
             )
 
     def wait_ready(self) -> None:
-        """Returns when statements are accepted."""
+        """Wait until statements are accepted."""
         self._receive()
 
     def sql(self, statement: str) -> list[dict[str, Any]]:
-        """Runs one statement; its rows as dictionaries. Raises LakeError with Spark's message."""
+        """Run one statement; return its rows as dictionaries. LakeError has Spark's message."""
         process = self._running()
         assert process.stdin is not None
         # As JSON: a statement has line breaks of its own, and a line is a request.
@@ -129,13 +129,13 @@ class Lake:
         return rows
 
     def head(self, table: str) -> str | None:
-        """The id of the table's current snapshot on main, as a string."""
+        """Return the id of the table's current snapshot on main; None for a table without one."""
         query = f"SELECT snapshot_id FROM {table}.refs WHERE name = 'main'"
         rows = self.sql(query)
         return str(rows[0]["snapshot_id"]) if rows else None
 
     def stop(self) -> None:
-        """Ends the process: at the end of its input, or by force after a while."""
+        """End the process: by the end of its input, or by SIGKILL after `stop_seconds`."""
         # So that a second call does nothing: the demo stops it early, and once more at its end.
         process, self._process = self._process, None
         if process is None:
@@ -171,7 +171,7 @@ class Lake:
 
 
 def jdbc_catalog(database: Path, warehouse: Path) -> dict[str, str]:
-    """Properties of a catalog that is a SQLite file, which pyiceberg can read as well."""
+    """Return the properties of a catalog in a SQLite file, which pyiceberg can read as well."""
     return {
         "type": "jdbc",
         "uri": f"jdbc:sqlite:{database}",

@@ -35,7 +35,7 @@ class Launcher:
 
 
 def launcher(version: str, jdk: Jdk) -> Launcher:
-    """The compiled launcher for this version and JDK; Submission if it does not compile."""
+    """Return the launcher for this version and JDK, compiled; Submission if it does not compile."""
     libraries = jars.jar_set(jars.opensearch_set(version))
     source = _source(f"{MAIN_CLASS}.java")
     log_config = _source("log4j2.properties")

@@ -38,18 +38,18 @@ _OFFLINE_SIGNS = (
 
 
 def copy_exactly(coordinates: Iterable[str], folder: Path) -> None:
-    """Copies these jars, and nothing that they depend on, into `folder`."""
+    """Copy these jars, and nothing that they depend on, into `folder`."""
     _copy(coordinates, folder, exclude_dependencies=True)
 
 
 def copy_with_dependencies(coordinates: Iterable[str], folder: Path) -> dict[Path, str]:
-    """Copies these jars and all they need at run time; the coordinates of each copied file."""
+    """Copy these jars and all they need at run time; return the coordinates of each copied file."""
     _copy(coordinates, folder, exclude_dependencies=False)
     return {jar: _coordinates_of(jar, folder) for jar in sorted(folder.rglob("*.jar"))}
 
 
 def _coordinates_of(jar: Path, folder: Path) -> str:
-    """From the place in the repository layout: group/parts/artifact/version/file.
+    """Return a jar's coordinates by its path in a repository: group/parts/artifact/version/file.
 
     org/xerial/sqlite-jdbc/3.50.3.0/sqlite-jdbc-3.50.3.0.jar gives org.xerial:sqlite-jdbc:3.50.3.0,
     and with -arm before .jar it gives the same with :arm behind.

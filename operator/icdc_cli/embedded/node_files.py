@@ -1,6 +1,6 @@
 """The folder of an embedded node: which version wrote it, and whether a node runs on it now.
 
-    node.pid  node.port  node.kept   answers   running() says
+    node.pid  node.port  node.kept   answers   find_running() returns
     -         -          -           -         None: never started, or ended in order
     4101      -          -           -         None: still starts
     4101      40213      -           yes       a node that ends with its starter
@@ -53,7 +53,7 @@ class Running:
 
 
 def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
-    """Makes the folder ready for a start: no traces of the last run, the version recorded."""
+    """Prepare the folder for a start: remove files of the last run, record the version."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         forget(data_dir)
@@ -74,18 +74,18 @@ def prepare(data_dir: Path, version: str, *, keep: bool = False) -> None:
 
 
 def forget(data_dir: Path) -> None:
-    """Removes what a node that was killed could not remove itself."""
+    """Remove the files that a killed node could not remove itself."""
     for name in (PID, PORT, KEEP):
         (data_dir / name).unlink(missing_ok=True)
 
 
 def port(data_dir: Path) -> int:
-    """The HTTP port of the node on this folder; 0 while there is none."""
+    """Read the HTTP port of the node on this folder; 0 while there is none."""
     return _number(data_dir / PORT)
 
 
-def written_by(data_dir: Path) -> str | None:
-    """The version that wrote the folder; None for a new one."""
+def read_version(data_dir: Path) -> str | None:
+    """Read which version wrote the folder; None if it is new, Submission if it is unknown here."""
     try:
         version = (data_dir / VERSION).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -98,10 +98,10 @@ def written_by(data_dir: Path) -> str | None:
     return version
 
 
-def running(data_dir: Path) -> Running | None:
-    """The node that works on this folder, if it is there and answers."""
+def find_running(data_dir: Path) -> Running | None:
+    """Return the node that runs on this folder and answers; None if there is none."""
     pid, at = _number(data_dir / PID), port(data_dir)
-    version = written_by(data_dir)
+    version = read_version(data_dir)
     # A node that was killed leaves both files, and its process id may be another's by now: the
     # answer on the port is what counts, and `_alive` only spares a time-out.
     if not pid or not at or version is None or not _alive(pid) or not healthy(at):
@@ -110,7 +110,7 @@ def running(data_dir: Path) -> Running | None:
 
 
 def healthy(at: int) -> bool:
-    """Return whether an embedded node answers on this port of loopback, with its shards at work."""
+    """Return whether an embedded node answers on this port of loopback, with its shards active."""
     connection = http.client.HTTPConnection("127.0.0.1", at, timeout=_ANSWER_SECONDS)
     try:
         # Yellow: one node never places a replica, so an index with one never turns green.
@@ -126,7 +126,7 @@ def healthy(at: int) -> bool:
 
 
 def tail(log: Path) -> str:
-    """The end of a log file, for an error message."""
+    """Return the end of a log file, for an error message."""
     try:
         return log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", errors="replace")
     except FileNotFoundError:

@@ -98,12 +98,12 @@ class OpenSearchNode:
         return f"kill $(cat {shlex.quote(str(self.data_dir / node_files.PID))})"
 
     def start(self) -> None:
-        """Starts the node and returns once it answers; joins one that was kept running here.
+        """Start the node and wait until it answers; join one that was left running on the folder.
 
         Submission: no JDK, no jars, or the JVM ended (with the end of its log);
         StartTimeout: no answer within START_SECONDS.
         """
-        there = node_files.running(self.data_dir)
+        there = node_files.find_running(self.data_dir)
         if there is not None:
             self._join(there)
             return
@@ -121,7 +121,7 @@ class OpenSearchNode:
         self.start_seconds = time.monotonic() - began
 
     def stop(self) -> None:
-        """Ends the JVM that `start` made, by force if it must; one that was joined goes on."""
+        """End the JVM that `start` made, by SIGKILL if need be; a node that was joined goes on."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -242,7 +242,7 @@ class OpenSearchNode:
         return f"The embedded OpenSearch node {what}; its log is {self.log_file}:\n{last}"
 
     def _keep_archive(self, exit_code: int | None) -> None:
-        """Puts the class-data archive of a clean exit where the next start finds it."""
+        """Move the class-data archive of a clean exit to where the next start finds it."""
         if self._new_archive is None:
             return
         made, final = self._new_archive
@@ -259,7 +259,7 @@ class OpenSearchNode:
 def choose_version(
     wanted: str, data_dir: Path, installed: Sequence[jdks.Jdk] | None = None
 ) -> tuple[str, jdks.Jdk]:
-    """The version to start and a JDK for it; BadSpec for a version that is not embedded here.
+    """Return the version to start and a JDK for it; BadSpec if it is not one embedded here.
 
     A data folder stays with the version that wrote it, unless a newer one is asked for by name.
     """
@@ -268,7 +268,7 @@ def choose_version(
             f"OpenSearch {wanted} cannot be embedded; allowed: auto, "
             f"{', '.join(OPENSEARCH_VERSIONS)}."
         )
-    written = node_files.written_by(data_dir)
+    written = node_files.read_version(data_dir)
     order = OPENSEARCH_VERSIONS.index
     if wanted == "auto":
         candidates = [written] if written else list(reversed(OPENSEARCH_VERSIONS))

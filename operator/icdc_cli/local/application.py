@@ -91,8 +91,8 @@ class Application:
     """What the environment of the driver gets on top."""
 
 
-def installed(spec: PipelineSpec | None = None) -> Application:
-    """The application as installed, with a JDK and jars that fit; Submission where one lacks.
+def find_installed(spec: PipelineSpec | None = None) -> Application:
+    """Return the installed application with a JDK and jars that fit; Submission if one is missing.
 
     With all jars of the image where a catalog of the pipeline is not on this host alone.
     """
@@ -142,7 +142,7 @@ def application_file() -> Path:
 def require_spark() -> None:
     """Raise Submission where the packages of a local run are not installed.
 
-    Finds them without importing: pyspark takes its time, and no caller needs it in this process.
+    Find them without importing: pyspark takes its time, and no caller needs it in this process.
     """
     missing = [name for name in LOCAL_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -150,7 +150,7 @@ def require_spark() -> None:
 
 
 def command(application: Application, request: Path) -> list[str]:
-    """The command line; nothing secret is on it, as any user of the host may list processes.
+    """Return the command line, without secrets, as any user of the host may list processes.
 
     The request is a file that only its owner reads, and so are the settings of Spark.
     """
@@ -160,9 +160,9 @@ def command(application: Application, request: Path) -> list[str]:
 def environment(
     application: Application, spark: Spark, *, scratch: Path, marker: str
 ) -> dict[str, str]:
-    """The environment of the driver, and through it of every process of the run.
+    """Return the environment of the driver, and through it of every process of the run.
 
-    Writes the settings of Spark into `scratch`, where its launcher reads them.
+    Write the settings of Spark into `scratch`, where its launcher reads them.
     """
     env = {name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES}
     env |= {
@@ -218,7 +218,7 @@ def _escape(text: str) -> str:
 
 
 def _cores(spark: Spark) -> int:
-    """Tasks at a time: what the executors together would run, at most the cores of this host.
+    """Return how many tasks run at a time: as many as on the executors, at most this host's cores.
 
     A spec for 10 executors of 4 cores gives 8 on a laptop of 8: more tasks than cores only share
     the heap of the one JVM among more sorts and hash tables.

@@ -42,7 +42,7 @@ def ask(
     secrets_dir: Path | None,
     **details: Any,
 ) -> dict[str, Any] | Failure:
-    """The application's result, or why there is none; then the log that says more is kept.
+    """Return the application's result, or why there is none; its log is then left on disk.
 
     `details` are further fields of the request.
     """
@@ -59,7 +59,7 @@ def ask(
 
 
 def _now() -> int:
-    """The epoch of a run that begins now: the time in milliseconds, as the operator counts them.
+    """Return the epoch of a run that begins now: the time in milliseconds, as in the operator.
 
     So it is above the epoch of every run before it, one in a cluster included, of which nothing is
     known here, unless a clock is wrong.

@@ -36,7 +36,7 @@ _JVM_LOST = ("Answer from Java side is empty", "Py4JNetworkError", "connect_to_j
 
 
 def of_exit(exit_code: int, log_tail: str, *, log: str) -> Failure:
-    """The failure that an exit code (negative: a signal) and the end of the log stand for."""
+    """Return the failure that an exit code (negative: a signal) and the log's end stand for."""
     return Failure.of(_error(exit_code, log_tail, log))
 
 
@@ -67,7 +67,7 @@ def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
     if jvm_error is not None:
         return jvm_error
     if "JAVA_GATEWAY_EXITED" in log_tail:
-        return errors.Submission(f"the JVM did not start: {_shown(log_tail)} ({where})")
+        return errors.Submission(f"the JVM did not start: {_join_last_lines(log_tail)} ({where})")
     if -exit_code in _TAKEN_AWAY:
         # Not OutOfMemory for SIGKILL: on a host, unlike in a pod, nothing tells the OOM killer from
         # a person.
@@ -75,10 +75,10 @@ def _error(exit_code: int, log_tail: str, log: str) -> errors.IcdcError:
         return errors.NodeLost(f"the application was ended from outside by {name} ({where})")
     return errors.Bug(
         f"the application ended with code {exit_code} and left no outcome ({where}): "
-        f"{_shown(log_tail) or 'the log is empty'}"
+        f"{_join_last_lines(log_tail) or 'the log is empty'}"
     )
 
 
-def _shown(log_tail: str) -> str:
+def _join_last_lines(log_tail: str) -> str:
     lines = [line.strip() for line in log_tail.splitlines() if line.strip()]
     return " | ".join(lines[-MAX_SHOWN_LINES:])[-MAX_SHOWN_TEXT:]

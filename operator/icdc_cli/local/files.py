@@ -15,7 +15,7 @@ PRIVATE_MODE = 0o600
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces `path`; a reader, or a crash at any point, sees the old text or the new one."""
+    """Replace the text of `path`; a reader, and a crash at any point, sees the old or the new."""
     # Beside it, as a rename is atomic within one file system only. With our id: no two
     # processes write one scratch file.
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -32,7 +32,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def tail(path: Path, limit_bytes: int) -> str:
-    """The last `limit_bytes` of a text file; empty when there is no such file."""
+    """Return the last `limit_bytes` of a text file; empty when there is no such file."""
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -44,7 +44,7 @@ def tail(path: Path, limit_bytes: int) -> str:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Makes the rename itself durable: it is an entry of the directory, and not of the file."""
+    """Make a rename durable, which is an entry of the directory, and not of the file."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -25,7 +25,7 @@ PROC = Path("/proc")
 
 
 def members(marker: str) -> list[int]:
-    """The ids of the live processes that carry `marker`; a zombie writes nothing and is not one."""
+    """Return the ids of live processes with `marker`; without zombies, which write nothing."""
     if PROC.is_dir():
         # As a whole entry: the marker of epoch 17 is also the beginning of that of epoch 170.
         entry = f"{MARKER_VARIABLE}={marker}".encode()
@@ -34,10 +34,10 @@ def members(marker: str) -> list[int]:
 
 
 def kill(marker: str) -> None:
-    """Ends every process of the run at once; returns before they are gone.
+    """Send SIGKILL to every process of the run; return before they have ended.
 
-    One that was forked meanwhile is missed: who must be sure asks `members` again, as the loop of a
-    runner does. Ids may be reused, but not within the moment between list and signal.
+    A process that is forked meanwhile is missed: who must be sure calls `members` again, as the
+    loop of a runner does. Ids are not reused within the moment between list and signal.
     """
     for pid in members(marker):
         try:
@@ -51,7 +51,7 @@ def _all_pids() -> list[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Empty for a zombie, for a process that has just ended and for one of another user."""
+    """Read a process's environment; empty for a zombie, an ended one and one of another user."""
     try:
         return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -59,7 +59,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _members_by_ps(marker: str) -> list[int]:
-    """The same on hosts without /proc (macOS), where `ps -E` shows the environment."""
+    """Return the ids as `members` does, by `ps -E`, on hosts without /proc (macOS)."""
     listing = subprocess.run(
         ["ps", "-A", "-E", "-ww", "-o", "pid=,command="], capture_output=True, text=True, check=True
     )

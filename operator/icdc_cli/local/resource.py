@@ -5,7 +5,7 @@
     request    to the application       s3.secret-access-key: <value of KEY>
     pipeline   parsed from the request  the models, by which decisions are made
 
-The first is kept and printed, with `${ENV}` as it stands; the second has the values, which may be
+The first is saved and printed, with `${ENV}` as it stands; the second has the values, which may be
 credentials, and goes into requests alone. Knows nothing of runs.
 """
 
@@ -59,10 +59,10 @@ class LocalPipeline:
         return f"{self.pipeline.metadata.namespace}-{self.pipeline.metadata.name}"
 
     def with_host(self, url: str) -> "LocalPipeline":
-        """The same with `url` in place of the word `embedded`, for the application alone.
+        """Return a copy whose `request` has `url` in place of the word `embedded`.
 
-        Not in what is saved: the node has another port at its next start, and a spec that changes
-        with it would be a new generation, which ends the run of the one before.
+        The saved resource stays as it is: the node has another port at its next start, and a spec
+        that changes with it would be a new generation, which ends the run of the one before.
         """
         sink = {**self.request["spec"]["sink"]}
         sink["opensearch"] = {**sink["opensearch"], "hosts": [url]}
@@ -70,7 +70,7 @@ class LocalPipeline:
         return replace(self, request=request)
 
     def with_status(self, generation: int, status: PipelineStatus) -> dict[str, Any]:
-        """The whole resource, as `kubectl get -o yaml` shows it.
+        """Return the whole resource, as `kubectl get -o yaml` shows it.
 
         With the namespace, which the file may leave out: `recall` compares it.
         """
@@ -83,7 +83,7 @@ class LocalPipeline:
 
 
 def load(path: Path) -> LocalPipeline:
-    """The pipeline in a file; BadSpec, whose lines begin with the file's name, if it is wrong."""
+    """Read the pipeline in a file; BadSpec, each line after the file's name, if it is wrong."""
     request = loading.load_resource(path, os.environ)
     pipeline = loading.parse_pipeline(request, source=str(path))
     written = loading.load_resource(path, _Verbatim())
@@ -94,7 +94,7 @@ def load(path: Path) -> LocalPipeline:
 
 
 def recall(state: StateDir, local: LocalPipeline) -> tuple[int, PipelineStatus]:
-    """Generation and status to go on from: what an API server would have kept.
+    """Return the generation and status that an API server would have stored.
 
     saved                       file                   returns
     nothing                     any                    1, an empty status

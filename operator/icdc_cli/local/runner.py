@@ -92,7 +92,7 @@ class LocalRunner:
         return self._status
 
     def stop(self) -> None:
-        """Lets the current batch finish, then ends `run`; a second call does not wait for it.
+        """Let the current batch finish, then end `run`; after a second call end without waiting.
 
         May be called from a signal handler.
         """
@@ -100,7 +100,7 @@ class LocalRunner:
         self._closing = True
 
     def run(self) -> PipelineStatus:
-        """Works until there is nothing left to do; the status at the end."""
+        """Work until there is nothing left to do; return the status at the end."""
         try:
             while True:
                 decision = self._step()
@@ -176,7 +176,7 @@ class LocalRunner:
         return self._once or self._closing or decision.requeue_after is None
 
     def _wait(self, decision: Decision) -> None:
-        """Until the next poll is due, or at once when `stop` is called meanwhile."""
+        """Wait until the next poll is due, or `stop` is called."""
         # The core counts on an adapter that watches and is woken; this one has to poll.
         wanted = POLL_SECONDS if decision.requeue_after is None else decision.requeue_after
         if self._status.current_run is not None:

@@ -96,9 +96,9 @@ class LocalRuns:
         return self._root / name / "application.log"
 
     def create(self, name: str, request: RunRequest, spark: Spark) -> None:
-        """Starts the run; a run of that name and epoch that was started before stays as it is.
+        """Start the run, unless a run of that name and epoch was started before.
 
-        A process that cannot be started is not raised but seen: as a run that Failed.
+        A process that cannot be started is no error here: `observe` returns a run that Failed.
         """
         directory = self._root / name
         record = self._record(name)
@@ -137,17 +137,17 @@ class LocalRuns:
             self._write(name, _Record(record.epoch, marker, record.started_at, refused=refused))
 
     def observe(self) -> tuple[RunSeen, ...]:
-        """Every run that left a trace. Also carries on with stops whose time has come."""
+        """Return all runs that have a record; first kill those whose grace is over."""
         # Here, as the runner's loop comes by all the time: there is no thread for deadlines.
         for name, moment in list(self._kill_at.items()):
             if time.monotonic() >= moment:
                 self._kill(name)
         names = sorted(entry.name for entry in self._root.iterdir() if entry.is_dir())
-        seen = (self._seen(name) for name in names)
-        return tuple(each for each in seen if each is not None)
+        seen = (self._observe_run(name) for name in names)
+        return tuple(run for run in seen if run is not None)
 
     def stop(self, name: str, *, graceful: bool) -> None:
-        """Ends a run, after its batch or at once; asked again, a stop under way goes on."""
+        """End a run, after its batch or at once; a second graceful call keeps the deadline."""
         record = self._record(name)
         if record is None:
             return
@@ -158,15 +158,15 @@ class LocalRuns:
             self._ask_to_end(name, record)
 
     def forget(self, name: str) -> None:
-        """Removes what a run left behind."""
+        """Remove a run's directory."""
         shutil.rmtree(self._root / name, ignore_errors=True)
         self._kill_at.pop(name, None)
 
     def close(self) -> None:
-        """Kills what still runs and waits until it is gone.
+        """Kill all children of this object and wait until they have ended.
 
-        Waited for: an exit code that nobody collects leaves a zombie for as long as this process
-        lives, which in tests and the demo is longer than the runs.
+        Without the wait, an exit code that nobody collects leaves a zombie until this process ends,
+        which in tests and the demo is long after the runs.
         """
         for name, child in self._children.items():
             if child.poll() is None:
@@ -176,8 +176,8 @@ class LocalRuns:
                 child.stdin.close()
         self._children.clear()
 
-    def _seen(self, name: str) -> RunSeen | None:
-        """Return what is true of a run now; None for a directory without a record.
+    def _observe_run(self, name: str) -> RunSeen | None:
+        """Return a run as it is now; None for a directory without a record.
 
         Processes are searched for only where no child of ours is alive: that takes a walk over all
         processes of the host, and the loop comes by five times a second.
@@ -187,7 +187,7 @@ class LocalRuns:
             return None
         child = self._children.get(name)
         if child is not None and child.poll() is not None:
-            record = self._ended(name, record, child)
+            record = self._record_end(name, record, child)
             child = None
         if child is not None:
             alive = True
@@ -198,14 +198,14 @@ class LocalRuns:
                 self._kill_at.setdefault(name, time.monotonic() + LEFTOVER_GRACE_SECONDS)
             else:
                 self._kill_at.pop(name, None)
-                # Shuffle files may be gigabytes; report and log are kept for people.
+                # Shuffle files may be gigabytes; report and log stay for people.
                 shutil.rmtree(self._root / name / "scratch", ignore_errors=True)
         report, unreadable = self._report(name)
-        phase, failure = self._judged(name, record, report, unreadable, alive=alive)
+        phase, failure = self._judge(name, record, report, unreadable, alive=alive)
         started = datetime.fromisoformat(record.started_at)
         return RunSeen(name, record.epoch, phase, alive, started, report, failure)
 
-    def _judged(
+    def _judge(
         self,
         name: str,
         record: _Record,
@@ -216,7 +216,7 @@ class LocalRuns:
     ) -> tuple[RunPhase, Failure | None]:
         """Return the phase, and the failure where the run could not report one of its own.
 
-        By falling trust: what we refused ourselves, a live driver, its report, its exit code. The
+        Evidence by falling trust: our own refusal, a live driver, its report, its exit code. The
         report goes before the exit code, since a JVM that crashes while it ends changes nothing
         about tables that are done.
         """
@@ -235,8 +235,8 @@ class LocalRuns:
         tail = files.tail(log, LOG_TAIL_BYTES)
         return RunPhase.FAILED, failures.of_exit(record.exit_code, tail, log=str(log))
 
-    def _ended(self, name: str, record: _Record, child: subprocess.Popen[bytes]) -> _Record:
-        """Makes the exit code durable and lets go of the child."""
+    def _record_end(self, name: str, record: _Record, child: subprocess.Popen[bytes]) -> _Record:
+        """Save the exit code and forget the child; return the new record."""
         record = _Record(record.epoch, record.marker, record.started_at, child.returncode)
         self._write(name, record)
         if child.stdin is not None:
@@ -246,15 +246,15 @@ class LocalRuns:
 
     def _report(self, name: str) -> tuple[RunReport | None, Failure | None]:
         try:
-            return self._explained(name, RunReport.read(self.report_path(name))), None
+            return self._explain(name, RunReport.read(self.report_path(name))), None
         except FileNotFoundError:
             return None, None
         except BadSpec as error:
             return None, Failure.of(Bug(error.message))
 
-    def _explained(self, name: str, report: RunReport) -> RunReport:
-        """The report, with the cause from the log where the application could not tell it: a JVM
-        that ran out of memory is to its Python one that is gone, which is tried again at once."""
+    def _explain(self, name: str, report: RunReport) -> RunReport:
+        """Return the report, with the cause from the log where the application could not know it:
+        its Python sees a JVM that ran out of memory as lost, which would be tried again at once."""
         outcome = report.outcome
         if outcome is None or outcome.failure_class not in (
             FailureClass.BUG,
@@ -266,7 +266,7 @@ class LocalRuns:
         return report if cause is None else report.model_copy(update={"outcome": cause})
 
     def _ask_to_end(self, name: str, record: _Record) -> None:
-        """SIGTERM to the driver alone: its JVM must live on until the batch is finished.
+        """Send SIGTERM to the driver alone: its JVM must run until the batch is finished.
 
         A signal to the whole group, as a terminal sends it, would take the JVM from under it.
         """

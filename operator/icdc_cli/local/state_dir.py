@@ -1,4 +1,4 @@
-"""The state directory of a local run: where the resource with its status is kept.
+"""The state directory of a local run: where the resource with its status is stored.
 
 Why a lock: two runners on one directory would each take the other's run for a stray and stop it, in
 turns for ever. In a cluster an election sees to that; here the kernel does.
@@ -58,7 +58,7 @@ class StateDir:
         return self.root / "opensearch"
 
     def __enter__(self) -> Self:
-        """Raises BadSpec when another runner holds the directory or it cannot be written."""
+        """Lock the directory; BadSpec when another runner holds it or it cannot be written."""
         try:
             self.runs_path.mkdir(parents=True, exist_ok=True)
             # Without O_TRUNC, which would wipe the id of the holder. O_CLOEXEC: a lock belongs to
@@ -97,7 +97,7 @@ class StateDir:
             self._lock = None
 
     def load(self) -> dict[str, Any] | None:
-        """The resource as last saved; None at the first run. StateCorrupt when it is not ours."""
+        """Read the resource as last saved; None at the first run, StateCorrupt if not ours."""
         try:
             text = self.resource_path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -111,7 +111,7 @@ class StateDir:
         return resource
 
     def save(self, resource: dict[str, Any]) -> None:
-        """Makes `resource` durable before it returns."""
+        """Write `resource`; it is durable when this returns."""
         text = yaml.dump(resource, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         files.write_atomically(self.resource_path, text)
 

@@ -64,7 +64,7 @@ def parent(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproces
         yield process
         process.kill()
     # A kept node that the test did not come to stop.
-    left = node_files.running(tmp_path / "node")
+    left = node_files.find_running(tmp_path / "node")
     if left is not None and left.stays:
         os.kill(left.pid, signal.SIGTERM)
 
@@ -130,7 +130,7 @@ def test_a_kept_node_outlives_its_parent_and_is_joined_then_stopped(
 
     subprocess.run(joined.stop_command, shell=True, check=True)
     until(lambda: not _answers(url), "the node does not answer any more")
-    until(lambda: node_files.running(tmp_path / "node") is None, "the node is gone")
+    until(lambda: node_files.find_running(tmp_path / "node") is None, "the node is gone")
 
 
 def test_a_node_that_was_killed_starts_again_on_its_folder(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("redaction")
     events = folder / "events"
     events.mkdir()
-    installed = application.installed()
+    installed = application.find_installed()
     env = application.environment(installed, Spark(), scratch=folder, marker="redaction")
     conf = {
         **OF_THE_APPLICATION,

@@ -27,7 +27,7 @@ def scripted(
     monkeypatch: pytest.MonkeyPatch, fake_application: Application, tmp_path: Path
 ) -> None:
     """The border to Spark is a scripted application; the working directory is empty."""
-    monkeypatch.setattr(application, "installed", lambda _spec: fake_application)
+    monkeypatch.setattr(application, "find_installed", lambda _spec: fake_application)
     monkeypatch.chdir(tmp_path)
 
 
@@ -80,7 +80,7 @@ def test_a_secret_that_is_not_there_is_named_before_anything_starts_and_exits_wi
     def nothing(_spec: object) -> Application:
         raise AssertionError("Spark is being installed")
 
-    monkeypatch.setattr(application, "installed", nothing)
+    monkeypatch.setattr(application, "find_installed", nothing)
     path = pipeline_file(sink={"opensearch": SEARCH}, catalog=LAKE)
     (tmp_path / "secrets" / "lake").mkdir(parents=True)
     options = ["--secrets-dir", "secrets"] if given else []

@@ -13,7 +13,7 @@ from icdc_api.spec.spark import Spark
 from icdc_api.status.pipeline_status import TableState
 from icdc_cli.embedded.lake import Lake, jdbc_catalog
 from icdc_cli.local import processes
-from icdc_cli.local.application import installed
+from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
 from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
 from icdc_testing.waiting.process_cpu import cpu_seconds
@@ -68,7 +68,7 @@ class FollowedTables:
     def __init__(
         self, folder: Path, url: str, catalog: Mapping[str, str], count: int, *, heap: str
     ) -> None:
-        self._runs = LocalRuns(folder, installed())
+        self._runs = LocalRuns(folder, find_installed())
         self._spark = Spark.model_validate(
             {"driver": {"memory": heap}, "executor": {"instances": 1, "cores": 2}}
         )

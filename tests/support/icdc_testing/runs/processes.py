@@ -19,7 +19,7 @@ from icdc_api.job.run_files import RunReport, RunRequest
 from icdc_api.spec.spark import Spark
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_cli.local import processes
-from icdc_cli.local.application import installed
+from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
 from icdc_operator.core.observed import RunSeen
 from icdc_testing import SOURCES
@@ -185,7 +185,7 @@ class ChildRuns:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "runs"
         self._folder.mkdir(parents=True)
-        self._runs = LocalRuns(self._folder, installed())
+        self._runs = LocalRuns(self._folder, find_installed())
         self._parents: list[Parent] = []
         self._started: list[ChildRun] = []
 
@@ -235,7 +235,7 @@ _STARTED = "started\n"
 def main(folder: str, request: str) -> None:
     """Start a run and wait to be killed: the program of `Parent`."""
     run = RunRequest.read(Path(request))
-    LocalRuns(Path(folder), installed()).create(run.run_id, run, SMALL)
+    LocalRuns(Path(folder), find_installed()).create(run.run_id, run, SMALL)
     sys.stdout.write(_STARTED)
     sys.stdout.flush()
     sys.stdin.read()

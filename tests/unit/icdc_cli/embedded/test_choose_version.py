@@ -75,11 +75,11 @@ def test_what_cannot_run_is_explained(
 
 
 def test_a_folder_without_a_node_has_none_running(tmp_path: Path) -> None:
-    assert node_files.running(tmp_path) is None
+    assert node_files.find_running(tmp_path) is None
 
 
 def test_traces_of_a_dead_node_are_not_taken_for_a_running_one(tmp_path: Path) -> None:
     node_files.prepare(tmp_path, "3.8.0")
     (tmp_path / node_files.PID).write_text("999999999", encoding="utf-8")
     (tmp_path / node_files.PORT).write_text("1", encoding="utf-8")
-    assert node_files.running(tmp_path) is None
+    assert node_files.find_running(tmp_path) is None
