@@ -7,11 +7,10 @@ root on a system with apt-get; elsewhere it raises BadSpec, which names them.
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 
-from icdc_api.errors import BadSpec, IcdcError
+from icdc_api.errors import BadSpec, IcdcError, Submission
 from icdc_cli.embedded import programs
 
 _INSTALL_SECONDS = 900
@@ -46,15 +45,14 @@ def _is_installed(name: str) -> bool:
     # called there, though the programs may be present.
     if query is None:
         return False
-    shown = subprocess.run(
-        [query, "--show", "--showformat=${db:Status-Status}", name],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [query, "--show", "--showformat=${db:Status-Status}", name]
+    try:
+        shown = programs.run_program(command, name="dpkg-query", seconds=60)
+    except Submission:
+        # How it says that it does not know the package.
+        return False
     # dpkg also knows packages that were removed and left their settings ("config-files").
-    return shown.returncode == 0 and shown.stdout == "installed"
+    return shown == "installed"
 
 
 def _apt_get(*arguments: str) -> None:

@@ -9,12 +9,14 @@ Pure but for reading those files and asking git. Knows no program that builds im
 
 import hashlib
 import os
-import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from icdc_api.errors import Submission
+from icdc_cli.embedded import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = ("operator", "spark")
@@ -122,7 +124,6 @@ def _git(root: Path, *arguments: str) -> str:
     """
     command = ["git", "-C", str(root), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
+        return programs.run_program(command, name="git", seconds=60).strip()
+    except Submission:
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -12,13 +12,13 @@ The only module that starts `mvn`. Knows coordinates and folders, neither the lo
 """
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from icdc_api.errors import Submission
+from icdc_cli.embedded import programs
 
 # Pinned: without a version Maven takes the newest plugin there is, another one some day.
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -75,36 +75,25 @@ def _copy(coordinates: Iterable[str], folder: Path, *, exclude_dependencies: boo
         # is not wanted on a class path.
         command = [mvn, "-q", "-B", "-f", str(pom), _COPY, "-DincludeScope=runtime"]
         command += [f"-Dmdep.useRepositoryLayout={layout}", f"-DoutputDirectory={folder}"]
-        try:
-            done = subprocess.run(
-                command,
-                # A .mvn folder of the directory in which `icdc` is called would change Maven's
-                # options.
-                cwd=scratch,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as exc:
-            raise Submission(
-                f"Maven did not fetch the jars within {_TIMEOUT_SECONDS} s; check the network "
-                "and Maven's mirror settings, then try again."
-            ) from exc
-    if done.returncode != 0:
-        raise Submission(_explain(done.stdout + done.stderr))
+        programs.run_program(
+            command,
+            name="Maven",
+            seconds=_TIMEOUT_SECONDS,
+            # A .mvn folder of the directory in which `icdc` is called would change Maven's options.
+            folder=Path(scratch),
+            explain=_explain,
+        )
 
 
 def _explain(output: str) -> str:
+    """Return the message for a failure, from what Maven printed or why it did not end."""
     # The first line names the artifact; those behind it are general advice of Maven.
     errors = [line for line in output.splitlines() if "[ERROR]" in line] or output.splitlines()
     first = errors[0].replace("[ERROR]", "").strip()[:600] if errors else "it printed nothing"
     if any(sign in output for sign in _OFFLINE_SIGNS):
         return (
             "Maven could not reach its repository; the jars are fetched once, then cached. "
-            f"Check the network and Maven's mirror settings, then try again. Maven says: {first}"
+            f"Check the network and Maven's mirror settings, then try again: {first}"
         )
     return f"Maven could not fetch the jars of local runs: {first}"
 

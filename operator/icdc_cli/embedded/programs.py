@@ -1,11 +1,13 @@
 """Run a program of this host to its end, and say why where it fails.
 
-The one place for that, here and in `tools/`: no program waits for input, none has unbounded time,
-and what it printed last is in the error. Must not know which programs there are.
+The one place for that, here and for the tools that build images: no program waits for input, none
+has unbounded time, and what it printed last is in the error. A credential plugin is another matter
+(`cluster.credentials`): it may ask a person, and take its time. So are programs that go on beside
+ours, such as `opensearch_node`. Must not know which programs there are.
 """
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from icdc_api.errors import Submission
@@ -24,11 +26,13 @@ def run_program(
     folder: Path | None = None,
     env: Mapping[str, str] | None = None,
     text: str = "",
+    explain: Callable[[str], str] | None = None,
 ) -> str:
     """Run `command` with `text` as its input; return what it prints on standard output.
 
     Submission, which begins with `name`, where it cannot be started, takes more than `seconds`, or
-    ends with another code than 0.
+    ends with another code than 0. With `explain` the message is what that returns for the text that
+    the program printed, or for the error that says why it did not end.
     """
     try:
         ended = subprocess.run(
@@ -44,9 +48,14 @@ def run_program(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Submission(f"{name} did not end well: {error}") from error
+        why = explain(str(error)) if explain else f"{name} did not end well: {error}"
+        raise Submission(why) from error
     if ended.returncode != 0:
         # Both: compilers write errors to standard error, and other tools to standard output.
-        lines = (ended.stdout + ended.stderr).splitlines()[-SHOWN_LINES:]
-        raise Submission(f"{name} failed:\n" + "\n".join(lines)[-SHOWN_TEXT:])
+        printed = ended.stdout + ended.stderr
+        raise Submission(explain(printed) if explain else f"{name} failed:\n{_end_of(printed)}")
     return ended.stdout
+
+
+def _end_of(printed: str) -> str:
+    return "\n".join(printed.splitlines()[-SHOWN_LINES:])[-SHOWN_TEXT:]

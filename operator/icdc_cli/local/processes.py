@@ -15,13 +15,16 @@ is the environment: a run is known by a marker in it. This module knows no Spark
 
 import os
 import signal
-import subprocess
 from pathlib import Path
+
+from icdc_cli.embedded import programs
 
 MARKER_VARIABLE = "ICDC_RUN_MARKER"
 """Environment variable whose value is unique to a run; inherited by all of its processes."""
 
 PROC = Path("/proc")
+_PS_SECONDS = 60
+"""For `ps` to list all processes of the host; only a host that hangs takes so long."""
 
 
 def members(marker: str) -> list[int]:
@@ -60,10 +63,9 @@ def _environment(pid: int) -> list[bytes]:
 
 def _members_by_ps(marker: str) -> list[int]:
     """Return the ids as `members` does, by `ps -E`, on hosts without /proc (macOS)."""
-    listing = subprocess.run(
-        ["ps", "-A", "-E", "-ww", "-o", "pid=,command="], capture_output=True, text=True, check=True
-    )
+    command = ["ps", "-A", "-E", "-ww", "-o", "pid=,command="]
+    listing = programs.run_program(command, name="ps", seconds=_PS_SECONDS)
     # One text for command and environment, so a marker with a space in its path is not found here.
     entry = f"{MARKER_VARIABLE}={marker}"
-    lines = (line.split() for line in listing.stdout.splitlines())
+    lines = (line.split() for line in listing.splitlines())
     return [int(words[0]) for words in lines if entry in words]

@@ -15,10 +15,12 @@ from icdc_cli.embedded.jar_lock import JarSet, LockedJar
 pytestmark = pytest.mark.unit
 
 _MVN = """#!{python}
-import pathlib, sys
+import pathlib, signal, sys
 here = pathlib.Path(__file__).parent
 with (here / "calls").open("a") as calls:
     calls.write(" ".join(sys.argv[1:]) + chr(10))
+if (here / "hangs").exists():
+    signal.pause()
 if (here / "says").exists():
     sys.exit((here / "says").read_text())
 pom = pathlib.Path(sys.argv[sys.argv.index("-f") + 1])
@@ -41,6 +43,9 @@ class FakeMaven:
 
     def serves(self, name: str, content: bytes) -> None:
         (self._folder / "serves" / name).write_bytes(content)
+
+    def hangs(self) -> None:
+        (self._folder / "hangs").touch()
 
     def fails(self, text: str) -> None:
         (self._folder / "says").write_text(text, encoding="utf-8")
@@ -126,6 +131,15 @@ def test_a_jar_that_maven_did_not_deliver_is_named(maven: FakeMaven, tmp_path: P
 def test_a_failure_of_maven_is_explained(maven: FakeMaven, says: str, message: str) -> None:
     maven.fails(says)
     with pytest.raises(Submission, match=message):
+        jars.jar_set("small", _lock())
+
+
+def test_a_maven_that_does_not_end_is_explained(
+    maven: FakeMaven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven.hangs()
+    monkeypatch.setattr("icdc_cli.embedded.maven._TIMEOUT_SECONDS", 0.1)
+    with pytest.raises(Submission, match=r"Check the network and Maven's mirror.* after 0\.1 sec"):
         jars.jar_set("small", _lock())
 
 
