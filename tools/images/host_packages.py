@@ -1,6 +1,7 @@
 """Installs the Debian packages that building images and running the tests' cluster need.
 
-So `make images` and `make test-cluster` stay one command each for root on a fresh Debian.
+What a user gains: `make images` and `make test-cluster` stay one command each for root on a fresh
+Debian, and name what is missing elsewhere, before a build of minutes and not in the middle of it.
 `ensure` does nothing where all are there. It installs what is missing where it may, which is as
 root on a system with apt-get; elsewhere it raises BadSpec, which names them.
 """

@@ -3,6 +3,10 @@
 It has the packages of Debian's slim image and, like it, neither manuals nor translations. Unlike
 it, it has the certificate authorities that this host trusts on top: whoever must build without a
 registry often sits behind a proxy that has one.
+
+What a user gains: `make images` and the tests' cluster where a mirror of Debian can be reached and
+no registry, as on many hosts of CI. debootstrap does the work, but leaves dates, manuals and lists
+of packages, so layers would differ from build to build. What it makes here is a layer of 78 MB.
 """
 
 import hashlib

@@ -2,6 +2,10 @@
 
 The only module that starts buildah. No daemon, no registry and, with chroot in place of a
 container, no rights beyond root's ordinary ones.
+
+What a user gains: images on hosts where no daemon of Docker runs and none can, as within a
+container of CI: one Debian package of 20 MB. `docker build` does as well where there is a daemon.
+Here are only buildah's calls, and the bound of its cache, which buildah itself does not have.
 """
 
 import os

@@ -3,6 +3,10 @@
 The only module that starts buildkitd and buildctl; both come from PATH. The daemon lives for one
 build, below the project's cache. Base image and runs in an image are buildah's, so that two images
 of one checkout differ in nothing but what the builder makes of the Dockerfile.
+
+What a user gains: whoever builds with `docker build` gets an image that was checked as buildah's
+was. Two places of the Dockerfile are as they are for BuildKit alone: the modes of folders that COPY
+makes, and the dates of jars. `docker buildx` needs Docker's daemon, or a container, to do the same.
 """
 
 import os

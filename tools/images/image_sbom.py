@@ -9,6 +9,10 @@ and coordinates from the locks, which is also a check that the two agree.
 
 Python packages have the checksums of the lock, jars those of their files, and Debian packages the
 version that dpkg knows. Runs in a stage of the Dockerfile with nothing but Python.
+
+What a user gains: bills of every build, with or without a registry. buildah's `--sbom` and
+BuildKit's `--attest type=sbom` run a scanner, whose image a registry has. A scanner sees no lock,
+of which 54 of the 423 components of Spark's image have their checksum.
 """
 
 import argparse

@@ -8,6 +8,10 @@ Both, since a tool that reads bills often knows one of them. What is said is the
     file in image    packageFileName             a property of ours
     checksum         "SHA256"                    "SHA-256"
 
+What a user gains: a scanner of either kind reads what is in the image, 423 components in Spark's.
+Libraries write these forms as well, and would be one more part of the lock, for a stage of the
+build that has Python and nothing else.
+
 Pure: the same components give the same text, since identifiers are made from what is described and
 the date is given. Knows no image and no lock; needs nothing but Python, because it runs while an
 image is built.

@@ -8,6 +8,10 @@ work everywhere but there. A POM that depends on the wanted files is written, an
     copy_with_dependencies(["g:a:1"])   g:a:1, which needs h:b:2     FOLDER/g/a/1/a-1.jar
                                                                      FOLDER/h/b/2/b-2.jar
 
+What a user gains: the 2 jars of Spark and the 75 to 96 of an OpenSearch node come as any other of
+the company's jars do. Spark's own `--packages` (Ivy) reads neither settings.xml nor our lock, and
+knows nothing of a node.
+
 The only module that starts `mvn`. Knows coordinates and folders, neither the lock nor the cache.
 """
 

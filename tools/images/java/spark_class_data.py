@@ -4,6 +4,10 @@
     spark_class_data.py dump CLASSES SPARK_HOME     the archive of the classes on a packed list
     spark_class_data.py pack CLASSES LIST...        packs what JVMs wrote as their lists
 
+What a user gains: runs start sooner. A JVM of Spark that starts, makes three Iceberg tables and
+reads them took 7.5 to 8.6 CPU seconds in place of 12.5 to 16.8, for 251 MB of the image
+(docs/images.md).
+
 What the JVMs of driver and executor load at every start lies in the archive as they need it, read
 and checked. They map it only if their class path begins as it did here and the jars are as they
 were; so it begins with one jar without contents, whose manifest names all others in order: a `*`
