@@ -51,6 +51,7 @@ class Name:
     """A name that a file gives to something."""
 
     text: str
+    """As it stands in the file."""
     line: int
     """From 1, where it is given."""
 

@@ -76,15 +76,19 @@ class Figures:
     code_lines: int = 0
     """Lines that are neither blank nor a comment alone; docstrings are among them."""
     comment_lines: int = 0
+    """Lines with a comment for people, beside code too."""
     docstring_lines: int = 0
     """Lines of docstrings of modules, classes, functions and attributes."""
     functions: int = 0
+    """All, methods and inner ones too."""
     documented: int = 0
     """Functions with a docstring."""
     # As text, "path:line: what", for `--list`: figures count them.
     questions: list[str] = field(default_factory=list)
     participles: list[str] = field(default_factory=list)
+    """Functions named by what was done, without properties."""
     vague: list[str] = field(default_factory=list)
+    """Variables and parameters of the names in `VAGUE`."""
 
     def rows(self) -> tuple[float, ...]:
         """Return the five figures in the order of `LABELS`."""

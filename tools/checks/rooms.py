@@ -41,6 +41,7 @@ class Package:
     """The rooms of one package and how they import each other."""
 
     name: str
+    """As it is imported."""
     arrows: Arrows
     """Every room is a key."""
 

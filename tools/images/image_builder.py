@@ -46,6 +46,7 @@ class Buildah:
     """Builds below one folder, which nobody else uses at the same time."""
 
     folder: Path
+    """With its images and layers (`storage`), and what lasts for one build."""
 
     def base(self, wanted: str, how: str, epoch: int) -> str:
         """Return the id of the base image in the storage; brought there once.

@@ -44,6 +44,7 @@ class StoredArchive:
     """
 
     file: Path
+    """Of the archive; the other one is named after it."""
     key: str
     """Of the state that is wanted; `is_current` says whether the archive is of it."""
 

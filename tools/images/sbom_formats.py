@@ -70,6 +70,7 @@ class Image:
     name: str
     """Without registry and tag: iceberg-cdc-operator/spark."""
     version: str
+    """Of the checkout, as the image's label has it."""
     revision: str
     """The commit that the image says it is built from, in its label too."""
     created: str
