@@ -158,7 +158,8 @@ COPY crds/icdc_api/__init__.py crds/icdc_api/errors.py /build/icdc_api/
 COPY operator/icdc_cli/__init__.py /build/icdc_cli/
 COPY operator/icdc_cli/embedded/__init__.py operator/icdc_cli/embedded/jar_lock.py \
      operator/icdc_cli/embedded/jars.lock operator/icdc_cli/embedded/jars.py \
-     operator/icdc_cli/embedded/maven.py /build/icdc_cli/embedded/
+     operator/icdc_cli/embedded/maven.py operator/icdc_cli/embedded/programs.py \
+     /build/icdc_cli/embedded/
 RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml \
     cd /build && python3 -m icdc_cli.embedded.jars fetch spark image --into /jars \
  && rm -rf /root/.cache /root/.m2/repository \
