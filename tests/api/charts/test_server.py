@@ -243,7 +243,9 @@ def test_the_life_of_a_release(site: Site, two: tuple[str, str]) -> None:
     helm.ok("upgrade", "shops", str(PIPELINES), *here, values=shops(shop=special))
     assert pipelines.get("shop")["spec"]["suspend"] is True
     assert pipelines.get("web")["metadata"]["generation"] == generation
-    wrong = shops(shop={"tables": [{"name": "a.b", "index": "x"}, {"name": "a.c", "index": "x"}]})
+    # What only a rule of the CRD can tell, not the schema of the chart.
+    executors = {"dynamicAllocation": {"minExecutors": 9, "maxExecutors": 8}}
+    wrong = shops(shop={"tables": [{"name": "a.b"}], "spark": executors})
     ran = helm.run("upgrade", "shops", str(PIPELINES), *here, values=wrong)
     assert ran.code != 0
     assert '"shop" is invalid' in ran.err
