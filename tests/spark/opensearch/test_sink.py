@@ -1,9 +1,13 @@
 """The driver's side through Spark: DataFrame in, BatchResult out."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from icdc_api.errors import DeadLetterLimit, Fenced, Gap, TargetInvalid, TargetReadOnly
+from icdc_spark.iceberg.jvm.session import mark_jobs
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
 from icdc_spark.opensearch.bulk import sink as spark_sink
 from icdc_spark.opensearch.bulk.sink import BatchResult
 from icdc_spark.opensearch.bulk.target import BulkTarget
@@ -12,8 +16,11 @@ from icdc_spark.opensearch.client.connection import Client
 from icdc_spark.opensearch.stores import indices
 from icdc_spark.opensearch.stores.indices import PhysicalIndex
 from icdc_spark.protocol.state_document import base_version
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Hold
 from icdc_testing.target import sink_cases as sink
 from icdc_testing.target.node_calls import call, documents
+from icdc_testing.waiting.wait import until
 
 pytestmark = pytest.mark.spark
 
@@ -55,6 +62,31 @@ def test_a_dataframe_is_written_whole_and_again_without_effect(
     }
     scan.close_scan(admin, opened)
     assert stored == {f"k{n}": n for n in range(6_000)}
+
+
+@pytest.mark.usefixtures("index")
+def test_the_driver_sees_what_a_task_has_sent_before_the_task_ends(
+    spark: SparkSession, proxy: FaultProxy
+) -> None:
+    """By Spark's metrics, which know only what has left the Python worker."""
+    held = Hold(after=False)
+    proxy.add(held, path="_bulk", skip=1)
+    target = sink.target(proxy.url, max_bytes=100, max_in_flight=1, progress_seconds=0.1)
+
+    def run() -> BatchResult:
+        mark_jobs(spark, "db.orders", tag="orders")
+        return write(documents_of(spark, 3, 1).coalesce(1), target)
+
+    jobs = TableJobs(spark)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            # Of what pushes a result out of the worker: the rows are some hundred bytes.
+            until(lambda: "KiB" in "".join(jobs.read("orders").metrics), "a result is seen")
+            assert not running.done()
+        finally:
+            held.release()
+        assert running.result(60).upserted == 3
 
 
 def test_an_empty_dataframe_is_a_batch_of_nothing(

@@ -19,7 +19,9 @@ from icdc_spark.opensearch.client.connection import client
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
 
-_RESULT_SCHEMA = "result string"
+_RESULT_SCHEMA = "result string, filling string"
+_FILLING = " " * 131_072
+"""Twice what a Python worker holds back of its output: it sends only what does not fit."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +106,23 @@ def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
             if attempt is not None and attempt.attemptNumber() > 0:
                 # The worker before this one died, and may have left a request under way.
                 result.ambiguous = True
-            yield pa.RecordBatch.from_pydict({"result": [result.to_json()]})
+            yield _to_batch(result.to_json(), "")
+            # Pushes the result out, or the driver would see it with the end of the task alone.
+            yield _to_batch(None, _FILLING)
 
     total = PartitionResult()
     # A short row comes back from each partition, and from a long one every few seconds, by which
     # Spark's metrics show that it goes on: no document reaches the driver.
     results = lines.select("line", "expect").mapInArrow(task, _RESULT_SCHEMA)
-    for row in results.collect():
+    for row in results.where("result is not null").select("result").collect():
         total.merge(PartitionResult.from_json(row["result"]))
     return total
+
+
+def _to_batch(result: str | None, filling: str) -> pa.RecordBatch:
+    """Return one row of `_RESULT_SCHEMA`."""
+    texts = (pa.array([text], pa.string()) for text in (result, filling))
+    return pa.RecordBatch.from_arrays(list(texts), names=["result", "filling"])
 
 
 def _batch_result(total: PartitionResult, dead_letters_total: int) -> BatchResult:
