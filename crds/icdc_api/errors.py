@@ -1,9 +1,8 @@
 """The one tree of errors, shared by the operator and the Spark application.
 
-Every failure that a user can meet is one class here, with three properties: its failure class,
-which selects the retry policy of the operator, whether a retry can help, and who must act next.
-Foreign errors (py4j, Spark, OpenSearch, the file system) are mapped to this tree at one border
-each; nothing else raises them. This module knows no foreign library.
+Every failure that a user can meet is one class here, and says how it is retried, whether that can
+help, and who must act next. Foreign errors (py4j, Spark, OpenSearch, files) are mapped to this tree
+at one border each; nothing else raises them. This module knows no foreign library.
 
     IcdcError
       BadSpec                 the pipeline is wrong by itself
@@ -88,8 +87,7 @@ class Fenced(IcdcError):
 
     def __init__(self, message: str, *, epoch: int | None = None, run_id: str | None = None):
         super().__init__(message)
-        self.epoch = epoch
-        self.run_id = run_id
+        self.epoch, self.run_id = epoch, run_id
 
 
 class Bug(IcdcError):
@@ -245,7 +243,6 @@ class MappingInvalid(TableError):
 class RunError(IcdcError):
     """The run could not start, or lost its driver or its resources."""
 
-    retryable = True
     who_acts = WhoActs.PLATFORM
 
 
@@ -253,31 +250,34 @@ class Submission(RunError):
     """The application could not be submitted."""
 
     failure_class = FailureClass.SUBMISSION
-    retryable = False
 
 
 class ImagePull(RunError):
     """The container image cannot be pulled."""
 
     failure_class = FailureClass.IMAGE_PULL
+    retryable = True
 
 
 class Unschedulable(RunError):
     """No node has enough free resources for the run."""
 
     failure_class = FailureClass.UNSCHEDULABLE
+    retryable = True
 
 
 class StartTimeout(RunError):
     """The run did not start within `timeouts.startSeconds`."""
 
     failure_class = FailureClass.START_TIMEOUT
+    retryable = True
 
 
 class OutOfMemory(RunError):
     """The driver or an executor was killed for memory."""
 
     failure_class = FailureClass.OUT_OF_MEMORY
+    retryable = True
     who_acts = WhoActs.DATA_ENGINEER  # spec.spark has the memory of driver and executors
 
 
@@ -285,12 +285,14 @@ class DiskFull(RunError):
     """A disk of driver or executor is full. Retried, since others may have filled it."""
 
     failure_class = FailureClass.DISK_FULL
+    retryable = True
 
 
 class NodeLost(RunError):
     """A process or node was lost through no fault of the run; retried at once, not counted."""
 
     failure_class = FailureClass.NODE_LOST
+    retryable = True
     who_acts = WhoActs.NOBODY
 
 

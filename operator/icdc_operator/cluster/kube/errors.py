@@ -32,7 +32,6 @@ class ClusterError(RunError):
     """The API server did not do what was asked."""
 
     failure_class = FailureClass.SUBMISSION
-    retryable = False  # as the same request gets the same answer; some classes below say otherwise
 
 
 class Conflict(ClusterError):
