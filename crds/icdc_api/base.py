@@ -53,11 +53,14 @@ class ApiModel(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
+def shorten(text: str, length: int) -> str:
+    """Return `text` with at most `length` characters, the last of them an ellipsis if it is cut."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def _clip(limit: int) -> BeforeValidator:
     def clip(value: object) -> object:
-        if isinstance(value, str) and len(value) > limit:
-            return value[: limit - 1] + "…"
-        return value
+        return shorten(value, limit) if isinstance(value, str) else value
 
     return BeforeValidator(clip)
 

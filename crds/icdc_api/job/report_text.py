@@ -24,7 +24,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText
+from icdc_api.base import MAX_TEXT, ApiModel, Flag, ShortText, shorten
 from icdc_api.crd.explain import format_path
 from icdc_api.job.run_files import RunReport
 from icdc_api.job.smaller_reports import DETAILS_OMITTED, smaller_reports
@@ -89,14 +89,16 @@ def from_annotation(text: str) -> Parsed[RunReport]:
     try:
         document = _json_object(_unpack(text))
     except (ValueError, RecursionError, zlib.error) as error:
-        return Parsed(None, _clip(f"the annotation cannot be read as a report: {error}"))
+        return Parsed(
+            None, shorten(f"the annotation cannot be read as a report: {error}", MAX_TEXT)
+        )
     cut = document.pop(OMITTED, None)
     report, problem = _validate(RunReport, document)
     if report is None:
         return Parsed(None, problem)
     notes = [] if cut is None else [f"omitted because the report is too large: {cut}"]
     notes += [] if problem is None else [problem]
-    return Parsed(report, _clip("; ".join(notes)) if notes else None)
+    return Parsed(report, shorten("; ".join(notes), MAX_TEXT) if notes else None)
 
 
 def to_termination_message(report: RunReport) -> str:
@@ -121,7 +123,9 @@ def from_termination_message(text: str) -> Parsed[TerminationMessage]:
         # Half of a surrogate pair, which JSON may hold, has no bytes in UTF-8.
         document = _json_object(text.encode(errors="replace"))
     except (ValueError, RecursionError) as error:
-        return Parsed(None, _clip(f"the termination message is not an outcome: {error}"))
+        return Parsed(
+            None, shorten(f"the termination message is not an outcome: {error}", MAX_TEXT)
+        )
     return _validate(TerminationMessage, document)
 
 
@@ -219,7 +223,7 @@ def _validate(model: type[Model], document: dict[str, Any]) -> Parsed[Model]:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = f"{format_path(first['loc']) or 'document'}: {first['msg']}"
-        return Parsed(None, _clip(f"not a {model.__name__} of this version: {problem}"))
+        return Parsed(None, shorten(f"not a {model.__name__} of this version: {problem}", MAX_TEXT))
     return Parsed(value, f"{len(foreign)} tables of another version" if foreign else None)
 
 
@@ -229,7 +233,3 @@ def _parent(document: dict[str, Any], path: tuple[int | str, ...]) -> dict[Any, 
         node = node[part]
     parent: dict[Any, Any] = node
     return parent
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

@@ -7,6 +7,7 @@ Pure; knows neither the form of a report's text nor its limit. The steps are tho
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from icdc_api.base import shorten
 from icdc_api.job import fewer_dead_letters
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
@@ -31,7 +32,10 @@ def smaller_reports(report: RunReport) -> Iterator[tuple[RunReport, list[str]]]:
         report = report.model_copy(update={"tables": tables})
         omitted = [*omitted, "costs of last batches"]
         yield report, omitted
-    tables = tuple(_replace_messages(table, _shorten) for table in report.tables)
+    tables = tuple(
+        _replace_messages(table, lambda text: shorten(text, SHORT_MESSAGE))
+        for table in report.tables
+    )
     shorter = report.model_copy(update={"tables": tables})
     yield shorter, [*omitted, "ends of messages of tables"]
     tables = tuple(_replace_messages(table, lambda _: MESSAGE_OMITTED) for table in report.tables)
@@ -52,10 +56,6 @@ def _replace_messages(table: TableStatus, replace: Callable[[str], str]) -> Tabl
     texts = {"message": table.message, "pin_message": table.pin_message}
     update = {field: replace(text) for field, text in texts.items() if text}
     return table.model_copy(update=update)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHORT_MESSAGE else f"{text[: SHORT_MESSAGE - 1]}…"
 
 
 def _without_samples(table: TableStatus) -> TableStatus:

@@ -20,6 +20,7 @@ promises nothing that only a run can find out.
 from datetime import datetime
 
 from icdc_api import errors
+from icdc_api.base import shorten
 from icdc_api.spec.pipeline import PipelineSpec, Trigger
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import PipelineStatus
@@ -44,7 +45,7 @@ def next_step(
     """Return the next step as one line of text; `now` has a time zone."""
     # Messages of the status may have several lines; callers print or store one.
     text = " ".join(_next(resource, status, spec, now).split())
-    return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…"
+    return shorten(text, MAX_LINE)
 
 
 def _next(resource: Resource, status: PipelineStatus, spec: PipelineSpec, now: datetime) -> str:

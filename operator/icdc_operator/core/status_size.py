@@ -19,6 +19,7 @@ cut.
 
 from collections.abc import Callable
 
+from icdc_api.base import shorten
 from icdc_api.json_size import sent_bytes
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus, TableStatus
@@ -77,9 +78,9 @@ def _cut_messages(table: TableStatus, length: int) -> TableStatus:
 
 def _shorten(text: str | None, length: int) -> str | None:
     """Return `text` with at most `length` characters; None for none at all."""
-    if text is None or len(text) <= length:
+    if not text:
         return text
-    return f"{text[: length - 1]}…" if length else None
+    return shorten(text, length) if length else None
 
 
 def _without_samples(table: TableStatus) -> TableStatus:

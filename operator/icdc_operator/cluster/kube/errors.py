@@ -22,6 +22,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from icdc_api.base import shorten
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, RunError, WhoActs
 
 MAX_SHOWN = 600
@@ -190,5 +191,4 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _clip(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= MAX_SHOWN else f"{plain[: MAX_SHOWN - 1]}…"
+    return shorten(" ".join(text.split()), MAX_SHOWN)

@@ -7,6 +7,7 @@ only lines that no row can be in.
 import re
 from datetime import datetime
 
+from icdc_api.base import shorten
 from icdc_api.errors import IcdcError
 from icdc_api.status.runs import Failure
 from icdc_operator.cluster.kube.kinds import Resource
@@ -69,9 +70,7 @@ def join_foreign_text(text: str, foreign: str) -> str:
     plain = " ".join(foreign.split())
     if not plain:
         return text
-    if len(plain) > MAX_FOREIGN_TEXT:
-        plain = plain[: MAX_FOREIGN_TEXT - 1] + "…"
-    return f"{text}: {plain}"
+    return f"{text}: {shorten(plain, MAX_FOREIGN_TEXT)}"
 
 
 def start_error(log: str) -> str:

@@ -7,6 +7,7 @@ who acts.
 
 from collections.abc import Callable, Sequence
 
+from icdc_api.base import shorten
 from icdc_api.errors import WhoActs
 from icdc_api.status.pipeline_status import TableStatus
 
@@ -36,11 +37,6 @@ def list_some(texts: Sequence[str], *, total: int) -> str:
         share = (MAX_LIST - len(rest)) // len(listed) - len("; ")
         text = "; ".join(shorten(one, share) for one in listed)
     return text + rest
-
-
-def shorten(text: str, length: int) -> str:
-    """Return `text` with at most `length` characters, the last of them an ellipsis if it is cut."""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def require_action(who: WhoActs | str) -> str:
