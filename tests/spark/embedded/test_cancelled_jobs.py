@@ -20,13 +20,16 @@ pytestmark = pytest.mark.spark
 
 
 def _hang(path: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task that notes its process in a file, and never ends."""
+    """A task that notes its process in a file once it has all its rows, and never ends."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Where Spark still reads rows for it, the task ends at once when it is cancelled, and its
+        # worker finds no further rows: it is killed only if the task waits for it alone.
+        read = list(batches)
         path.with_suffix(".new").write_text(str(os.getpid()))
         path.with_suffix(".new").rename(path)
         threading.Event().wait()
-        yield from batches
+        yield from read
 
     return task
 
@@ -40,7 +43,8 @@ def test_the_python_worker_of_a_cancelled_job_is_killed(
     def run() -> None:
         mark_jobs(spark, "db.orders", tag="orders")
         with source_errors("db.orders"):
-            spark.range(1).mapInArrow(_hang(path), "id long").collect()
+            # One task, as there is one file.
+            spark.range(0, 1, 1, 1).mapInArrow(_hang(path), "id long").collect()
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run)

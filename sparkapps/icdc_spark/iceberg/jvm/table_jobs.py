@@ -50,8 +50,9 @@ class TableJobs:
     def cancel(self, tag: str) -> None:
         """Cancel the running jobs with a tag, and return at once.
 
-        Whoever waits for them gets NoProgress. A later job is not cancelled. Spark interrupts their
-        tasks, and kills the Python workers of those that do not end within seconds.
+        Whoever waits for them gets NoProgress. A later job is not cancelled. A task for which Spark
+        reads rows ends at once, and its Python worker gets no further ones; where the task waits
+        for its worker, Spark kills the worker within seconds.
         """
         with source_errors(tag):
             self._context.cancelJobsWithTag(tag, CANCELLED)
