@@ -6,7 +6,7 @@ from .child import find_failure
 
 pytestmark = pytest.mark.unit
 
-SEEDS = range(2500, 5000)
+SEEDS = range(5000, 10_000)
 
 
 @pytest.mark.timeout(1800)

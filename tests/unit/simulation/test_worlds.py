@@ -6,7 +6,7 @@ from .child import find_failure, play
 
 pytestmark = pytest.mark.unit
 
-SEEDS = range(2500)
+SEEDS = range(5000)
 """Always the same, unless ICDC_TEST_SEED names others; `make soak-simulation` plays new ones."""
 
 
