@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Future", "install", "set_world", "world"]
 
 _WORLDS: "list[World]" = []
+_SLEEP = time.sleep
 
 
 def world() -> "World":
@@ -49,7 +50,11 @@ def _time() -> float:
 
 
 def _sleep(seconds: float) -> None:
-    world().schedule.sleep(seconds)
+    if _WORLDS:
+        world().schedule.sleep(seconds)
+    else:
+        # The pool of processes waits for them when it ends.
+        _SLEEP(seconds)
 
 
 class _TimeOfPolls:

@@ -92,6 +92,8 @@ class Network:
         def act(part: Any = body) -> Answer:
             return world.apply(me.name, method, path, params, part, is_late=is_late)
 
+        if fault == "repeated":
+            self._repeat(act, path, body, share * NETWORK_SECONDS)
         answer = self._send(act, fault, share, kind=kind, body=body, tag=tag)
         schedule.sleep(world.random.random() * 0.01)
         return answer
@@ -107,8 +109,6 @@ class Network:
             self._lose(never_sent=fault == "lost" and share < 0.5)
         if fault in ("held", "half-held", "late", "unanswered"):
             self._leave(act, fault, share, body=body, tag=tag)
-        if fault == "repeated":
-            schedule.at(share * NETWORK_SECONDS, act)
         answer: Answer = act()
         return _refuse_half(answer) if fault == "partly busy" else answer
 
@@ -122,6 +122,17 @@ class Network:
             self._excuse(addressed, self._find(path), body)
         return is_late
 
+    def _repeat(self, act: Any, path: str, body: Any, seconds: float) -> None:
+        """Give a request to the target a second time, after its answer."""
+        addressed = self._find(path)
+
+        def act_again() -> None:
+            if path.endswith("/_bulk"):
+                self._excuse(addressed, self._find(path), body)
+            act()
+
+        self._world.schedule.at(seconds, act_again)
+
     def _find(self, path: str) -> tuple[StoredIndex | None, str, int]:
         index = self._world.target.indices.get(path.strip("/").partition("/")[0])
         return (index, index.uuid, index.opened) if index else (None, "", 0)
@@ -132,10 +143,12 @@ class Network:
         now: tuple[StoredIndex | None, str, int],
         body: bytes,
     ) -> None:
-        """Do not judge what a process writes that was stopped between its question and its request.
+        """Do not judge what a request writes of which the product cannot know that it is under way.
 
-        It may come after a newer batch. Only versions keep it from harm, and an index that was
-        opened again has forgotten those of deleted documents: the protocol leaves that to verify.
+        Its process was stopped between its question and the request, or the network repeats it
+        after its answer. It may come after a newer batch. Only versions keep it from harm, and an
+        index that was opened again has forgotten those of deleted documents: the protocol leaves
+        that to verify.
         """
         if addressed[1:2] == now[1:2] and addressed[2] != now[2] and now[0] is not None:
             ids = (from_json(entry.partition(b"\n")[0]) for entry in split_bulk(body))
