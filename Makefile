@@ -153,9 +153,9 @@ soak-nodes: setup ## OpenSearch nodes killed at every step, three victims each; 
 soak-world: setup ## random faults of three nodes and of runs, judged; as root; ARGS='--minutes N --seed S'
 	@PYTHONPATH=tests/support $(BIN)/python tests/soak/soak_world.py $(ARGS)
 
-soak-losses: setup ## batches of which half is one key, one partition or one content, a row of 50 MB: ten minutes
+soak-losses: setup ## hot keys, a row of 50 MB, 60 batches that lose executors: half an hour
 	ICDC_SOAK=1 $(PYTEST) --timeout 3600 tests/spark/pipeline/tables/test_hot_keys.py \
-	  tests/spark/pipeline/tables/test_large_rows.py
+	  tests/spark/pipeline/tables/test_large_rows.py tests/spark/kills/test_decommission.py
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)

@@ -39,7 +39,7 @@ def kill(pid: int) -> None:
 def python_workers(root: int | None = None) -> list[int]:
     """Return Python workers below a process (this one unless given), or the daemon that forks
     them."""
-    daemons = {pid for pid in _descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
+    daemons = {pid for pid in descendants(root or os.getpid()) if _is_pyspark_daemon(pid)}
     workers = {pid for pid in daemons if _parent(pid) in daemons}
     return sorted(workers or daemons)
 
@@ -54,7 +54,8 @@ def _is_pyspark_daemon(pid: int) -> bool:
     return APPLICATION_CONF["spark.python.daemon.module"] in command(pid)
 
 
-def _descendants(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
+    """Return the processes below one, without it."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
