@@ -85,7 +85,9 @@ class LocalVolume(ApiModel):
     """A node-local volume for shuffle and spill: one of hostPath and ephemeral."""
 
     host_path: HostPath | None = None
-    """A directory of the node. Excludes ephemeral."""
+    """A directory of the node, which pods of several pipelines may share. Each pod has a directory
+    `icdc-<uuid>` in it; those of pods that have ended are removed by the next pod of the same user.
+    Excludes ephemeral."""
     ephemeral: EphemeralVolume | None = None
     """A volume created for each pod. Excludes hostPath."""
 

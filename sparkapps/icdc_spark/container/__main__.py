@@ -3,14 +3,18 @@
 import os
 import sys
 
-from icdc_spark.container import commands
+from icdc_spark.container import commands, scratch
 
 
 def main() -> int:
-    """Replace this process; return an exit code where that is not possible."""
+    """Replace this process, which has scratch directories of its own from then on.
+
+    Return an exit code where that is not possible.
+    """
     try:
         command = commands.command(sys.argv[1:], os.environ)
-        os.execvpe(command.arguments[0], command.arguments, command.environment)
+        environment = scratch.claim(command.environment)
+        os.execvpe(command.arguments[0], command.arguments, environment)
     except commands.MisuseError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

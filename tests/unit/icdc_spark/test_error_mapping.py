@@ -164,6 +164,9 @@ def test_a_cause_below_others_counts() -> None:
 
 
 SCRATCH = "/var/data/spark-local-dir-1/blockmgr-0aa1b2c3-1111-2222-3333-444455556666"
+OWN_SCRATCH = SCRATCH.replace(
+    "/var/data/spark-local-dir-1", "/var/lib/icdc/local-1/icdc-0bb1b2c3-1111-2222-3333-444455556666"
+)
 ON_3 = "Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.7 executor 3): "
 DISKS = {
     f"{ON_3}java.io.FileNotFoundException: {SCRATCH}/0c/temp_shuffle_9 (No space left on device)": (
@@ -171,6 +174,9 @@ DISKS = {
     ),
     "Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.5 executor driver): java.io.IOException: No space "
     "left on device": "a local disk of the driver (10.0.0.5) is full",
+    f"{ON_3}java.io.IOException: No space left on device: {OWN_SCRATCH}/0c/temp_shuffle_9": (
+        "the disk of /var/lib/icdc/local-1 on executor 3 (10.0.0.7) is full"
+    ),
     f"{ON_3}java.io.IOException: Read-only file system": (
         "a local disk of executor 3 (10.0.0.7) is read-only"
     ),

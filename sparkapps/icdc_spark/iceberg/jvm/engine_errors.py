@@ -31,8 +31,8 @@ class _Sign(NamedTuple):
     for the disk that the text names."""
 
 
-_SCRATCH = r"/(?:blockmgr|spark|executor)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}"
-"""A folder below `spark.local.dir`: Spark names these by UUIDs, and no table does."""
+_SCRATCH = r"/(?:icdc|blockmgr|spark|executor)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}"
+"""A folder of a container on a scratch volume, or one of Spark: named by UUIDs, as no table is."""
 
 _FOLDERS = (
     re.compile(rf"(/[^\s'\"()]*?){_SCRATCH}"),
