@@ -1,9 +1,13 @@
-"""What many tables in one run take of the machine. `make bench-tables`.
+"""What many tables in one run take of the machine, and from each other. `make bench-tables`.
 
 For each number of tables a Continuous run of its own, in processes as `icdc run` starts them, with
 two cores and the default heap of a driver, and a fresh OpenSearch node. Prints one JSON object, or
 with `--table` Markdown. All tables are exported first; measured is after they have caught up, a
 minute of idling later, while the run goes on polling at its default interval.
+
+With `--faults` (`make bench-isolation`) instead: ten tables in one run, of which one misbehaves.
+Measured are the documents written for the nine others, and the time until these have applied a
+batch each, beside the same tables in which nothing is wrong; with and without take turns.
 """
 
 import argparse
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
+from icdc_testing.bench.isolation import measure_isolation
 from icdc_testing.bench.machine import machine
 from icdc_testing.bench.many_tables import FollowedTables, make_tables
 
@@ -27,9 +32,17 @@ def main() -> int:
     parser.add_argument("--heap", default="1g", help="of the one JVM")
     parser.add_argument("--idle", type=float, default=60.0, help="seconds without work")
     parser.add_argument("--table", action="store_true", help="print Markdown")
+    parser.add_argument("--faults", action="store_true", help="one of ten tables misbehaves")
+    parser.add_argument("--changed", type=int, default=5_000, help="rows of a batch, with --faults")
+    parser.add_argument("--rounds", type=int, default=3, help="of each fault, with --faults")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="icdc-bench-") as name:
         folder = Path(name)
+        if options.faults:
+            result = measure_isolation(folder, rows=options.changed, rounds=options.rounds)
+            text = _markdown(result) if options.table else json.dumps(result, indent=1)
+            sys.stdout.write(text + "\n")
+            return 0
         catalog = make_tables(folder / "lake", max(options.tables), rows=options.rows)
         runs = []
         for count in options.tables:

@@ -1,6 +1,5 @@
 """Tables that hang in the middle of a step: they are cancelled and say so, and the others go on."""
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from icdc_api.job.run_files import RunReport
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_spark.process.pipeline_run import PipelineRun, RunResult
+from icdc_testing.lake.damage import silent_file
 from icdc_testing.lake.java_writers import JavaWriter
 from icdc_testing.lake.lake import Lake
 from icdc_testing.lake.schemas import with_time
@@ -77,21 +77,6 @@ def silent_index(tables: Tables) -> Iterator[None]:
     yield
     assert rule.hits > 0
     tables.proxy.clear()
-
-
-@contextmanager
-def silent_file(path: str) -> Iterator[None]:
-    """Whoever opens the file waits, as for a store that does not answer."""
-    file = Path(path.removeprefix("file:"))
-    stored = file.rename(file.with_name(f"{file.name}.stored"))
-    os.mkfifo(file)
-    try:
-        yield
-    finally:
-        # Those who wait find the end of the file: nothing else would wake them.
-        pipe = os.open(file, os.O_RDWR | os.O_NONBLOCK)
-        stored.replace(file)
-        os.close(pipe)
 
 
 def silent_data(tables: Tables) -> AbstractContextManager[None]:

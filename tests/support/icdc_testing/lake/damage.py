@@ -1,7 +1,9 @@
 """Damage to the files of a table: what is found, how it is damaged, and how it is put back."""
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -110,3 +112,18 @@ class Damage:
         assert self._saved is not None, "nothing was damaged"
         path, content = self._saved
         path.write_bytes(content)
+
+
+@contextmanager
+def silent_file(location: str) -> Iterator[None]:
+    """Whoever opens the file waits, as for a store that does not answer."""
+    file = local(location)
+    stored = file.rename(file.with_name(f"{file.name}.stored"))
+    os.mkfifo(file)
+    try:
+        yield
+    finally:
+        # Those who wait find the end of the file: nothing else would wake them.
+        pipe = os.open(file, os.O_RDWR | os.O_NONBLOCK)
+        stored.replace(file)
+        os.close(pipe)

@@ -1,0 +1,150 @@
+"""Ways in which one table of an application misbehaves: what is done to it, and what it then says.
+
+Each is a context manager around the commit of a snapshot that is there already and not current
+yet, so that it meets the batch to that snapshot and nothing else.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from icdc_spark.iceberg.jvm.table_jobs import TableJobs
+from icdc_testing.lake.damage import cut, garbage, local, silent_file
+from icdc_testing.lake.lake import Lake
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Delay
+from icdc_testing.target import node_calls
+
+HANG = "hangs in reading"
+REMOVED = "removed from the spec"
+SCHEMA = "changes its schema"
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A table that misbehaves, and what is around it."""
+
+    lake: Lake
+    proxy: FaultProxy
+    table: str
+    """Its name below the catalog."""
+    index: str
+    """Its alias."""
+    snapshot: int
+    """The snapshot to which it advances next."""
+    slow_seconds: float
+    """How long a slow index takes for each bulk request."""
+
+    @property
+    def bulk(self) -> str:
+        """The path of its bulk requests."""
+        return f"/{self.index}-000001/_bulk"
+
+    def data_file(self) -> str:
+        """Return the location of a data file that the next snapshot adds."""
+        java = self.lake.table(self.table).java
+        files = java.snapshot(self.snapshot).addedDataFiles(java.io())
+        return str(files.iterator().next().location())
+
+    def manifest(self) -> str:
+        """Return the location of a manifest that the next snapshot adds."""
+        java = self.lake.table(self.table).java
+        manifests = java.snapshot(self.snapshot).dataManifests(java.io())
+        return str(next(m.path() for m in manifests if m.snapshotId() == self.snapshot))
+
+
+@contextmanager
+def _damaged(location: str, how: Callable[[bytes], bytes]) -> Iterator[None]:
+    path = local(location)
+    content = path.read_bytes()
+    path.write_bytes(how(content))
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+def _planning(victim: Victim) -> AbstractContextManager[None]:
+    """A manifest is cut short."""
+    return _damaged(victim.manifest(), cut)
+
+
+def _reading(victim: Victim) -> AbstractContextManager[None]:
+    """A data file holds something else."""
+    return _damaged(victim.data_file(), garbage)
+
+
+@contextmanager
+def _sink(victim: Victim) -> Iterator[None]:
+    """The index refuses every write."""
+    block = {"index.blocks.write": True}
+    path = f"/{victim.index}-000001/_settings"
+    assert node_calls.call(victim.proxy.upstream, "PUT", path, block).status == 200
+    yield
+
+
+def _hangs(victim: Victim) -> AbstractContextManager[None]:
+    """A task opens the data file, and nothing comes."""
+    return silent_file(victim.data_file())
+
+
+@contextmanager
+def _slow(victim: Victim) -> Iterator[None]:
+    """OpenSearch takes its time for each bulk request."""
+    rule = victim.proxy.add(Delay(victim.slow_seconds), path=victim.bulk, times=None)
+    yield
+    assert rule.hits > 0
+
+
+@contextmanager
+def _cancelled(victim: Victim) -> Iterator[None]:
+    """The table's jobs are cancelled while a bulk request of theirs is under way."""
+    held = victim.proxy.hold(victim.bulk)
+
+    def cancel() -> None:
+        held.wait()
+        TableJobs(victim.lake.session).cancel(victim.index)
+        held.drop()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    yield
+    thread.join()
+    assert held.held.is_set()
+
+
+@contextmanager
+def _schema(victim: Victim) -> Iterator[None]:
+    """A column gets another name, and a row follows: documents would differ."""
+    name = f"{victim.lake.catalog}.{victim.table}"
+    victim.lake.sql(f"alter table {name} rename column name to title")
+    victim.lake.sql(f"insert into {name} values (-1, 'x', 1.5D)")
+    yield
+
+
+@contextmanager
+def _removed(_: Victim) -> Iterator[None]:
+    """What happens to it is not done to the table."""
+    yield
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to misbehave."""
+
+    begin: Callable[[Victim], AbstractContextManager[None]]
+    reason: str | None
+    """What the table's status says then; None where it is followed all the same."""
+
+
+FAULTS = {
+    "fails in planning": Fault(_planning, "FileUnreadable"),
+    "fails in reading": Fault(_reading, "FileUnreadable"),
+    "fails in the sink": Fault(_sink, "TargetReadOnly"),
+    HANG: Fault(_hangs, "NoProgress"),
+    "has a slow index": Fault(_slow, None),
+    "is cancelled": Fault(_cancelled, None),
+    SCHEMA: Fault(_schema, "IncompatibleSchema"),
+    REMOVED: Fault(_removed, None),
+}
