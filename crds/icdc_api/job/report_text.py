@@ -77,7 +77,7 @@ def to_annotation(report: RunReport) -> str:
             return text
     text = _with_fewer_tables(smaller, omitted)
     if text is None:
-        smaller = smaller.model_copy(update={"result": None})
+        smaller = smaller.model_copy(update={"result": _without_tables(smaller.result)})
         omitted = [*(part for part in omitted if part != DETAILS_OMITTED), "the result"]
         text = _pack(smaller, omitted) or _with_fewer_tables(smaller, omitted)
     assert text is not None  # the fields beside tables and result are bounded
@@ -135,6 +135,12 @@ def _with_message(ending: TerminationMessage, length: int) -> TerminationMessage
     message = f"{ending.outcome.message[:length]}…"
     outcome = ending.outcome.model_copy(update={"message": message})
     return ending.model_copy(update={"outcome": outcome})
+
+
+def _without_tables(result: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return of the result which question it answers, or None: the operator must see its end."""
+    rest = {key: value for key, value in (result or {}).items() if key != "tables"}
+    return rest or None
 
 
 def _with_fewer_tables(bare: RunReport, omitted: list[str]) -> str | None:

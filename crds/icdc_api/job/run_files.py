@@ -1,9 +1,10 @@
-"""The two files between the starter of a run and its Spark application.
+"""The files between the starter of a run and its Spark application.
 
-    operator, icdc --RunRequest (request.json)--> application
-    operator, icdc <--RunReport (report.json)---- application, again and again
+    operator, icdc --RunRequest (request.json)---> application
+    operator -------RunQuestion (question.json)--> application, if it is continuous, now and then
+    operator, icdc <--RunReport (report.json)----- application, again and again
 
-Both are JSON files that appear whole or not at all. This module knows neither Spark nor a process.
+All are JSON files that appear whole or not at all. This module knows neither Spark nor a process.
 """
 
 import json
@@ -11,7 +12,7 @@ import os
 import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
@@ -29,6 +30,11 @@ from icdc_api.base import (
 from icdc_api.errors import BadSpec
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure, RunKind
+
+# Not a field of the request: an older image refuses a field that it does not know.
+QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
+"""Environment variable with the path of the file in which a RunQuestion appears, is replaced and
+disappears while a continuous run goes on; not set where none will."""
 
 
 class RunMode(StrEnum):
@@ -113,6 +119,19 @@ class Reexport(ApiModel):
     a table whose state document has another nonce does not honour it."""
 
 
+class RunQuestion(_JsonFile):
+    """What a continuous run is asked while it follows its tables. It says nothing of what the
+    tables are, nor where they are: only the request does."""
+
+    id: ShortText
+    """Identifies the question; the answer repeats it."""
+    mode: Literal[RunMode.VERIFY, RunMode.REPAIR]
+    """`verify` or `repair`: what each table does between two of its batches."""
+    tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that a planned comparison is about; each is brought up to date first.
+    Absent when a person asks: then it is about all tables, each as it is."""
+
+
 class RunRequest(_JsonFile):
     """The request of one run."""
 
@@ -176,8 +195,11 @@ class RunReport(_JsonFile):
     it. In the last report: tables that hung when the run ended."""
     outcome: Failure | None = None
     """Why the run as a whole failed; absent while it is running and when it succeeded."""
+    takes_questions: Flag = False
+    """Whether the application reads the file that QUESTION_VARIABLE names."""
     result: dict[str, Any] | None = None
-    """Answer of every mode but `run`."""
+    """Answer of every mode but `run`. Of a continuous run the answer to its last question, so far:
+    `question` is its id, and `complete` says whether all tables have answered."""
 
 
 class DifferingDocuments(ApiModel):

@@ -133,10 +133,10 @@ class Resync(ApiModel):
     """Names of the tables, as in spec.tables[].name. Default empty: all."""
     mode: ResyncMode = ResyncMode.EXPORT
     """Export: fill a new index while the old one serves. Verify: compare index and table at the
-    applied snapshot, after a run that brings the tables up to date. Repair: compare and correct
-    what differs. Results are in status.tables[].verification and the condition Verified.
-    Replication waits meanwhile; a comparison that fails 5 times, or retry.maxAttempts if less, is
-    given up. Default Export."""
+    applied snapshot, once the tables are up to date. Repair: compare and correct what differs.
+    Results are in status.tables[].verification and the condition Verified. A table waits while it
+    is compared; with the trigger OnCommit all tables of the pipeline do. A comparison that fails 5
+    times, or retry.maxAttempts if less, is given up. Default Export."""
 
 
 class History(ApiModel):

@@ -150,7 +150,10 @@ class RunStatus(ApiModel):
     ask: ShortText | None = None
     """Id of the question that the run answers; absent for a run that the spec asks for."""
     generation: Count | None = None
-    """`metadata.generation` of the spec that the run was given."""
+    """`metadata.generation` of the spec that the run was given, or of a later one in which nothing
+    is different that the run reads."""
+    spec_hash: ShortText | None = None
+    """Hash of what the run reads of the spec; absent once it has ended."""
     planned_at: Timestamp | None = None
     """When the run was recorded, before it was created."""
     started_at: Timestamp | None = None

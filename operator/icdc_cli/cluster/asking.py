@@ -154,13 +154,17 @@ def _obstacle(pipeline_status: PipelineStatus, question: Ask) -> str:
     """Return the run that has to end before the answer is there; empty where none is active.
 
     For standard error, so one line: run shop-c4-1 follows tables  → "… is active and must end
-    first"; run shop-p5-1 was planned for this very question → "… answers (Submitted)".
+    first", or "… answers while it follows its tables"; run shop-p5-1 was planned for this very
+    question → "… answers (Submitted)".
     """
     run = pipeline_status.current_run
     if run is None:
         return ""
+    asked = pipeline_status.observed_ask
     if run.ask == question.id:
         return f"the run {run.name} answers ({run.state.value})"
+    if asked is not None and (asked.id, asked.run) == (question.id, run.name):
+        return f"the run {run.name} answers while it follows its tables"
     return f"the run {run.name} is active and must end first"
 
 
@@ -220,15 +224,19 @@ async def _read_answer(target: Target, answered: PipelineStatus) -> dict[str, An
     if taken_up.failure is not None:
         return taken_up.failure
     # A name returns when a status was lost; only the id says that a report is of this run.
-    ids = [run.run_id for run in answered.recent_runs if run.name == taken_up.run]
+    current = () if answered.current_run is None else (answered.current_run,)
+    runs = (*current, *answered.recent_runs)
+    ids = [run.run_id for run in runs if run.name == taken_up.run]
     for pod in await target.api.list_driver_pods(target.namespace, target.name):
         metadata = pod["metadata"]
         if not ids or (metadata.get("labels") or {}).get(naming.LABEL_RUN) != taken_up.run:
             continue
         report, _ = reports.read_report(pod, ids[0] or taken_up.run)
-        if report is not None and report.result is not None:
+        # A run that goes on may have been asked something else since.
+        result = {} if report is None or report.result is None else report.result
+        if "tables" in result and result.get("question") in (None, taken_up.id):
             say_what_is_left_out(metadata["annotations"])
-            return report.result
+            return {"tables": result["tables"]}
     lost = f"the run {taken_up.run} has answered, but its pod, which held the answer, was deleted"
     return Failure.of(NodeLost(f"{lost}: ask again"))
 

@@ -16,6 +16,7 @@ twice is creating it once. No run is planned or created while anything of anothe
     no current run, nothing writes                plan one if due, see `planning`
     Planned, not created                          create it; drop it if the spec moved on
     current run live, spec unchanged              record its report; read it again after 5 s
+    ... and asked to compare or repair            ask it, until its report has the answer
     current run live, spec changed or suspended   ask it to end after its batch
     current run live, cannot start or overran     stop it
     current run ended, nothing of it writes       move it to the log; plan the next
@@ -29,7 +30,7 @@ from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import RunKind, RunState, RunStatus
 from icdc_operator.core import deletion, planning, progress, retry, run_log, status_size
-from icdc_operator.core.asked import asks, comparisons, resyncs
+from icdc_operator.core.asked import asks, comparisons, resyncs, run_questions
 from icdc_operator.core.conditions import summary
 from icdc_operator.core.observed import (
     Action,
@@ -94,14 +95,14 @@ def wants_stop(observed: Observed, run: RunStatus) -> bool:
         return True
     if observed.spec is None:
         return False  # an invalid spec changes nothing: the last valid one goes on
-    # A run has the spec that was in its request when it started, and never reads a newer one.
+    # A run never reads a newer spec. Where the same is in it, `adopt_generation` has updated this.
     if run.generation != observed.generation:
         return True
     if run.ask is not None:
         return asks.is_withdrawn(run, observed)  # a suspended pipeline answers questions too
     if observed.spec.suspend and not deletes:
         return True
-    return asks.must_make_room(observed.status, observed, run)
+    return run_questions.must_make_room(observed.status, observed, run)
 
 
 def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
@@ -111,6 +112,7 @@ def _merge_observations(observed: Observed, now: datetime) -> PipelineStatus:
         # The new spec may be the correction that the failures waited for: try it without backoff.
         generation = {"observed_generation": observed.generation}
         before = reset_failures(before).model_copy(update=generation)
+    before = run_questions.adopt_generation(before, observed)
     before = retry.limit_wait(before, observed.spec, now=now)
     if observed.spec is None:
         tables = before.tables
@@ -212,7 +214,9 @@ def _handle_live_run(
     # During the run, not at its end: a continuous run may never end.
     if run_log.has_proved_itself(run, seen, now=now):
         status = reset_failures(status)
-    return Draft(status, () if stop is None else (stop[1],), OBSERVE_SECONDS)
+    if stop is not None:
+        return Draft(status, (stop[1],), OBSERVE_SECONDS)
+    return Draft(*run_questions.advance(status, run, seen, observed, now=now), OBSERVE_SECONDS)
 
 
 def _find_stop(

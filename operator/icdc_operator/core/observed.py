@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from icdc_api.job.run_files import Reexport, RunReport
+from icdc_api.job.run_files import Reexport, RunQuestion, RunReport
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunStatus
@@ -58,6 +58,13 @@ class RunSeen:
     given_up: bool = False
     """True if what may still write cannot be reached: only its epoch keeps it from writing, and
     nothing waits for it."""
+    deaf: bool = False
+    """True if the adapter was not able to hand it a question."""
+
+    @property
+    def takes_questions(self) -> bool:
+        """True if the run can be asked something while it goes on."""
+        return self.report is not None and self.report.takes_questions and not self.deaf
 
     @property
     def live(self) -> bool:
@@ -103,6 +110,8 @@ class Observed:
     """None where the spec is invalid; then `problem` says why."""
     status: PipelineStatus
     """The last durable status."""
+    spec_hash: str | None = None
+    """Hash of what runs read of the spec; None where a run never outlasts a change of the spec."""
     problem: str | None = None
     """What is wrong with the spec: each field, its value, what is allowed."""
     runs: tuple[RunSeen, ...] = ()
@@ -166,6 +175,17 @@ class CreateRun:
 
 
 @dataclass(frozen=True)
+class AskRun:
+    """Ask a live run something, in place of what it was asked before. Repeated until the answer
+    is in its report."""
+
+    run: RunStatus
+    """The record of the run."""
+    question: RunQuestion | None = None
+    """The question; None withdraws the one before."""
+
+
+@dataclass(frozen=True)
 class StopRun:
     """End the run. Repeated by every decision until the run has ended."""
 
@@ -196,7 +216,7 @@ class RemoveFinalizer:
     """The reason, for the log."""
 
 
-Action = CreateRun | StopRun | ForgetRun | AddFinalizer | RemoveFinalizer
+Action = CreateRun | AskRun | StopRun | ForgetRun | AddFinalizer | RemoveFinalizer
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ def plan_run(
         run_id=f"{name}.{epoch}",
         ask=ask,
         generation=observed.generation,
+        spec_hash=observed.spec_hash,
         planned_at=now,
     )
 
@@ -96,6 +97,7 @@ def finish_run(run: RunStatus, seen: RunSeen | None, *, now: datetime) -> RunSta
             "state": RunState.SUCCEEDED if failure is None else RunState.FAILED,
             "failure": failure,
             "finished_at": now,
+            "spec_hash": None,
             "started_at": run.started_at or (None if seen is None else seen.started_at),
         }
     )

@@ -1,4 +1,4 @@
-"""The request of a run, and the ConfigMap that carries it to the driver.
+"""The request of a run and a question to it, and the ConfigMaps that carry them to the driver.
 
 Holds no value of a Secret: Secrets are mounted. `${ENV}` is not replaced in a cluster, where the
 environment is the operator's and not that of the pipeline's author.
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from icdc_api import naming
-from icdc_api.job.run_files import RunMode, RunRequest
+from icdc_api.job.run_files import RunMode, RunQuestion, RunRequest
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import pod_paths
@@ -43,7 +43,7 @@ def build_request(launch: Launch, resource: Mapping[str, Any]) -> RunRequest:
         },
         owner=naming.owner_key(owner.namespace, owner.name),
         epoch=launch.run.epoch,
-        continuous=launch.continuous and not kind.inspects,
+        continuous=launch.takes_questions,
         poll_seconds=spec.changelog.poll_interval_seconds,
         report_path=pod_paths.REPORT_FILE,
         secrets_dir=pod_paths.SECRETS_DIR if list_secret_names(spec) else None,
@@ -64,4 +64,18 @@ def build_config_map(launch: Launch, request: RunRequest) -> dict[str, Any]:
         # kubelet also stops watching an immutable ConfigMap.
         "immutable": True,
         "data": {pod_paths.REQUEST_KEY: text},
+    }
+
+
+def build_question_map(launch: Launch, question: RunQuestion) -> dict[str, Any]:
+    """Return the ConfigMap of a question. It fits: the names of tables are a part of the spec."""
+    text = json.dumps(question.to_resource(), sort_keys=True) + "\n"
+    name = metadata.question_name(launch.run.name)
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata.object_metadata(launch) | {"name": name},
+        # Not immutable, although it is never changed: the next question has a ConfigMap of the same
+        # name, and the kubelet would not notice it.
+        "data": {pod_paths.QUESTION_KEY: text},
     }

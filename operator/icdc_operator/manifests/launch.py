@@ -61,6 +61,11 @@ class Launch:
     """The question that the run answers; None for a run that the spec wants."""
 
     @property
+    def takes_questions(self) -> bool:
+        """Whether the run can be asked something while it goes on."""
+        return self.continuous and not self.run.kind.inspects
+
+    @property
     def run_id(self) -> str:
         """Identity of this attempt, which its report repeats."""
         return self.run.run_id or self.run.name

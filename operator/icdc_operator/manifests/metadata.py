@@ -31,6 +31,11 @@ def annotations(launch: Launch) -> dict[str, str]:
     }
 
 
+def question_name(run: str) -> str:
+    """Return the name of the ConfigMap that carries what a run is asked while it goes on."""
+    return f"{run}-question"
+
+
 def object_metadata(launch: Launch) -> dict[str, Any]:
     """Return the metadata of an object that has the name of the run.
 

@@ -20,7 +20,7 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import IcdcError
-from icdc_api.job.run_files import RunRequest
+from icdc_api.job.run_files import QUESTION_VARIABLE, RunRequest
 from icdc_spark.iceberg.jvm import session
 from icdc_spark.process.pipeline_run import PipelineRun
 from icdc_spark.process.table_follower import build_bug, log_unforeseen
@@ -64,7 +64,8 @@ def run(request: RunRequest) -> None:
     # In a thread of its own: Python runs signal handlers in the main thread only, and not while
     # that is in a call into the JVM.
     with ThreadPoolExecutor(1, "application") as pool:
-        ending = pool.submit(PipelineRun(request, spark, stop).run)
+        path = os.environ.get(QUESTION_VARIABLE)
+        ending = pool.submit(PipelineRun(request, spark, stop, question_path=path).run)
         while not ending.done():
             # Waits in slices: a signal's handler runs only between two of them.
             wait([ending], timeout=0.2)

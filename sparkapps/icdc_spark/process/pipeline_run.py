@@ -38,6 +38,7 @@ from icdc_spark.process import table_modes
 from icdc_spark.process.call_watch import CallWatch
 from icdc_spark.process.fair_semaphore import FairSemaphore
 from icdc_spark.process.permits import count_permits, measure_lag
+from icdc_spark.process.run_questions import RunQuestions
 from icdc_spark.process.step_watch import StepWatch
 from icdc_spark.process.table_follower import (
     ENDS_RUN,
@@ -83,11 +84,12 @@ class PipelineRun:
         catalog_seconds: float = CATALOG_SECONDS,
         progress_seconds: float = PROGRESS_SECONDS,
         recheck_seconds: float | None = None,
+        question_path: str | None = None,
     ) -> None:
         """`stop` asks the run to end after the present steps. BadSpec for an invalid request.
 
-        `recheck_seconds` is the time between two attempts of a stalled table, for tests; by
-        default STALLED_RECHECK_SECONDS, or the poll interval if that is longer.
+        `question_path` names the file of what a continuous run is asked. `recheck_seconds`, for
+        tests, lie between two attempts of a stalled table instead of STALLED_RECHECK_SECONDS.
         """
         self.request = request
         if recheck_seconds is None:
@@ -99,7 +101,8 @@ class PipelineRun:
         self._secrets = Path(request.secrets_dir) if request.secrets_dir else None
         self._tables = self._pipeline.spec.tables
         statuses = [TableStatus(name=table.name, index=table.index_name) for table in self._tables]
-        self._reporter = Reporter(request, statuses)
+        path = question_path if request.continuous else None
+        self._reporter = Reporter(request, statuses, takes_questions=path is not None)
         # Appended to by the tables' threads; read when they have ended.
         self._failures: list[IcdcError] = []
         permits = count_permits(self._pipeline.spec.spark.driver)
@@ -113,6 +116,12 @@ class PipelineRun:
         )
         self._call_watch = CallWatch(catalog_seconds)
         self._step_watch = StepWatch(progress_seconds, TableJobs(spark))
+        self._questions = RunQuestions(
+            path,
+            {table.name: table.index_name for table in self._tables},
+            jobs=TableJobs(spark),
+            publish=self._reporter.set_result,
+        )
 
     def run(self) -> RunResult:
         """Run to the end and report it; every failure is in the report, none is raised."""
@@ -139,9 +148,12 @@ class PipelineRun:
         contexts = [self._build_context(table, rotation) for table in self._tables]
 
         def follow(context: TableContext) -> None:
-            TableFollower(context, self._semaphore, recheck_seconds=self._recheck_seconds).run()
+            TableFollower(
+                context, self._semaphore, self._questions, recheck_seconds=self._recheck_seconds
+            ).run()
 
-        self._schedule(contexts, follow)
+        with self._questions.watch():
+            self._schedule(contexts, follow)
 
     def _collect_entries(
         self, handler: Callable[[TableContext], table_modes.Entry], rotation: Rotation
@@ -200,7 +212,7 @@ class PipelineRun:
                 yield
         finally:
             # After the call has ended in the watch: from then on nothing marks it as stuck.
-            self._threads.mark_stuck(table, False)
+            self._go_on_waiting(table)
 
     @contextmanager
     def _watch_step(self, table: Table) -> Iterator[None]:
@@ -210,7 +222,7 @@ class PipelineRun:
             with self._step_watch.step(table.name, table.index_name, give_up):
                 yield
         finally:
-            self._threads.mark_stuck(table.name, False)
+            self._go_on_waiting(table.name)
 
     def _give_up_waiting(self, table: str, error: IcdcError) -> None:
         """Report why a table hangs, and let others have its permit and its thread."""
@@ -220,7 +232,12 @@ class PipelineRun:
             # The run may end before the table does, and its failure must be known by then.
             self._failures.append(error)
         self._semaphore.release(table)
+        self._questions.mark_silent(table, error)
         self._threads.mark_stuck(table, True)
+
+    def _go_on_waiting(self, table: str) -> None:
+        self._questions.mark_audible(table)
+        self._threads.mark_stuck(table, False)
 
     def _open_session(self, table: Table) -> TableSession:
         catalog = self._pipeline.spec.catalog_of(table)
@@ -245,6 +262,7 @@ class PipelineRun:
             if self._fails_run(error):
                 self._failures.append(error)
         finally:
+            self._questions.mark_silent(context.table.name, None)
             context.close()
 
     def _fails_run(self, error: IcdcError) -> bool:
@@ -259,8 +277,8 @@ class PipelineRun:
     def _worst_failure(self) -> IcdcError | None:
         """Return the failure that the run stands for; None if there is none.
 
-        Failures that cannot be retried come first, then Fenced: it ended the run for all tables,
-        and says above which epoch the next run must be, so the highest one counts.
+        Failures that cannot be retried come first, then Fenced, whose highest epoch counts: the
+        next run must be above it.
         """
 
         def weight(error: IcdcError) -> tuple[bool, int]:

@@ -1,5 +1,8 @@
 """Brings one table up to date, and keeps it so in a continuous run. What fails is tried again.
 
+A continuous run may be asked to compare or repair the table meanwhile (`run_questions`). It does so
+between two steps: nothing else writes the table's index then, and other tables go on.
+
     failure                     run that ends         continuous run
     TableError                  stalls the table      stalls it; tried again now and then
     Bug                         BUG_ATTEMPTS, then the same as a TableError
@@ -12,6 +15,7 @@ Example, a continuous run with `retry.initialSeconds` 1:
     step succeeds                    the count of failures is 0 again
     step fails, Gap                  the table is stalled; tried again after 30 s
     a Secret changes meanwhile       tried again at once, with the new credentials
+    asked to compare meanwhile       answered at once: the index can be compared, or it says why not
 
 Each attempt begins with the state document, as a new run would. What the last one had open, its
 session and catalog, is closed when it fails: a table that waits has no connection, and the next
@@ -24,6 +28,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from icdc_api import redaction
 from icdc_api.errors import (
@@ -32,11 +37,15 @@ from icdc_api.errors import (
     DriverLost,
     Fenced,
     IcdcError,
+    PassingError,
     TableError,
     Unauthorized,
 )
+from icdc_api.job.run_files import RunQuestion
 from icdc_spark.iceberg.jvm.errors import source_errors
+from icdc_spark.process import table_modes
 from icdc_spark.process.fair_semaphore import FairSemaphore
+from icdc_spark.process.run_questions import Entry, RunQuestions, build_failed_entry
 from icdc_spark.protocol.next_step import StepKind
 from icdc_spark.replication.context import TableContext
 from icdc_spark.replication.table_run import TableRun
@@ -48,6 +57,11 @@ ROTATION_SECONDS = 1.0
 BUG_ATTEMPTS = 3
 """Attempts at an unforeseen error before a person is called. Much of it passes, such as a Spark
 job that failed for a reason which no error class stands for yet."""
+
+QUESTION_SECONDS = 5.0
+"""A table that waits checks this often whether it is asked something; it costs no request."""
+QUESTION_ATTEMPTS = 5
+"""Attempts at a planned comparison that meets a passing fault, before that is its answer."""
 
 ENDS_RUN = (Fenced, DriverLost, BadSpec)
 """Fenced: whoever took this table over has taken over the pipeline. A spec that is wrong by itself
@@ -90,7 +104,12 @@ class TableFollower:
     """Follow one table of one run; `run` may be called once."""
 
     def __init__(
-        self, context: TableContext, semaphore: FairSemaphore, *, recheck_seconds: float
+        self,
+        context: TableContext,
+        semaphore: FairSemaphore,
+        questions: RunQuestions,
+        *,
+        recheck_seconds: float,
     ) -> None:
         """`semaphore` admits the tables whose steps may run at the same time.
 
@@ -98,11 +117,14 @@ class TableFollower:
         """
         self._context = context
         self._semaphore = semaphore
+        self._questions = questions
         self._recheck_seconds = recheck_seconds
         # None before the first attempt, and whenever the next one must begin anew.
         self._run: TableRun | None = None
         # In a row.
         self._failures = 0
+        # The question that was tried last, and how often.
+        self._tried: tuple[str, int] = ("", 0)
 
     def run(self) -> None:
         """Return when the table is caught up or complete, or the run is asked to end.
@@ -123,22 +145,84 @@ class TableFollower:
             run.close()
 
     def _follow(self) -> None:
-        context = self._context
+        context, is_settled = self._context, False
         while not context.stop.is_set():
             try:
+                if self._answer(is_settled=is_settled):
+                    continue
                 step = self._advance()
             except IcdcError as error:
                 self._handle_failure(error)
+                is_settled = True
                 continue
             if step is None:
                 return
             self._failures = 0
-            idle = step in (StepKind.IDLE, StepKind.COMPLETE)
+            is_settled = idle = step in (StepKind.IDLE, StepKind.COMPLETE)
             if step is StepKind.COMPLETE or (idle and not context.request.continuous):
                 return
             if idle:
                 # Outside the semaphore: an idle table takes no permit from one that has work.
-                context.stop.wait(context.request.poll_seconds)
+                self._wait(context.request.poll_seconds)
+
+    def _answer(self, *, is_settled: bool) -> bool:
+        """Answer the question that the run is asked, if there is one; return whether there was.
+
+        `is_settled`: the last step found nothing to do, or failed.
+        """
+        context, questions, name = self._context, self._questions, self._context.table.name
+        question = questions.find(name)
+        # A planned comparison is of an index that is up to date, or that cannot be.
+        if question is None or (question.tables is not None and not is_settled):
+            return False
+        # What it remembers of the state document would be older than a repair.
+        self._end_attempt()
+        with self._semaphore.acquire(name), questions.comparing(name, question):
+            # Checked again: the wait for a permit may have been long.
+            if context.stop.is_set() or not questions.is_open(question):
+                return True
+            self._renew_access()
+            entry = self._inspect(question)
+        seconds = self._find_retry(question, entry)
+        if seconds is None:
+            questions.answer(name, question, entry)
+        else:
+            LOG.warning("%s: not compared yet: %s", name, entry["message"])
+            questions.ask_again(name, question, seconds)
+        return True
+
+    def _inspect(self, question: RunQuestion) -> Entry:
+        """Return the table's entry in the answer. Raises what ends the run."""
+        context, name = self._context, self._context.table.name
+        asked = {"mode": question.mode, "tables": question.tables}
+        # All but the request is shared: what is still under way of this run is known to both.
+        work = replace(context, request=context.request.model_copy(update=asked))
+        try:
+            with context.step(), translate_errors(name):
+                return table_modes.HANDLERS[question.mode](work)
+        except ENDS_RUN:
+            raise
+        except IcdcError as error:
+            return build_failed_entry(name, error)
+
+    def _find_retry(self, question: RunQuestion, entry: Entry) -> float | None:
+        """Return the seconds until the question is tried again; None if `entry` is the answer."""
+        attempts = 1 + (self._tried[1] if self._tried[0] == question.id else 0)
+        self._tried = (question.id, attempts)
+        passes = entry.get("reason") in {kind.__name__ for kind in PassingError.__subclasses__()}
+        # A person who asks sees at once why there is no answer.
+        if question.tables is None or not passes or attempts >= QUESTION_ATTEMPTS:
+            return None
+        return self._backoff_seconds(attempts)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait until the run is asked to end, or the table is asked something."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._context.stop.wait(
+            min(left, QUESTION_SECONDS)
+        ):
+            if self._questions.find(self._context.table.name) is not None:
+                return
 
     def _advance(self) -> StepKind | None:
         """Do one step and return its kind; None when the run is asked to end."""
@@ -177,7 +261,7 @@ class TableFollower:
             return
         if isinstance(error, Bug) and self._failures < BUG_ATTEMPTS and not context.stop.is_set():
             LOG.warning("%s: %s; it is tried again", context.table.name, error)
-            context.stop.wait(self._backoff_seconds())
+            context.stop.wait(self._backoff_seconds(self._failures))
             return
         if not context.request.continuous:
             raise error
@@ -185,20 +269,20 @@ class TableFollower:
         if isinstance(error, TableError | Bug):
             self._wait_stalled()
         else:
-            context.stop.wait(self._backoff_seconds())
+            self._wait(self._backoff_seconds(self._failures))
 
     def _wait_stalled(self) -> None:
-        """Wait for the next recheck, or until a Secret has changed.
+        """Wait for the next recheck, or until a Secret has changed or the table is asked something.
 
         Kubernetes takes a minute or two to bring a new password into the pod.
         """
         until = time.monotonic() + self._recheck_seconds
         while time.monotonic() < until and not self._context.stop.wait(ROTATION_SECONDS):
-            if self._renew_access():
+            if self._renew_access() or self._questions.find(self._context.table.name):
                 return
 
-    def _backoff_seconds(self) -> float:
+    def _backoff_seconds(self, failures: int) -> float:
         retry = self._context.spec.retry
         # Bounded, or the power overflows a float after a thousand failures.
-        doubled = retry.initial_seconds * 2.0 ** min(self._failures - 1, 30)
+        doubled = retry.initial_seconds * 2.0 ** min(failures - 1, 30)
         return min(doubled, retry.max_seconds)

@@ -50,6 +50,8 @@ class Reporter:
         request: RunRequest,
         tables: Sequence[TableStatus],
         sink: ReportSink | None = None,
+        *,
+        takes_questions: bool = False,
     ) -> None:
         now = utc_now()
         self._sink = sink_of(request) if sink is None else sink
@@ -59,7 +61,11 @@ class Reporter:
         self._open_sessions: set[str] = set()
         self._unwritten = False
         self._report = RunReport(
-            run_id=request.run_id, started_at=now, updated_at=now, tables=tuple(tables)
+            run_id=request.run_id,
+            started_at=now,
+            updated_at=now,
+            tables=tuple(tables),
+            takes_questions=takes_questions,
         )
         # Before any work: whoever waits for the run sees that it has begun.
         self._report.write(self._path)
@@ -100,6 +106,14 @@ class Reporter:
         with self._lock:
             (self._open_sessions.add if is_open else self._open_sessions.discard)(name)
 
+    def set_result(self, result: dict[str, Any]) -> None:
+        """Write the answer so far of a run that goes on."""
+        with self._lock:
+            if self._report.finished:
+                return
+            self._write(updated_at=utc_now(), result=result)
+            self._pass_on(urgent=True)
+
     def finish(self, *, outcome: IcdcError | None, result: dict[str, Any] | None = None) -> None:
         """Write the last report of the run; a sink may need some seconds for it."""
         with self._lock:
@@ -107,7 +121,8 @@ class Reporter:
                 updated_at=utc_now(),
                 finished=True,
                 outcome=Failure.of(outcome) if outcome else None,
-                result=result,
+                # Of a continuous run the last answer stays, for whoever has not read it yet.
+                result=result if result is not None else self._report.result,
             )
             last = self._report
         # Outside the lock: the threads of tables must not wait for the sink.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from icdc_api import naming
 from icdc_testing.adapter.stepping import Cluster
 from icdc_testing.kube import operator_process, rights
 from icdc_testing.kube.api_server import KubeApi
@@ -44,3 +45,18 @@ def cluster(kube: KubeApi, pipelines: Pipelines) -> Cluster:
     account = ("get", "serviceaccount", "default")
     wait.until(lambda: pipelines.run(*account).code == 0, "pods can be made")
     return Cluster(kube.kubeconfig, pipelines)
+
+
+@pytest.fixture
+def person(kube: KubeApi, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who may read and patch pipelines and list pods, and no Secret."""
+    pipelines = cluster.pipelines
+    pipelines.ok("create", "serviceaccount", "jane")
+    for role, verbs, resource in (
+        ("people-pipelines", "get,patch", naming.CRD_NAME),
+        ("people-pods", "list", "pods"),
+    ):
+        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
+        account = f"--serviceaccount={pipelines.namespace}:jane"
+        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))

@@ -18,7 +18,6 @@ from icdc_cli import main
 from icdc_operator.manifests.pods import pod_paths
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
-from icdc_testing.kube.api_server import KubeApi
 from icdc_testing.kube.operator_process import OperatorProcess
 from icdc_testing.kube.stored_pipelines import minimal
 
@@ -28,21 +27,6 @@ Start = Callable[..., OperatorProcess]
 TABLE = {"name": "shop.orders", "index": "shop.orders"}
 SOME = ["--table", "shop.orders", "--id", "7"]
 LIST, REPLAY = ["dead-letters", "list", *SOME], ["dead-letters", "replay", *SOME]
-
-
-@pytest.fixture
-def person(kube: KubeApi, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who may read and patch pipelines and list pods, and no Secret."""
-    pipelines = cluster.pipelines
-    pipelines.ok("create", "serviceaccount", "jane")
-    for role, verbs, resource in (
-        ("people-pipelines", "get,patch", naming.CRD_NAME),
-        ("people-pods", "list", "pods"),
-    ):
-        pipelines.ok("create", "role", role, f"--verb={verbs}", f"--resource={resource}")
-        account = f"--serviceaccount={pipelines.namespace}:jane"
-        pipelines.ok("create", "rolebinding", role, f"--role={role}", account)
-    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig_for(pipelines.namespace, "jane")))
 
 
 @dataclass

@@ -7,6 +7,7 @@
     Spark sessions, plans, lines, readers           `spark`
     the catalog's table and its tags                `lake`
     the report's file                               the pod's annotation, in the model
+    the question's file                             the ConfigMap, in the model
 
 Everything else that a run or the operator's core does is the product's own code. Only a process
 that does nothing but simulate may import this module, and before any module of the product.
@@ -153,13 +154,11 @@ def _replace_spark() -> None:
     vars(pipeline_run)["StepWatch"] = _NoStepWatch
     vars(pipeline_run)["session"] = _Sessions
     from icdc_api.job.run_files import RunMode
+    from simulation import questions
 
+    vars(pipeline_run)["RunQuestions"] = questions.BroughtQuestions
     handlers: Any = table_modes.HANDLERS
-    handlers[RunMode.VERIFY] = lambda context: {
-        "name": context.table.name,
-        "index": context.alias,
-        "equal": True,
-    }
+    handlers[RunMode.VERIFY] = questions.verify
 
 
 def vars_of(kind: type, name: str, value: Any) -> None:

@@ -10,11 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from icdc_api.errors import NodeLost
-from icdc_api.job.run_files import RunMode, RunReport, RunRequest
+from icdc_api.job.run_files import RunMode, RunQuestion, RunReport, RunRequest
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure
+from icdc_operator.cluster.runs import resource as resources
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import (
+    AskRun,
     CreateRun,
     ForgetRun,
     Observed,
@@ -45,6 +47,10 @@ class Application:
     process: Process | None = None
     stop: Flag | None = None
     report: RunReport | None = None
+    asked: RunQuestion | None = None
+    """The question in the ConfigMap of the run."""
+    question: RunQuestion | None = None
+    """The question that the kubelet has brought into the driver's pod."""
     started: float | None = None
     lost: bool = False
     """Its node does not answer: its driver may go on, and nobody knows."""
@@ -107,6 +113,7 @@ class Cluster:
             generation=self.generation,
             spec=self._spec,
             status=self.status,
+            spec_hash=resources.spec_hash_of(self.resource),
             runs=tuple(self._see(run) for run in self.applications.values()),
             heads={TABLE: head},
             old_heads=frozenset({TABLE}) if unchanged else frozenset(),
@@ -172,6 +179,19 @@ class Cluster:
 
         world.schedule.at(1.0 + world.random.random() * 4, start)
 
+    def ask(self, action: AskRun) -> None:
+        """Change the ConfigMap of a question, which the kubelet brings up to a minute later."""
+        run, asked = self.applications.get(action.run.name), action.question
+        if run is None or run.asked == asked:
+            return
+        run.asked = asked
+        self._world.tell(f"run {run.name} is asked {asked.id if asked else 'nothing more'}")
+
+        def bring() -> None:
+            run.question = run.asked
+
+        self._world.schedule.at(1.0 + self._world.random.random() * 60, bring)
+
     def stop(self, action: StopRun) -> None:
         """Ask a run to end, or end it; one whose node is lost is removed by force."""
         run = self.applications.get(action.name)
@@ -189,7 +209,7 @@ def _drive(world: "World", run: Application, request: RunRequest) -> None:
     assert run.stop is not None
     stop: Any = run.stop
     spark: Any = Session()
-    driver = PipelineRun(request, spark, stop)
+    driver = PipelineRun(request, spark, stop, question_path=run.name)
     # The second receiver of reports is the driver's own pod.
     driver._reporter._sink = run
     result = driver.run()
@@ -238,6 +258,8 @@ class Operator:
         for action in decision.actions:
             if isinstance(action, CreateRun):
                 cluster.create(action)
+            elif isinstance(action, AskRun):
+                cluster.ask(action)
             elif isinstance(action, StopRun):
                 cluster.stop(action)
             elif isinstance(action, ForgetRun):

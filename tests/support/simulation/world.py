@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from icdc_api.spec.pipeline import Pipeline
+from icdc_operator.core.asked import comparisons
 from simulation import border
 from simulation.befalling import hands
 from simulation.befalling.events import ACTS, Event
@@ -160,6 +161,11 @@ class World:
             return f"{sorted(refused)} are refused, and there are other dead letters"
         if self.export_asked_at is not None and self.oracle.exports <= self.export_asked_at:
             return "the export that was asked for has not come"
+        pending = comparisons.describe_pending(
+            self.cluster.status, self.parse(self.cluster.resource).spec
+        )
+        if pending is not None:
+            return pending
         return None
 
     def _head_rows(self) -> Mapping[int, int]:

@@ -4,9 +4,9 @@ The counterpart on one host is the local runner's `LocalRuns` with its state dir
 is read again for each reconcile; `Memory` only adds hints. It must not decide anything.
 
     CreateRun    ConfigMap, then SparkApplication
-    StopRun      graceful: delete the driver pod, keep the SparkApplication as a record
-                 not graceful: delete ConfigMap, SparkApplication and pod, with 1 s of grace
-    ForgetRun    delete ConfigMap, then SparkApplication and its ended pods
+    AskRun       a ConfigMap that the running driver has mounted
+    StopRun      see `ending`
+    ForgetRun    see `ending`
 """
 
 import functools
@@ -21,12 +21,12 @@ from icdc_api.errors import Bug
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunStatus
 from icdc_operator.cluster.heads.head_watch import HeadWatch
-from icdc_operator.cluster.kube import errors, kinds
+from icdc_operator.cluster.kube import errors
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.errors import Conflict
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.queue import PipelineKey
-from icdc_operator.cluster.runs import creation, pods, resource, seen
+from icdc_operator.cluster.runs import creation, ending, resource, seen
 from icdc_operator.cluster.runs.memory import Memory
 from icdc_operator.cluster.runs.observation import Observation
 from icdc_operator.cluster.runs.seen import RunObjects
@@ -35,6 +35,7 @@ from icdc_operator.core.asked import comparisons
 from icdc_operator.core.observed import (
     Action,
     AddFinalizer,
+    AskRun,
     CreateRun,
     ForgetRun,
     Observed,
@@ -44,10 +45,6 @@ from icdc_operator.core.observed import (
     StopRun,
 )
 from icdc_operator.manifests.launch import InstallSettings, Launch
-
-KILL_SECONDS = 1
-"""Grace period of a driver that must end now. Not 0: the API server would then delete the pod
-before the kubelet has ended its processes, and the next run would begin beside them."""
 
 LOG = logging.getLogger(__name__)
 
@@ -107,6 +104,7 @@ class ClusterAdapter:
             generation=metadata["generation"],
             spec=spec,
             status=status,
+            spec_hash=resource.spec_hash_of(pipeline),
             problem=problem,
             status_room=resource.status_room(pipeline),
             runs=self._runs((namespace, name), status.current_run, attempts),
@@ -159,11 +157,13 @@ class ClusterAdapter:
         match action:
             case CreateRun():
                 await self._create(observation, action)
+            case AskRun():
+                await self._ask(observation, action)
             case StopRun(name, graceful):
-                for attempt in _attempts_of(observation, name):
-                    await self._stop(observation, attempt, graceful=graceful)
+                now = self._now()
+                await ending.stop(self._api, observation, name, graceful=graceful, now=now)
             case ForgetRun(name):
-                await self._forget(observation, name)
+                await ending.forget(self._api, observation, name)
             case AddFinalizer():
                 await self._api.replace_finalizers(
                     observation.pipeline, [*resource.others(observation.pipeline), naming.FINALIZER]
@@ -196,7 +196,10 @@ class ClusterAdapter:
     ) -> tuple[RunSeen, ...]:
         run_id = None if current is None else current.run_id
         ended = self._memory.find_ended_pods(key, run_id)
-        runs = seen.build_runs(attempts, now=self._now(), ended_pods=ended)
+        runs = tuple(
+            replace(run, deaf=True) if self._memory.is_deaf(key, run.epoch) else run
+            for run in seen.build_runs(attempts, now=self._now(), ended_pods=ended)
+        )
         refusal = self._memory.refusal(key, None if current is None else current.epoch)
         if current is None or refusal is None:
             return runs
@@ -228,65 +231,17 @@ class ClusterAdapter:
             key = (launch.owner.namespace, launch.owner.name)
             self._memory.refuse(key, run.epoch, creation.refusal(error))
 
-    async def _stop(self, observation: Observation, attempt: RunObjects, *, graceful: bool) -> None:
-        """End the drivers of an attempt by deleting their pods.
-
-        Graceful: the SparkApplication stays as a record. If there is no pod, or no time, it is
-        deleted too, so that spark-operator creates no other pod.
-        """
-        application = attempt.application
-        if application is not None and (not graceful or not attempt.writers):
-            # The ConfigMap first: it is found by the SparkApplication alone, so a crash in between
-            # must leave the latter.
-            namespace = observation.owner.namespace
-            await creation.forget_config_map(self._api, namespace, attempt.name)
-            await self._delete(kinds.APPLICATION, application)
-        for pod in attempt.writers:
-            if pods.is_given_up(pod, self._now()):
-                # Its node does not answer, so the kubelet never confirms the deletion. A driver
-                # that still lives there is fenced by its epoch.
-                await self._delete(kinds.POD, pod, grace_seconds=0, again=True)
-            elif graceful:
-                await self._delete(kinds.POD, pod)
-            else:
-                shorter = pods.grace_seconds(pod) > KILL_SECONDS
-                await self._delete(kinds.POD, pod, grace_seconds=KILL_SECONDS, again=shorter)
-
-    async def _forget(self, observation: Observation, name: str) -> None:
-        """Delete the objects of an ended run; the ConfigMap first, as in `_stop`."""
-        namespace = observation.owner.namespace
-        await creation.forget_config_map(self._api, namespace, name)
-        for attempt in _attempts_of(observation, name):
-            if attempt.writers:
-                continue  # not ended after all: `decide` sees it in the next reconcile
-            if attempt.application is not None:
-                await self._delete(kinds.APPLICATION, attempt.application)
-            for pod in attempt.pods:
-                await self._delete(kinds.POD, pod)
-
-    async def _delete(
-        self,
-        kind: kinds.Kind,
-        target: Resource,
-        *,
-        grace_seconds: int | None = None,
-        again: bool = False,
-    ) -> None:
-        """Delete the object by its uid; `again`: even if its deletion was requested already."""
-        metadata = target["metadata"]
-        if metadata.get("deletionTimestamp") and not again:
-            return
-        await self._api.delete(
-            kind,
-            metadata["namespace"],
-            metadata["name"],
-            uid=metadata["uid"],
-            grace_seconds=grace_seconds,
-        )
-
-
-def _attempts_of(observation: Observation, name: str) -> list[RunObjects]:
-    return [attempt for attempt in observation.runs if attempt.name == name]
+    async def _ask(self, observation: Observation, action: AskRun) -> None:
+        spec, run = observation.observed.spec, action.run
+        if spec is None:
+            raise Bug(f"the run {run.name} was to be asked something without a spec")
+        launch = Launch(observation.owner, run, spec, self._settings)
+        try:
+            await creation.ask(self._api, launch, action.question)
+        except creation.REFUSED as error:
+            # Such as a quota, or the name is somebody else's: a run of its own answers instead.
+            LOG.warning("the run %s cannot be asked: %s", run.name, error)
+            self._memory.note_deaf((launch.owner.namespace, launch.owner.name), run.epoch)
 
 
 @functools.cache

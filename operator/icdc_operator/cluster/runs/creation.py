@@ -1,4 +1,4 @@
-"""Create the objects of a run once, however often it is requested.
+"""Create the objects of a run, and of a question to it, once, however often it is requested.
 
 Names are fixed by the record in the status. So if an object of that name exists:
 
@@ -14,12 +14,13 @@ from typing import Any
 
 from icdc_api import naming
 from icdc_api.errors import BadSpec, FailureClass, IcdcError, Unschedulable
-from icdc_api.status.runs import Failure, RunKind, RunStatus
+from icdc_api.job.run_files import RunQuestion
+from icdc_api.status.runs import Failure, RunKind
 from icdc_operator.cluster.kube import errors, kinds
 from icdc_operator.cluster.kube.api import ClusterApi
 from icdc_operator.cluster.kube.kinds import Resource
 from icdc_operator.cluster.runs import evidence
-from icdc_operator.manifests import application, config_map
+from icdc_operator.manifests import application, config_map, metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.metadata import (
     ANNOTATION_EPOCH,
@@ -55,13 +56,34 @@ async def create(api: ClusterApi, launch: Launch, pipeline: Resource) -> None:
     except REFUSED:
         # The record of a refused run ends, and a ConfigMap is found by its SparkApplication alone:
         # nobody would delete it before the pipeline.
-        await forget_config_map(api, launch.owner.namespace, launch.run)
+        await _forget(api, launch.owner.namespace, launch.run.name)
         raise
 
 
-async def forget_config_map(api: ClusterApi, namespace: str, run: RunStatus | str) -> None:
-    """Delete the ConfigMap of a run, if it exists and is ours."""
-    name = run if isinstance(run, str) else run.name
+async def ask(api: ClusterApi, launch: Launch, question: RunQuestion | None) -> None:
+    """Hand a question to the run, in place of the one before; None only withdraws that one.
+
+    Raises one of REFUSED; Conflict while the question before is being removed; Unavailable.
+    """
+    name, namespace = metadata.question_name(launch.run.name), launch.owner.namespace
+    if question is not None:
+        wanted = config_map.build_question_map(launch, question)
+        present = await api.get(kinds.CONFIG_MAP, namespace, name)
+        same = present is not None and present.get("data") == wanted["data"]
+        if present is not None and same and _is_of_attempt(present, launch):
+            return
+    await _forget(api, namespace, name)
+    if question is not None:
+        await _create(api, wanted, launch)
+
+
+async def forget_config_maps(api: ClusterApi, namespace: str, run: str) -> None:
+    """Delete the ConfigMaps of a run, its request and its question, if they exist and are ours."""
+    for name in (metadata.question_name(run), run):
+        await _forget(api, namespace, name)
+
+
+async def _forget(api: ClusterApi, namespace: str, name: str) -> None:
     present = await api.get(kinds.CONFIG_MAP, namespace, name)
     if present is not None and _is_managed(present):
         uid = present["metadata"]["uid"]

@@ -2,6 +2,7 @@
 
     an ended driver pod      its last report, if the pod is deleted before a reconcile reads it
     a refused creation       why; a run that was not created has no object to say so
+    a refused question       that this run is deaf: a run of its own answers instead
     a denied action          which permission is missing, for DENIAL_SECONDS
 
 The first two are dropped once the run is in the status. A restarted operator works without them:
@@ -32,12 +33,13 @@ _SAVED_METADATA = ("name", "creationTimestamp", "deletionTimestamp")
 
 
 class Memory:
-    """For each pipeline at most one ended pod, one refused run and one denied action."""
+    """For each pipeline at most one ended pod, one refused run, one deaf and one denied action."""
 
     def __init__(self) -> None:
         self._ended: dict[Key, tuple[str, Resource]] = {}
         self._refused: dict[Key, tuple[int, Failure]] = {}
         self._denied: dict[Key, tuple[Action, Failure, datetime]] = {}
+        self._deaf: dict[Key, int] = {}
 
     def note_pod(self, pod: Resource) -> None:
         """Remember a driver pod that has ended or is about to; ignore any other."""
@@ -84,6 +86,14 @@ class Memory:
             return None
         return entry[1]
 
+    def note_deaf(self, key: Key, epoch: int) -> None:
+        """Remember that no question can be handed to the run of that epoch."""
+        self._deaf[key] = epoch
+
+    def is_deaf(self, key: Key, epoch: int) -> bool:
+        """Return whether no question can be handed to the run of that epoch."""
+        return self._deaf.get(key) == epoch
+
     def deny(self, key: Key, action: Action, failure: Failure, now: datetime) -> None:
         """Remember why the action is not allowed."""
         self._denied[key] = (action, failure, now)
@@ -109,6 +119,7 @@ class Memory:
         self._denied.pop(key, None)
         self._ended.pop(key, None)
         self._refused.pop(key, None)
+        self._deaf.pop(key, None)
 
 
 def _epoch(pod: Resource) -> int:

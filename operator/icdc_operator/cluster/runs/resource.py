@@ -7,6 +7,8 @@ been written by another version or by a person, so what cannot be read of it is 
     status.tables[0].state: Odd    wrong value        the whole field `tables` is dropped
 """
 
+import hashlib
+import json
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -26,6 +28,10 @@ from icdc_operator.manifests.launch import InstallSettings
 from icdc_operator.manifests.pods import refusals
 
 _SOURCE = naming.SINGULAR
+
+_UNREAD = ("resync", "history", "timeouts")
+"""Fields of the spec that only the operator reads: a run does not end for their sake. What resync
+asks of a run is in its request, or in a question to it."""
 
 MAX_OBJECT_BYTES = 1_500_000
 """Most bytes of a pipeline. etcd refuses a request of more than 1.5 MiB, or 1,572,864 bytes; the
@@ -52,6 +58,12 @@ def spec_of(
         lines = (line.removeprefix(f"{_SOURCE}: ") for line in error.message.splitlines())
         return None, "; ".join(lines)
     return spec, None
+
+
+def spec_hash_of(pipeline: Resource) -> str:
+    """Return a hash of all of the spec that a run reads, whatever its order."""
+    read = {key: value for key, value in pipeline["spec"].items() if key not in _UNREAD}
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def status_room(pipeline: Resource) -> int:

@@ -2,7 +2,8 @@
 
 A question stands beside what the spec asks for: it is answered whether the pipeline is suspended,
 stalled or waits for an attempt, and how its run ends changes none of these. No other run is active
-meanwhile, so a continuous run ends first and is planned again afterwards. The answer is in the
+meanwhile, so a continuous run ends first and is planned again afterwards, unless it answers by
+itself, see `run_questions`. The answer is in the
 report of the run; the status only names that run, and says whether it has ended.
 
     time  annotation icebergcdc.dev/ask    status.currentRun     status.observedAsk
@@ -16,7 +17,6 @@ report of the run; the status only names that run, and says whether it has ended
 from datetime import datetime
 
 from icdc_api.errors import Bug, NodeLost
-from icdc_api.spec.pipeline import Trigger
 from icdc_api.status.pipeline_status import PipelineStatus
 from icdc_api.status.runs import Failure, RunState, RunStatus
 from icdc_api.status.triggers import Ask, ObservedAsk
@@ -31,14 +31,6 @@ def find_pending(status: PipelineStatus, observed: Observed) -> Ask | None:
     if ask is None or observed.spec is None or observed.closing:
         return None
     return None if before is not None and before.id == ask.id and before.finished else ask
-
-
-def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
-    """Return whether a question waits for the current run, which would never end by itself."""
-    # Any other run ends by itself when its tables are done, and the question is answered next.
-    spec = observed.spec
-    continuous = spec is not None and spec.changelog.trigger == Trigger.CONTINUOUS
-    return continuous and not run.kind.inspects and find_pending(status, observed) is not None
 
 
 def is_withdrawn(run: RunStatus, observed: Observed) -> bool:

@@ -1,6 +1,7 @@
 """Comparisons of index and table that `spec.resync` asks for: when one is due, how one ends. Pure.
 
-A comparison is a run of its own that replicates no table, so neither its progress nor its failures
+A continuous run makes one while it goes on, see `run_questions`. Any other comparison is a run of
+its own that replicates no table, so neither its progress nor its failures
 count as the pipeline's. It comes after a successful run of the same generation: then the spec is in
 effect, exports are finished, and what is compared is up to date. Replication waits while it runs,
 so a comparison that fails again and again is given up, and its failure reported.
@@ -73,11 +74,16 @@ def find_due(status: PipelineStatus, observed: Observed, spec: PipelineSpec) -> 
     # The run succeeded as a whole, but a table of it waits for a passing fault.
     if status.last_run == before and status.consecutive_failures > 0:
         return None
-    # A stalled table does not wait: its index can be compared, or the answer says why not.
+    return kind if is_ready(status, spec) else None
+
+
+def is_ready(status: PipelineStatus, spec: PipelineSpec) -> bool:
+    """Return whether the indices of all tables to compare are complete.
+
+    A stalled table does not wait: its index can be compared, or the answer says why not.
+    """
     names = set(table_names(status, spec))
-    if any(table.name in names and table.state in _NOT_READY for table in status.tables):
-        return None
-    return kind
+    return not any(table.name in names and table.state in _NOT_READY for table in status.tables)
 
 
 def last_replication_run(status: PipelineStatus) -> RunStatus | None:
@@ -128,7 +134,17 @@ def close_run(
     tables = verification.apply_answers(status.tables, answers, nonce=by, now=now)
     if failure is not None:
         tables = verification.apply_failure(tables, failure, silent, nonce=by, now=now)
-    return _record_answer(status.model_copy(update={"tables": tables}), by)
+    return record_answer(
+        status.model_copy(
+            update={
+                "tables": tables,
+                # Failures of the comparison must not delay the replication that waited for it.
+                "consecutive_failures": 0,
+                "next_attempt_time": None,
+            }
+        ),
+        by,
+    )
 
 
 def _schedule_retry(
@@ -161,17 +177,11 @@ def _schedule_retry(
     )
 
 
-def _record_answer(status: PipelineStatus, nonce: int) -> PipelineStatus:
-    """Return `status` with the request as answered: replication goes on."""
+def record_answer(status: PipelineStatus, nonce: int) -> PipelineStatus:
+    """Return `status` with the request of that nonce as answered."""
     before = status.observed_triggers or ObservedTriggers(resync_nonce=nonce)
-    return status.model_copy(
-        update={
-            "observed_triggers": before.model_copy(update={"verified_nonce": nonce}),
-            # Failures of the comparison must not delay the replication that was waiting for it.
-            "consecutive_failures": 0,
-            "next_attempt_time": None,
-        }
-    )
+    triggers = before.model_copy(update={"verified_nonce": nonce})
+    return status.model_copy(update={"observed_triggers": triggers})
 
 
 def _record_failure(status: PipelineStatus, ended: RunStatus, failure: Failure) -> PipelineStatus:

@@ -104,7 +104,12 @@ def describe_table(table: TableStatus) -> str:
 
 def read_answers(report: RunReport | None) -> dict[str, TableComparison]:
     """Return the answers of an ended run, by table name; empty while it is running."""
-    if report is None or not report.finished or report.result is None:
+    return parse_answers(report) if report is not None and report.finished else {}
+
+
+def parse_answers(report: RunReport | None) -> dict[str, TableComparison]:
+    """Return the answers in a report so far, by table name."""
+    if report is None or report.result is None:
         return {}
     listed = report.result.get("tables")
     answers: dict[str, TableComparison] = {}

@@ -11,11 +11,15 @@ APPLICATION_FILE = f"{APPLICATION_DIR}/main.py"
 PYTHON = "/opt/venv/bin/python"
 """Python of the image, in whose environment the application is installed."""
 
-# The ConfigMap of the run is mounted at REQUEST_DIR, a Secret NAME at SECRETS_DIR/NAME. REPORT_DIR
+# The ConfigMap of the run is mounted at REQUEST_DIR, that of its question, while there is one, at
+# QUESTION_DIR, a Secret NAME at SECRETS_DIR/NAME. REPORT_DIR
 # is an empty volume, in which the driver keeps the file that its annotation is made from.
 REQUEST_DIR = "/etc/icdc/run"
 REQUEST_KEY = "request.json"
 REQUEST_FILE = f"{REQUEST_DIR}/{REQUEST_KEY}"
+QUESTION_DIR = "/etc/icdc/question"
+QUESTION_KEY = "question.json"
+QUESTION_FILE = f"{QUESTION_DIR}/{QUESTION_KEY}"
 SECRETS_DIR = "/etc/icdc/secrets"
 REPORT_DIR = "/var/run/icdc"
 REPORT_FILE = f"{REPORT_DIR}/report.json"
@@ -23,6 +27,7 @@ TERMINATION_MESSAGE_FILE = "/dev/termination-log"
 
 VOLUME_PREFIX = "icdc-"
 REQUEST_VOLUME = f"{VOLUME_PREFIX}run"
+QUESTION_VOLUME = f"{VOLUME_PREFIX}question"
 REPORT_VOLUME = f"{VOLUME_PREFIX}report"
 # Spark uses every mount whose volume name has this prefix for shuffle and spill.
 LOCAL_VOLUME_PREFIX = "spark-local-dir-"

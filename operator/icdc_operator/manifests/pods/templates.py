@@ -7,6 +7,7 @@ image, memory and restartPolicy, is not here.
 from collections.abc import Mapping
 from typing import Any
 
+from icdc_api.job.run_files import QUESTION_VARIABLE
 from icdc_operator.manifests import metadata
 from icdc_operator.manifests.launch import Launch
 from icdc_operator.manifests.pods import merge, pod_paths, volumes
@@ -36,13 +37,20 @@ METRICS_PATH = "/metrics/executors/prometheus/"
 UI_PORT_DEFAULT = "4040"
 
 
+def _question_env(launch: Launch) -> list[dict[str, Any]]:
+    if not launch.takes_questions:
+        return []
+    return [{"name": QUESTION_VARIABLE, "value": pod_paths.QUESTION_FILE}]
+
+
 def driver_template(launch: Launch) -> dict[str, Any]:
     """Return the PodTemplateSpec of the driver."""
     container = {
         "env": [
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in DRIVER_ENV.items()
-        ],
+        ]
+        + _question_env(launch),
         # The outcome of the run. If the driver ends before it could write one, such as where
         # Python is missing, the kubelet puts the end of its log there instead.
         "terminationMessagePath": pod_paths.TERMINATION_MESSAGE_FILE,

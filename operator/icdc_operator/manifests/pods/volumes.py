@@ -17,7 +17,7 @@ Volumes = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def of_driver(launch: Launch) -> Volumes:
-    """Return the volumes of the driver: request, report, and those of executors."""
+    """Return the volumes of the driver: request, question, report, and those of executors."""
     request = (
         {"name": pod_paths.REQUEST_VOLUME, "configMap": {"name": launch.run.name}},
         {"name": pod_paths.REQUEST_VOLUME, "mountPath": pod_paths.REQUEST_DIR, "readOnly": True},
@@ -26,7 +26,18 @@ def of_driver(launch: Launch) -> Volumes:
         {"name": pod_paths.REPORT_VOLUME, "emptyDir": {}},
         {"name": pod_paths.REPORT_VOLUME, "mountPath": pod_paths.REPORT_DIR},
     )
-    return [request, report, *of_executor(launch)]
+    return [request, *_question(launch), report, *of_executor(launch)]
+
+
+def _question(launch: Launch) -> Volumes:
+    """Return the volume of what a continuous run is asked while it goes on: mostly nothing."""
+    if not launch.takes_questions:
+        return []
+    name = pod_paths.QUESTION_VOLUME
+    # Optional: the pod starts without it, and the kubelet brings it, and takes it away, later.
+    source = {"name": metadata.question_name(launch.run.name), "optional": True}
+    mount = {"name": name, "mountPath": pod_paths.QUESTION_DIR, "readOnly": True}
+    return [({"name": name, "configMap": source}, mount)]
 
 
 def of_executor(launch: Launch) -> Volumes:

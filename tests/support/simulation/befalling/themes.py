@@ -48,6 +48,16 @@ THEMES: tuple[Theme, ...] = (
         "commit",
     ),
     ("delete a document of the new index", "ask for an export", "commit"),
-    ("ask for a comparison", "commit", "remove the request's mode", "commit"),
+    # A driver is lost while it compares, and is asked again before it has answered.
+    (
+        "ask for a comparison",
+        "commit",
+        "remove the request's mode",
+        "commit",
+        "ask for a comparison",
+        "kill the driver",
+        "commit",
+        "ask for a comparison",
+    ),
     ("ask for an export", "create the pipeline again", "ask for an export"),
 )

@@ -48,7 +48,8 @@ def manifests(
 
     def make(case: str) -> list[dict[str, Any]]:
         launch, resource = launch_of(HERE / "pipelines" / f"{case}.yaml")
-        request = build_request(replace(launch, continuous=case == "full"), resource)
+        launch = replace(launch, continuous=case == "full")
+        request = build_request(launch, resource)
         return [build_config_map(launch, request), build_spark_application(launch)]
 
     return make

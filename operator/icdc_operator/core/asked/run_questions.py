@@ -1,0 +1,181 @@
+"""Comparisons and repairs that a continuous run makes beside following its tables. Pure.
+
+Such a run never ends by itself, and a run of its own for each comparison would keep all tables
+waiting for minutes. So the running driver is asked, if it takes questions: each table answers
+between two of its batches, and the others go on. It gets one question at a time, and the request
+again with each decision until the answer is in its report.
+
+    time  asked by                     the run shop-c7-1 is asked   status
+    0     spec.resync nonce 4, Verify  resync-4-<epoch>             observedTriggers.resync nonce 4
+    1     icdc verify shop             (unchanged: one at a time)
+    2     its report: complete         a1 (of the annotation)       verifiedNonce 4; observedAsk a1
+    3     its report: complete         a1                           observedAsk a1 finished
+
+Each question is tried so once. Where that run ends without the answer, whatever the reason, a run
+of its own answers: what ends a driver must not end it again and again, while all tables wait.
+"""
+
+from datetime import datetime
+
+from icdc_api.errors import Bug, NodeLost
+from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_api.spec.pipeline import PipelineSpec, Trigger
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStatus
+from icdc_api.status.triggers import Ask, ObservedAsk
+from icdc_operator.core.asked import asks, comparisons, resyncs, verification
+from icdc_operator.core.observed import AskRun, Observed, RunSeen
+
+_KINDS = (RunKind.VERIFY, RunKind.REPAIR)
+"""Kinds of questions that such a run answers; any other is answered by a run of its own."""
+
+
+def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStatus:
+    """Return `status` whose current run counts as of this generation, if it needs no other run.
+
+    It needs another one where the spec has changed in what the run reads, or asks for what the run
+    cannot do.
+    """
+    run, spec = status.current_run, observed.spec
+    if run is None or spec is None or run.spec_hash is None or run.ask is not None:
+        return status
+    if run.generation == observed.generation or run.spec_hash != observed.spec_hash:
+        return status
+    if run.kind.inspects or run.kind is RunKind.DELETION or run.state is RunState.PLANNED:
+        return status
+    run = run.model_copy(update={"generation": observed.generation})
+    if not resyncs.is_new(status, spec):
+        return status.model_copy(update={"current_run": run})
+    seen = observed.find_run(run)
+    # A run that ends by itself is followed by the comparison, so it needs not be asked.
+    continuous = spec.changelog.trigger is Trigger.CONTINUOUS
+    takes = not continuous or (seen is not None and seen.takes_questions)
+    if spec.resync.mode is ResyncMode.EXPORT or not takes:
+        return status
+    # With the adoption, in one write: a nonce that was acted on is never acted on again.
+    triggers = resyncs.record_triggers(status, spec, epoch=run.epoch)
+    return status.model_copy(update={"current_run": run, "observed_triggers": triggers})
+
+
+def takes(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen | None) -> bool:
+    """Return whether the current run answers `ask` beside following its tables."""
+    if ask.mode not in _KINDS or seen is None or not seen.takes_questions:
+        return False
+    before = status.observed_ask
+    return before is None or before.id != ask.id or before.run == run.name
+
+
+def must_make_room(status: PipelineStatus, observed: Observed, run: RunStatus) -> bool:
+    """Return whether a question waits for the end of the current run, which has none by itself."""
+    # Any other run ends by itself when its tables are done, and the question is answered next.
+    spec, ask = observed.spec, asks.find_pending(status, observed)
+    if ask is None or spec is None or spec.changelog.trigger != Trigger.CONTINUOUS:
+        return False
+    return not run.kind.inspects and not takes(ask, status, run, observed.find_run(run))
+
+
+def advance(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, *, now: datetime
+) -> tuple[PipelineStatus, tuple[AskRun, ...]]:
+    """Return the status with what the live run has answered, and what it is to be asked now."""
+    spec = observed.spec
+    if spec is None or run.kind.inspects or run.kind is RunKind.DELETION:
+        return status, ()
+    if not seen.takes_questions:
+        return status, ()
+    status, withdrawn = _read_ask(status, run, seen, observed)
+    status = _read_comparison(status, run, seen, spec, now=now)
+    question = _choose(status, run, seen, observed, spec)
+    if question is None:
+        return status, (AskRun(run),) if withdrawn else ()
+    if observed.ask is not None and observed.ask.id == question.id:
+        ask = ObservedAsk(id=question.id, run=run.name)
+        status = status.model_copy(update={"observed_ask": ask})
+    return status, (AskRun(run, question),)
+
+
+def _choose(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed, spec: PipelineSpec
+) -> RunQuestion | None:
+    """Return the question that the run has to answer now: what it has begun comes first."""
+    asked, compared = _build_asked(status, run, seen, observed), _build_compared(status, run, spec)
+    begun = status.observed_ask
+    if asked is not None and begun is not None and (begun.id, begun.run) == (asked.id, run.name):
+        return asked
+    result = (seen.report and seen.report.result) or {}
+    if compared is not None and result.get("question") == compared.id:
+        return compared
+    return asked or compared
+
+
+def _build_asked(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed
+) -> RunQuestion | None:
+    """Return the question of a person, if it waits for this run."""
+    ask = asks.find_pending(status, observed)
+    if ask is None or not takes(ask, status, run, seen):
+        return None
+    mode = RunMode.VERIFY if ask.mode is RunKind.VERIFY else RunMode.REPAIR
+    return RunQuestion(id=ask.id, mode=mode)
+
+
+def _build_compared(
+    status: PipelineStatus, run: RunStatus, spec: PipelineSpec
+) -> RunQuestion | None:
+    """Return the comparison that the spec asks for, once the indices of its tables are complete."""
+    kind = comparisons.find_requested(status, spec)
+    if kind is None or resyncs.is_new(status, spec) or not comparisons.is_ready(status, spec):
+        return None
+    mode = RunMode.VERIFY if kind is RunKind.VERIFY else RunMode.REPAIR
+    tables = comparisons.table_names(status, spec)
+    return RunQuestion(id=_comparison_id(status, run, spec), mode=mode, tables=tables)
+
+
+def _comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineSpec) -> str:
+    # With the epoch: a pipeline that was created again counts its nonces anew.
+    return f"resync-{comparisons.find_requested_nonce(status, spec)}-{run.epoch}"
+
+
+def _read_ask(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, observed: Observed
+) -> tuple[PipelineStatus, bool]:
+    """Return the status with the end of the person's question, and whether it was withdrawn."""
+    before = status.observed_ask
+    if before is None or before.run != run.name or before.finished:
+        return status, False
+    failure, withdrawn = None, False
+    if not _is_answered(seen, before.id):
+        if observed.ask is not None and observed.ask.id == before.id:
+            return status, False
+        withdrawn = True
+        failure = Failure.of(NodeLost(f"the question to run {run.name} was withdrawn"))
+    answer = before.model_copy(update={"finished": True, "failure": failure})
+    return status.model_copy(update={"observed_ask": answer}), withdrawn
+
+
+def _read_comparison(
+    status: PipelineStatus, run: RunStatus, seen: RunSeen, spec: PipelineSpec, *, now: datetime
+) -> PipelineStatus:
+    """Return the status with the results of the comparison that the spec asked for."""
+    if comparisons.find_requested(status, spec) is None or resyncs.is_new(status, spec):
+        return status
+    if not _is_answered(seen, _comparison_id(status, run, spec)):
+        return status
+    answers = verification.parse_answers(seen.report)
+    names = comparisons.table_names(status, spec)
+    nonce = comparisons.find_requested_nonce(status, spec)
+    # Only the tables that were asked for: a report comes from a pod, and may name others.
+    answers = {name: answers[name] for name in names if name in answers}
+    silent = [name for name in names if name not in answers]
+    tables = verification.apply_answers(status.tables, answers, nonce=nonce, now=now)
+    if silent:
+        text = f"run {run.name} has no answer for it; read its log"
+        bug = Failure.of(Bug(text))
+        tables = verification.apply_failure(tables, bug, silent, nonce=nonce, now=now)
+    return comparisons.record_answer(status.model_copy(update={"tables": tables}), nonce)
+
+
+def _is_answered(seen: RunSeen, question: str) -> bool:
+    """Return whether the run's report holds the complete answer to the question of that id."""
+    result = (seen.report and seen.report.result) or {}
+    return result.get("question") == question and result.get("complete") is True

@@ -1,0 +1,194 @@
+"""The question that a continuous run is asked while it follows its tables, and its answer so far.
+
+Whoever started the run puts the question into a file, replaces it, or removes it. Each table
+answers between two of its steps, in its own thread, so that nothing else writes its index
+meanwhile; the other tables go on. The answer is in the report, until there is another question.
+
+    file              tables orders, users             result in the report
+    question a        orders answers, users is busy    question a, entry of orders
+    question a        users answers                    question a, both entries, complete
+    question b        none has answered yet            question b, no entry
+    none              orders skips b, or is cancelled  as before
+
+A table that hangs, or is no longer followed, is not waited for. It must not know how a question is
+answered, nor how the file came to be.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from icdc_api.errors import BadSpec, IcdcError
+from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_spark.process.step_watch import Jobs
+
+LOG = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+"""Seconds between two reads of the file, which is a few hundred bytes."""
+
+Entry = dict[str, Any]
+"""One table's part of the answer, as JSON."""
+
+
+def build_failed_entry(table: str, error: IcdcError) -> Entry:
+    """Return the entry of a table that could not answer."""
+    return {"name": table, "reason": type(error).__name__, "message": error.message}
+
+
+class RunQuestions:
+    """The question in the file at `path`; None where no question can be asked."""
+
+    def __init__(
+        self,
+        path: str | None,
+        tags: Mapping[str, str],
+        *,
+        jobs: Jobs,
+        publish: Callable[[Entry], None],
+    ) -> None:
+        """`tags` has the tag of each table's Spark jobs, `publish` takes the whole answer so far.
+
+        `jobs` is for this object alone.
+        """
+        self._path = None if path is None else Path(path)
+        self._tags = tags
+        self._jobs = jobs
+        self._publish = publish
+        # Guards all that follows.
+        self._lock = threading.Lock()
+        self._question: RunQuestion | None = None
+        self._entries: dict[str, Entry] = {}
+        # Tables from which no answer comes, and why, if that is known.
+        self._silent: dict[str, IcdcError | None] = {}
+        # What tables work on without changing anything, so that it may be cancelled.
+        self._comparing: dict[str, RunQuestion] = {}
+        # When a table that could not answer is asked again, by the monotonic clock.
+        self._again_at: dict[str, float] = {}
+        self._complaint: str | None = None
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Read the file again and again inside the block."""
+        if self._path is None:
+            yield
+            return
+        # Before the first step of any table.
+        self.poll()
+        ended = threading.Event()
+
+        def work() -> None:
+            while not ended.wait(POLL_SECONDS):
+                self.poll()
+
+        thread = threading.Thread(target=work, name="questions", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def poll(self) -> None:
+        """Take up what the file says now."""
+        question = self._read()
+        with self._lock:
+            if question != self._question:
+                self._question = question
+                self._entries.clear()
+                self._again_at.clear()
+                if question is not None:
+                    LOG.info("asked %s: %s", question.id, question.mode.value)
+                    self._publish_answer(question)
+            # Each time: a comparison may have begun another job meanwhile. Under the lock: it
+            # cannot end here, so what is cancelled is no job of the batch after it.
+            for table, other in self._comparing.items():
+                if other != question:
+                    with suppress(IcdcError):
+                        self._jobs.cancel(self._tags[table])
+
+    def find(self, table: str) -> RunQuestion | None:
+        """Return the question that the table has to answer now; None if there is none."""
+        with self._lock:
+            question = self._question
+            if question is None or table in self._entries or not self._is_asked(table, question):
+                return None
+            return question if time.monotonic() >= self._again_at.get(table, 0.0) else None
+
+    @contextmanager
+    def comparing(self, table: str, question: RunQuestion) -> Iterator[None]:
+        """Inside it the table works on the question; what changes nothing may be cancelled."""
+        with self._lock:
+            # A repair is not cut off: what it has begun to write is settled first.
+            if question.mode is RunMode.VERIFY and self._question == question:
+                self._comparing[table] = question
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._comparing.pop(table, None)
+
+    def is_open(self, question: RunQuestion) -> bool:
+        """Return whether somebody still waits for the answer to this very question."""
+        with self._lock:
+            return self._question == question
+
+    def answer(self, table: str, question: RunQuestion, entry: Entry) -> None:
+        """Publish the table's entry, unless the question is another one by now."""
+        with self._lock:
+            if self._question == question:
+                self._entries[table] = entry
+                self._publish_answer(question)
+
+    def ask_again(self, table: str, question: RunQuestion, seconds: float) -> None:
+        """Let `find` return the question to the table again after so many seconds."""
+        with self._lock:
+            if self._question == question:
+                self._again_at[table] = time.monotonic() + seconds
+
+    def mark_silent(self, table: str, error: IcdcError | None) -> None:
+        """Wait for no answer of a table: it hangs for `error`, or is not followed any more."""
+        with self._lock:
+            self._silent[table] = error
+            if self._question is not None:
+                self._publish_answer(self._question)
+
+    def mark_audible(self, table: str) -> None:
+        """Wait for the table's answers again, after it hung."""
+        with self._lock:
+            self._silent.pop(table, None)
+
+    def _read(self) -> RunQuestion | None:
+        """Return the question in the file; None for no file, or for one that cannot be read."""
+        if self._path is None:
+            return None
+        try:
+            question = RunQuestion.read(self._path)
+        except FileNotFoundError:
+            return None
+        except (BadSpec, OSError) as error:
+            # Said once: an image of another version may not know what it is asked.
+            if str(error) != self._complaint:
+                LOG.warning("the question cannot be read: %s", error)
+            self._complaint = str(error)
+            return None
+        self._complaint = None
+        return question
+
+    def _is_asked(self, table: str, question: RunQuestion) -> bool:
+        return not question.tables or table in question.tables
+
+    def _publish_answer(self, question: RunQuestion) -> None:
+        """Publish entries in the order of the spec; those of silent tables last where they lack."""
+        asked = [table for table in self._tags if self._is_asked(table, question)]
+        entries = [self._entries[table] for table in asked if table in self._entries]
+        for table in asked:
+            error = self._silent.get(table)
+            if table not in self._entries and error is not None:
+                entries.append(build_failed_entry(table, error))
+        complete = all(table in self._entries or table in self._silent for table in asked)
+        self._publish({"question": question.id, "complete": complete, "tables": entries})

@@ -1,0 +1,175 @@
+"""A continuous run is asked while it goes on; the operator is a process with its Role.
+
+The driver is played by hand; what a real one answers is tested with Spark.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icdc_api import naming
+from icdc_api.job.run_files import QUESTION_VARIABLE, RunMode, RunQuestion
+from icdc_api.status.pipeline_status import PipelineStatus, parse_status
+from icdc_api.status.runs import RunState
+from icdc_cli import main
+from icdc_operator.manifests.pods import pod_paths
+from icdc_testing.adapter.stepping import Cluster, report_of
+from icdc_testing.deciding.pipelines import caught_up
+from icdc_testing.kube.operator_process import OperatorProcess
+from icdc_testing.kube.stored_pipelines import minimal
+
+pytestmark = [pytest.mark.api, pytest.mark.usefixtures("person")]
+
+Start = Callable[..., OperatorProcess]
+RUN, QUESTION = "shop-e1-1", "shop-e1-1-question"
+TABLES = ("shop.orders", "shop.users")
+CONTINUOUS: dict[str, Any] = {
+    "changelog": {"trigger": "Continuous"},
+    "tables": [{"name": name, "identifierColumns": ["id"]} for name in TABLES],
+}
+
+
+def status_of(cluster: Cluster) -> PipelineStatus:
+    return parse_status(cluster.pipelines.get("shop").get("status") or {})
+
+
+def says(cluster: Cluster, **more: Any) -> None:
+    """The driver of the continuous run writes a report."""
+    record = status_of(cluster).current_run
+    assert record is not None
+    tables = [caught_up(name) for name in TABLES]
+    cluster.report(RUN, report_of(record, *tables, takes_questions=True, **more))
+
+
+def asked(cluster: Cluster) -> RunQuestion | None:
+    """The question in the ConfigMap that the driver has mounted."""
+    found = [map_ for map_ in cluster.objects("configmap") if map_["metadata"]["name"] == QUESTION]
+    if not found:
+        return None
+    (question,) = found
+    assert not question.get("immutable"), "the kubelet would not see the next one"
+    return RunQuestion.model_validate_json(question["data"][pod_paths.QUESTION_KEY])
+
+
+def answer(question: RunQuestion, *names: str) -> dict[str, Any]:
+    entries = [{"name": name, "index": name, "equal": True, "rows": 7} for name in names]
+    return {"question": question.id, "complete": True, "tables": entries}
+
+
+@pytest.fixture
+def operator(cluster: Cluster, start: Start) -> OperatorProcess:
+    """An operator, and a pipeline that a continuous run follows."""
+    running = start()
+    cluster.pipelines.apply(minimal(**CONTINUOUS))
+    running.until(lambda: cluster.names("sparkapplication") == [RUN], "it exports")
+    cluster.start_driver(RUN)
+    says(cluster)
+
+    def is_running() -> bool:
+        run = status_of(cluster).current_run
+        return run is not None and run.state is RunState.RUNNING
+
+    running.until(is_running, "it is followed")
+    return running
+
+
+def annotations(cluster: Cluster) -> dict[str, str]:
+    found: dict[str, str] = cluster.pipelines.get("shop")["metadata"].get("annotations") or {}
+    return found
+
+
+def assert_undisturbed(cluster: Cluster) -> None:
+    """The run was neither stopped nor replaced."""
+    assert cluster.names("sparkapplication") == [RUN]
+    (pod,) = cluster.objects("pod")
+    assert "deletionTimestamp" not in pod["metadata"]
+    (application,) = cluster.objects("sparkapplication")
+    assert application["metadata"]["generation"] == 1
+
+
+def test_a_driver_has_a_place_for_questions_and_no_further_right(
+    cluster: Cluster, operator: OperatorProcess
+) -> None:
+    (application,) = cluster.objects("sparkapplication")
+    pod = application["spec"]["driver"]["template"]["spec"]
+    volume = {"name": "icdc-question", "configMap": {"name": QUESTION, "optional": True}}
+    assert volume in pod["volumes"]
+    mounts = [mount for container in pod["containers"] for mount in container["volumeMounts"]]
+    (mount,) = [mount for mount in mounts if mount["name"] == "icdc-question"]
+    assert mount["readOnly"]
+    (env,) = [container["env"] for container in pod["containers"]]
+    path = f"{mount['mountPath']}/{pod_paths.QUESTION_KEY}"
+    assert {"name": QUESTION_VARIABLE, "value": path} in env
+    assert asked(cluster) is None
+
+
+def test_a_table_is_verified_by_the_run_that_goes_on(
+    cluster: Cluster, operator: OperatorProcess
+) -> None:
+    resync = {"nonce": 1, "mode": "Verify", "tables": [TABLES[1]]}
+    cluster.pipelines.apply(minimal(**CONTINUOUS, resync=resync))
+    operator.until(lambda: asked(cluster) is not None, "the run is asked")
+    question = asked(cluster)
+    assert question is not None
+    assert (question.mode, question.tables) == (RunMode.VERIFY, (TABLES[1],))
+    says(cluster, result={"question": question.id, "complete": False, "tables": []})
+    # A person asks meanwhile, and waits.
+    person = threading.Thread(target=main.main, args=(["verify", "shop", "--repair"],))
+    person.start()
+    operator.until(lambda: naming.ANNOTATION_ASK in annotations(cluster), "it is asked")
+    assert asked(cluster) == question
+    says(cluster, result=answer(question, TABLES[1]))
+
+    def is_verified() -> bool:
+        return any(table.verification for table in status_of(cluster).tables)
+
+    operator.until(is_verified, "it is verified")
+    operator.until(lambda: asked(cluster) not in (question, None), "the second one is asked")
+    second = asked(cluster)
+    assert second is not None
+    assert (second.mode, second.tables) == (RunMode.REPAIR, None)
+    says(cluster, result=answer(second, *TABLES))
+    person.join(60)
+    assert not person.is_alive()
+    status = status_of(cluster)
+    assert [table.verification is not None for table in status.tables] == [False, True]
+    assert status.observed_ask is not None
+    assert (status.observed_ask.run, status.observed_ask.failure) == (RUN, None)
+    assert_undisturbed(cluster)
+
+
+def test_who_does_not_wait_any_more_takes_the_question_back(
+    cluster: Cluster, operator: OperatorProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["verify", "shop", "--wait", "5"]) == 3
+    assert f"the run {RUN} answers while it follows its tables" in capsys.readouterr().err
+    operator.until(lambda: asked(cluster) is None, "the run is asked nothing more")
+    assert_undisturbed(cluster)
+
+
+def test_a_table_that_the_spec_does_not_have_is_refused_before_anything_is_asked(
+    cluster: Cluster, operator: OperatorProcess
+) -> None:
+    resync = {"nonce": 1, "mode": "Verify", "tables": ["shop.nothing"]}
+    refused = cluster.pipelines.try_to_apply(minimal(**CONTINUOUS, resync=resync))
+    assert "spec.resync.tables: each is the name of a table in spec.tables" in refused.err
+    assert asked(cluster) is None
+    assert_undisturbed(cluster)
+
+
+def test_a_name_that_is_somebody_elses_is_left_and_a_run_of_its_own_answers(
+    cluster: Cluster, operator: OperatorProcess
+) -> None:
+    cluster.pipelines.ok("create", "configmap", QUESTION, "--from-literal=mine=1")
+    person = threading.Thread(target=main.main, args=(["verify", "shop", "--wait", "15"],))
+    person.start()
+
+    def is_stopped() -> bool:
+        run = status_of(cluster).current_run
+        return run is not None and run.state is RunState.STOPPING
+
+    operator.until(is_stopped, "it makes room")
+    person.join(90)
+    assert cluster.pipelines.ok("get", "configmap", QUESTION, "-o", "jsonpath={.data.mine}") == "1"

@@ -1,0 +1,175 @@
+"""Questions in a file, and the answer that the tables of a run give bit by bit."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icdc_api.errors import SourceUnavailable
+from icdc_api.job.run_files import RunMode, RunQuestion
+from icdc_spark.iceberg.jvm.table_jobs import JobProgress
+from icdc_spark.process.run_questions import RunQuestions
+from icdc_testing.waiting.wait import until
+
+pytestmark = pytest.mark.unit
+
+TAGS = {"db.orders": "orders", "db.users": "users"}
+ORDERS, USERS = TAGS
+GOOD = {"equal": True}
+
+
+@dataclass
+class SparkJobs:
+    """Stands for Spark's."""
+
+    cancelled: list[str] = field(default_factory=list)
+
+    def read(self, tag: str) -> JobProgress:
+        raise AssertionError(tag)
+
+    def cancel(self, tag: str) -> None:
+        self.cancelled.append(tag)
+
+
+@dataclass
+class Asked:
+    """A file, and the run that reads it."""
+
+    path: Path
+    jobs: SparkJobs = field(default_factory=SparkJobs)
+    published: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.run = RunQuestions(str(self.path), TAGS, jobs=self.jobs, publish=self.published.append)
+
+    def ask(self, number: str, mode: RunMode = RunMode.VERIFY, *tables: str) -> RunQuestion:
+        question = RunQuestion.model_validate(
+            {"id": number, "mode": mode, "tables": tables or None}
+        )
+        question.write(self.path)
+        self.run.poll()
+        return question
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.published[-1]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    return Asked(tmp_path / "question.json")
+
+
+def test_an_answer_is_complete_once_every_table_has_answered(asked: Asked) -> None:
+    assert asked.run.find(ORDERS) is None
+    question = asked.ask("a")
+    assert asked.last == {"question": "a", "complete": False, "tables": []}
+    assert asked.run.find(ORDERS) == asked.run.find(USERS) == question
+    asked.run.answer(USERS, question, GOOD | {"name": USERS})
+    assert (asked.run.find(USERS), asked.last["complete"]) == (None, False)
+    asked.run.answer(ORDERS, question, GOOD | {"name": ORDERS})
+    assert asked.last["complete"]
+    assert [entry["name"] for entry in asked.last["tables"]] == [ORDERS, USERS]
+    published = len(asked.published)
+    asked.run.poll()
+    assert (len(asked.published), asked.run.find(ORDERS)) == (published, None)
+
+
+def test_tables_that_are_not_asked_answer_nothing_and_are_not_waited_for(asked: Asked) -> None:
+    question = asked.ask("a", RunMode.REPAIR, USERS, "db.unknown")
+    assert asked.run.find(ORDERS) is None
+    asked.run.answer(USERS, question, GOOD)
+    assert asked.last["complete"]
+
+
+def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> None:
+    first = asked.ask("a")
+    second = asked.ask("b")
+    assert not asked.run.is_open(first)
+    asked.run.answer(ORDERS, first, GOOD)
+    assert asked.last == {"question": "b", "complete": False, "tables": []}
+    assert asked.run.find(ORDERS) == second
+
+
+def test_a_comparison_that_nobody_waits_for_is_cancelled_until_it_ends(asked: Asked) -> None:
+    question = asked.ask("a")
+    with asked.run.comparing(ORDERS, question):
+        asked.run.poll()
+        assert not asked.jobs.cancelled
+        asked.path.unlink()
+        asked.run.poll()
+        asked.run.poll()
+        assert asked.jobs.cancelled == ["orders", "orders"], "it may have begun another job"
+    asked.run.poll()
+    assert len(asked.jobs.cancelled) == 2, "the next job is one of a batch"
+    assert asked.run.find(ORDERS) is None
+
+
+def test_a_repair_is_never_cancelled(asked: Asked) -> None:
+    question = asked.ask("a", RunMode.REPAIR)
+    with asked.run.comparing(ORDERS, question):
+        asked.path.unlink()
+        asked.run.poll()
+    assert not asked.jobs.cancelled
+
+
+def test_a_table_that_hangs_is_not_waited_for_and_says_why(asked: Asked) -> None:
+    asked.run.mark_silent(USERS, SourceUnavailable("the catalog hangs"))
+    question = asked.ask("a")
+    asked.run.answer(ORDERS, question, GOOD | {"name": ORDERS})
+    assert asked.last["complete"]
+    assert asked.last["tables"][1] == {
+        "name": USERS,
+        "reason": "SourceUnavailable",
+        "message": "the catalog hangs",
+    }
+    asked.run.mark_audible(USERS)
+    asked.ask("b")
+    asked.run.mark_silent(ORDERS, None)
+    assert not asked.last["complete"], "the other one answers again"
+
+
+def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
+    question = asked.ask("a", RunMode.VERIFY, ORDERS)
+    asked.run.ask_again(ORDERS, question, 3600)
+    assert asked.run.find(ORDERS) is None
+    assert not asked.last["complete"]
+    asked.run.ask_again(ORDERS, question, 0)
+    assert asked.run.find(ORDERS) == question
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no",
+        json.dumps({"id": "a", "mode": "delete"}),
+        json.dumps({"id": "a", "mode": "run"}),
+        json.dumps({"id": "a", "mode": "replay"}),
+        json.dumps({"id": "a", "mode": "verify", "pipeline": {}}),
+    ],
+)
+def test_what_is_no_question_asks_nothing_and_is_said_once(
+    text: str, asked: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked.path.write_text(text)
+    asked.run.poll()
+    asked.run.poll()
+    assert asked.run.find(ORDERS) is None
+    assert not asked.published
+    assert caplog.text.count("the question cannot be read") == 1
+
+
+def test_the_file_is_read_while_the_run_goes_on(asked: Asked) -> None:
+    with asked.run.watch():
+        RunQuestion(id="a", mode=RunMode.VERIFY).write(asked.path)
+        until(lambda: bool(asked.published), "it is asked")
+
+
+def test_a_run_without_such_a_file_is_asked_nothing() -> None:
+    run = RunQuestions(None, TAGS, jobs=SparkJobs(), publish=lambda _: None)
+    with run.watch():
+        run.poll()
+        assert run.find(ORDERS) is None
