@@ -1,4 +1,4 @@
-"""Decide which files an export or a changelog batch reads, without reading any.
+"""Decide which files a changelog batch reads, without reading any.
 
 For a batch from snapshot S to snapshot E, by the files that the two snapshots list:
 
@@ -10,9 +10,9 @@ For a batch from snapshot S to snapshot E, by the files that the two snapshots l
 | `d` | position deletes `p1` | `p1`, `p2` | `shared_before` and `shared_after` |
 | `e` | no deletes | equality deletes `q` | `value_deletes`, for rows that have the values of `q` |
 
-Plans are deterministic: the same snapshots give the same chunks and groups, whatever happened
-between the two plannings, so that a restarted run goes on where the other one stopped. It must not
-know how rows are compared.
+Plans are deterministic: the same snapshots give the same groups, whatever happened between the two
+plannings, so that a restarted run repeats what the other one did. It must not know how rows are
+compared. Exports are planned by `export_plan`.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -24,21 +24,11 @@ from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.iceberg.changes.changed_files import SnapshotFiles, list_changed
 from icdc_spark.iceberg.changes.compactions import take_out_compactions
 from icdc_spark.iceberg.changes.value_deletes import ValueDeletes, plan_value_deletes
-from icdc_spark.iceberg.scan.planning import FileGroup, PlannedFile, list_appended, list_files
+from icdc_spark.iceberg.scan.planning import FileGroup, PlannedFile, list_appended
 from icdc_spark.iceberg.table.row_lineage import find_lineage_start
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 _APPENDING = frozenset({"append", "replace"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chunk:
-    """One unit of an export's work."""
-
-    number: int
-    """Counts from 0 and names the work: a restarted export goes on at a number."""
-    group: FileGroup
-    """Data files of the exported snapshot, with the deletes that apply to them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,39 +89,6 @@ def choose_planner(spec: DocumentSpec) -> Planner:
     if spec.append_only:
         return plan_appends
     return partial(plan_changes, keys=spec.identifying_fields)
-
-
-def plan_export(
-    table: IcebergTable, snapshot_id: int, *, target_bytes: int, target_rows: int
-) -> list[Chunk]:
-    """Return the files of a snapshot by location, in chunks of about `target_bytes` compressed.
-
-    A chunk is closed earlier at `target_rows`: the cost is the rows, and some compress well.
-    """
-    listing = list_files(table, snapshot_id)
-    # By location: the order of a listing is that of manifests, which a rewrite of them changes.
-    packed = pack_files(sorted(listing.files, key=_location), target_bytes, target_rows)
-    return [Chunk(number=number, group=listing.group(files)) for number, files in enumerate(packed)]
-
-
-def pack_files(
-    files: Iterable[PlannedFile], target_bytes: int, target_rows: int
-) -> list[list[PlannedFile]]:
-    """Cut the files into runs that exceed a target only where a single file does.
-
-    Files of 60, 30, 30, 200 and 10 MB with a target of 100 MB: (60, 30), (30), (200), (10).
-    """
-    runs: list[list[PlannedFile]] = []
-    filled = rows = 0
-    for file in files:
-        # `not runs` for the first file, which is taken even where it alone exceeds the target.
-        if not runs or filled + file.bytes > target_bytes or rows + file.records > target_rows:
-            runs.append([])
-            filled = rows = 0
-        runs[-1].append(file)
-        filled += file.bytes
-        rows += file.records
-    return runs
 
 
 def plan_changes(

@@ -42,7 +42,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Bug
-from icdc_spark.diff.change_plan import ChangePlan, Chunk
+from icdc_spark.diff.change_plan import ChangePlan
+from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.fingerprint_changes import compare_in_one_read, compare_in_two_reads
 from icdc_spark.diff.lineage_changes import LAST_UPDATED, find_by_lineage
 from icdc_spark.diff.operation_lines import (

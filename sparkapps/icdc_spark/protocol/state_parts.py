@@ -152,6 +152,9 @@ class Intent(Part):
     """Its progress."""
     chunks_total: Count = 1
     """The chunks of an export; 0 where it only makes the index."""
+    cut: Text | None = None
+    """How the snapshot was cut into these chunks; None where there are none, and in documents of
+    older versions."""
     chunks_done: Count = 0
     """The chunks that are written whole; a restart goes on with the next one."""
     rows: Count = 0

@@ -27,7 +27,7 @@ from icdc_spark.protocol.state_parts import (
     Totals,
 )
 
-CONTRACT_VERSION: Literal[3] = 3
+CONTRACT_VERSION: Literal[4] = 4
 """Raised when an older version of the application could not go on from a document."""
 MAX_BYTES = 32 * 1024
 """A document that grows beyond this is a bug: recovery reads one small document per table."""
@@ -38,7 +38,7 @@ MAX_PREVIOUS_INDICES = 10
 class StoredFields(Part):
     """All that is stored of one alias."""
 
-    contract_version: Literal[1, 2, 3] = CONTRACT_VERSION
+    contract_version: Literal[1, 2, 3, 4] = CONTRACT_VERSION
     """The version of this form."""
     alias: Text
     """The alias that readers use, and the id of the document."""

@@ -1,8 +1,8 @@
 """Fills a new physical index with the rows of one snapshot; then `export_swap` serves it.
 
 Readers see the old index, or none, until the new one is complete and counted. The work is cut
-into chunks that depend on the snapshot alone. Their number is in the state document, so a restart
-continues where the last run stopped. It must not know why an export is due.
+into chunks that depend on the snapshot alone. Their number, and how they were cut, is in the state
+document, so a restart continues where the last run stopped. It must not know why an export is due.
 
 Example, a snapshot of five data files of 1 MiB, on two cores (chunks of 2 MiB, waves of two):
 
@@ -20,19 +20,19 @@ that does not explain it, somebody else changed the index, and a new one is begu
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pyspark.sql import SparkSession
 
 from icdc_api.errors import Fenced
 from icdc_api.status.pipeline_status import ExportProgress
-from icdc_spark.diff.change_plan import Chunk, plan_export
+from icdc_spark.diff.export_plan import Chunk, ExportPlan, plan_export
 from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.strategies import build_export_lines
 from icdc_spark.documents.document_spec import DocumentSpec
 from icdc_spark.documents.mapping import build_index_mapping
-from icdc_spark.iceberg.scan.planning import merge_groups
+from icdc_spark.iceberg.scan.planning import merge_groups, release_groups
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.opensearch.stores import aliases, dead_letters, identity, indices
 from icdc_spark.opensearch.stores.state_store import Stored
@@ -59,6 +59,9 @@ CHUNK_BYTES = 2 * 1024 * 1024
 """Compressed bytes of a chunk, unless one file is larger; the unit that a restart repeats."""
 CHUNK_ROWS = 25_000
 """Rows of a chunk, unless one file has more."""
+CUT = f"entries of manifests, {CHUNK_BYTES} bytes, {CHUNK_ROWS} rows"
+"""How a snapshot is cut into chunks, as it is recorded. Where it changes, this text must change: a
+number of a chunk then means other rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,33 +83,45 @@ def run(work: ExportWork, stored: Stored, step: Step) -> Stored:
 
     When the run is asked to stop, it returns between two Spark jobs, with the export still open.
     """
-    context = work.context
-    chunks: list[Chunk] = []
-    # StreamOnly begins with an index that stays empty, and so does a table without a snapshot.
-    if step.to_id is not None and step.kind is not StepKind.BEGIN:
-        chunks = plan(work.table, int(step.to_id))
+    context, planned = work.context, _plan_step(work, stored, step)
     if step.kind is not StepKind.REPLAY:
-        stored = _record_intent(work, stored, step, len(chunks))
-    elif require_intent(stored.document).chunks_total not in (0, len(chunks)):
-        # Another version cut the snapshot into other chunks: their numbers mean nothing now.
-        stored = _record_intent(work, stored, step, len(chunks))
-    intent = require_intent(stored.document)
-    # The replay of a StreamOnly start: it was recorded without chunks.
-    chunks = chunks if intent.chunks_total else []
-    if intent.phase is IntentPhase.WRITING:
+        stored = _record_intent(work, stored, step, planned)
+    elif planned and _is_cut_otherwise(require_intent(stored.document), planned):
+        LOG.warning("%s: another version cut the open export: begun anew", context.table.name)
+        stored = _record_intent(work, stored, step, planned)
+    if require_intent(stored.document).phase is IntentPhase.WRITING:
         try:
             if not only_begins(step):
-                stored = _write_chunks(work, stored, chunks)
+                stored = _write_chunks(work, stored, planned)
         except Fenced as error:
             # A document of a higher version in an index that is new: somebody else writes into it.
             stored = context.still_ours(error)
-            return _begin_anew(work, stored, step, len(chunks), error.message)
-        if require_intent(stored.document).chunks_done < len(chunks):
+            return _begin_anew(work, stored, step, planned, error.message)
+        intent = require_intent(stored.document)
+        if intent.chunks_done < intent.chunks_total:
             return stored
         stored, miscount = _complete(work, stored)
         if miscount:
-            return _begin_anew(work, stored, step, len(chunks), miscount)
+            return _begin_anew(work, stored, step, planned, miscount)
     return export_swap.serve(context, work.table, work.documents, stored)
+
+
+def _plan_step(work: ExportWork, stored: Stored, step: Step) -> ExportPlan | None:
+    """Return the chunks of the step; None where it has none to write."""
+    # StreamOnly begins with an index that stays empty, and so does a table without a snapshot.
+    if step.to_id is None or step.kind is StepKind.BEGIN:
+        return None
+    if step.kind is StepKind.REPLAY:
+        intent = require_intent(stored.document)
+        # A StreamOnly start was recorded without chunks; those of a complete index are written.
+        if not intent.chunks_total or intent.phase is not IntentPhase.WRITING:
+            return None
+    return plan(work.table, int(step.to_id))
+
+
+def _is_cut_otherwise(intent: Intent, planned: ExportPlan) -> bool:
+    """Return whether the numbers of the open export's chunks mean something else by now."""
+    return (intent.cut, intent.chunks_total) != (CUT, planned.count)
 
 
 def only_begins(step: Step) -> bool:
@@ -116,13 +131,13 @@ def only_begins(step: Step) -> bool:
     return begun or step.kind is StepKind.BEGIN
 
 
-def plan(table: IcebergTable, snapshot_id: int) -> list[Chunk]:
+def plan(table: IcebergTable, snapshot_id: int) -> ExportPlan:
     """Cut the snapshot's export into chunks, always the same ones."""
     return plan_export(table, snapshot_id, target_bytes=CHUNK_BYTES, target_rows=CHUNK_ROWS)
 
 
 def _record_intent(
-    work: ExportWork, stored: Stored, step: Step, chunks: int, *, miscounts: int = 0
+    work: ExportWork, stored: Stored, step: Step, planned: ExportPlan | None, miscounts: int = 0
 ) -> Stored:
     """Create the new index and record the export, in place of any open intent.
 
@@ -147,7 +162,8 @@ def _record_intent(
         ordinal=_next_ordinal(work, state),
         index=created.name,
         index_uuid=created.uuid,
-        chunks_total=chunks,
+        chunks_total=planned.count if planned else 0,
+        cut=CUT if planned else None,
         miscounts=miscounts,
         nodes=node_check.list_nodes(context),
     )
@@ -176,38 +192,47 @@ def _next_ordinal(work: ExportWork, state: StateDocument) -> int:
     return max(state.last_ordinal, of_dead_letters) + 1
 
 
-def _write_chunks(work: ExportWork, stored: Stored, chunks: Sequence[Chunk]) -> Stored:
+def _write_chunks(work: ExportWork, stored: Stored, planned: ExportPlan | None) -> Stored:
     """Write the chunks that are not done, wave by wave, until the run is asked to stop."""
     context = work.context
-    rows_total = sum(chunk.group.records for chunk in chunks)
+    rows_total = planned.records if planned else 0
     _report_progress(work, stored, rows_total)
     intent = require_intent(stored.document)
     begun = identity.check_identity(context.client, intent.index, intent.index_uuid)
     context.nodes.see(begun)
-    version = base_version(intent.ordinal)
-    first = intent.chunks_done
-    while first < len(chunks) and not context.stop.is_set():
+    chunks = planned.chunks(intent.chunks_done) if planned else iter(())
+    while not context.stop.is_set():
         # One chunk for each task: all cores are busy, and progress shows after each wave.
-        wave = chunks[first : first + count_tasks(work.session.sparkContext)]
-        to_id, started = int(intent.to or 0), time.monotonic()
-        with open_reader(work.session, work.table, to_id, work.documents) as reader:
-            group = merge_groups(work.table, [chunk.group for chunk in wave])
-            whole_wave = Chunk(number=first, group=group)
-            lines = build_export_lines(reader, whole_wave, work.documents, version=version)
-            result = context.write(lines.frame, intent, version)
-        seconds = time.monotonic() - started
-        state = stored.document
-        # Applied already, by a wave that died before it was recorded: they are documents as well.
-        rows = result.upserted + result.already_applied + result.dead_letters
-        for chunk in wave:
-            # Rows are known for the wave only, and nothing is recorded between its chunks.
-            share = rows if chunk is wave[-1] else 0
-            state = state.complete_chunk(chunk.number, rows=share, now=instant())
-        stored = context.store.replace(stored, state)
-        first += len(wave)
-        effort = Effort(writing_seconds=seconds, files_bytes=whole_wave.group.bytes)
-        progress.report_batch(context, intent, result, effort)
+        wave = list(islice(chunks, count_tasks(work.session.sparkContext)))
+        if not wave:
+            break
+        stored = _write_wave(work, stored, wave)
         _report_progress(work, stored, rows_total)
+    return stored
+
+
+def _write_wave(work: ExportWork, stored: Stored, wave: list[Chunk]) -> Stored:
+    """Write some chunks in one Spark job, and record that they are done."""
+    context, intent = work.context, require_intent(stored.document)
+    version = base_version(intent.ordinal)
+    to_id, started = int(intent.to or 0), time.monotonic()
+    with open_reader(work.session, work.table, to_id, work.documents) as reader:
+        group = merge_groups(work.table, [chunk.group for chunk in wave])
+        whole_wave = Chunk(number=wave[0].number, group=group)
+        lines = build_export_lines(reader, whole_wave, work.documents, version=version)
+        result = context.write(lines.frame, intent, version)
+    seconds = time.monotonic() - started
+    state = stored.document
+    # Applied already, by a wave that died before it was recorded: they are documents as well.
+    rows = result.upserted + result.already_applied + result.dead_letters
+    for chunk in wave:
+        # Rows are known for the wave only, and nothing is recorded between its chunks.
+        share = rows if chunk is wave[-1] else 0
+        state = state.complete_chunk(chunk.number, rows=share, now=instant())
+    stored = context.store.replace(stored, state)
+    effort = Effort(writing_seconds=seconds, files_bytes=group.bytes)
+    progress.report_batch(context, intent, result, effort)
+    release_groups(work.table, [group, *(chunk.group for chunk in wave)])
     return stored
 
 
@@ -246,7 +271,9 @@ def _complete(work: ExportWork, stored: Stored) -> tuple[Stored, str | None]:
     return context.store.replace(stored, swapping), None
 
 
-def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, miscount: str) -> Stored:
+def _begin_anew(
+    work: ExportWork, stored: Stored, step: Step, planned: ExportPlan | None, miscount: str
+) -> Stored:
     """Begin a new export in place of one whose index somebody else changed.
 
     After MAX_MISCOUNTS in a row the export stays open, and the next reconcile stalls the table.
@@ -256,7 +283,7 @@ def _begin_anew(work: ExportWork, stored: Stored, step: Step, chunks: int, misco
     miscounts = require_intent(state).miscounts
     if miscounts >= MAX_MISCOUNTS:
         return work.context.store.replace(stored, state)
-    return _record_intent(work, stored, step, chunks, miscounts=miscounts)
+    return _record_intent(work, stored, step, planned, miscounts)
 
 
 def _report_progress(work: ExportWork, stored: Stored, rows_total: int) -> None:

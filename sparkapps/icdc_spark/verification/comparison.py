@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_api.errors import Gap
 from icdc_api.spec.pipeline import Mode
-from icdc_spark.diff.change_plan import Chunk
+from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.parallelism import count_tasks
 from icdc_spark.diff.rows import ID, check_filter

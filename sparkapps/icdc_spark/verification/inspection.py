@@ -119,8 +119,9 @@ def _measure_files(observation: TableObservation) -> Entry:
         return _NO_FILES
     to_id = int(step.to_id)
     if is_export:
-        groups = [chunk.group for chunk in export.plan(table, to_id)]
-        return _NO_FILES | {"filesAdded": _sum(groups, "files"), **_measure_size(groups)}
+        planned = export.plan(table, to_id)
+        size = {"rows": planned.records, "bytes": planned.bytes}
+        return _NO_FILES | {"filesAdded": planned.files, **size}
     if step.kind is StepKind.BEGIN:
         # The index is created empty: StreamOnly reads nothing at its start.
         return _NO_FILES

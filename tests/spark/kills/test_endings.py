@@ -13,6 +13,8 @@ from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
 from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Plot, Step, end_holds, hold, plot
 from icdc_testing.runs.processes import END_SECONDS, ChildRuns
+from icdc_testing.target.node_calls import call
+from icdc_testing.target.upgrading import forget_cut
 
 pytestmark = pytest.mark.spark
 
@@ -58,12 +60,36 @@ def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
     spark: SparkSession, clean_indices: str, proxy: FaultProxy, tmp_path: Path
 ) -> None:
     table = plot(spark, clean_indices, Kind.EXPORT, "stopped", rows=10)
+    pipeline = stop_amid_export(table, proxy, tmp_path)
+    pipeline.sync()
+    table.check()
+    written = [write.id for write in proxy.writes(f"{table.alias}-000001")]
+    assert len(written) == len(set(written)), "a recorded chunk was sent again"
+
+
+def test_an_export_that_an_older_version_cut_is_begun_anew(
+    spark: SparkSession, clean_indices: str, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    table = plot(spark, clean_indices, Kind.EXPORT, "recut", rows=10)
+    pipeline = stop_amid_export(table, proxy, tmp_path)
+    # As if the chunks that are done had been cut with a row less: the next ones have it neither.
+    row = proxy.writes(f"{table.alias}-000001")[0].id
+    assert call(clean_indices, "DELETE", f"/{table.alias}-000001/_doc/{row}").status == 200
+    written = table.state()["intent"]["rows"] - 1
+    forget_cut(clean_indices, table.alias, rows=written)
+    pipeline.sync()
+    table.check()
+    assert table.state()["index"] == f"{table.alias}-000002"
+
+
+def stop_amid_export(table: Plot, proxy: FaultProxy, folder: Path) -> Harness:
+    """Have a run stop between two Spark jobs of an export; return the pipeline."""
     table.append(1000, **LARGE)
-    pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
+    pipeline = Harness(table.spark, proxy.url, folder, [table.entry])
     held = hold(proxy, table.next_batch(Kind.EXPORT), Step.FIRST_CHUNKS)
     request, stop = pipeline.request(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        stopped = pool.submit(PipelineRun(request, spark, stop).run)
+        stopped = pool.submit(PipelineRun(request, table.spark, stop).run)
         try:
             held.wait(END_SECONDS)
             sent = len(proxy.writes(f"{table.alias}-000001"))
@@ -74,10 +100,7 @@ def test_an_export_that_is_asked_to_stop_goes_on_in_the_next_run_where_it_was(
     intent = table.state()["intent"]
     assert 0 < intent["chunksDone"] < intent["chunksTotal"]
     assert len(proxy.writes(f"{table.alias}-000001")) == sent
-    pipeline.sync()
-    table.check()
-    written = [write.id for write in proxy.writes(f"{table.alias}-000001")]
-    assert len(written) == len(set(written)), "a recorded chunk was sent again"
+    return pipeline
 
 
 def test_a_run_whose_starter_died_ends_amid_its_batch(

@@ -14,7 +14,8 @@ from icdc_api.errors import (
     NotAppendOnly,
     TableNotFound,
 )
-from icdc_spark.diff.change_plan import plan_changes, plan_export
+from icdc_spark.diff.change_plan import plan_changes
+from icdc_spark.diff.export_plan import plan_export
 from icdc_spark.diff.id_lookup import look_up_ids
 from icdc_spark.diff.strategies import Strategy, list_changed_ids
 from icdc_spark.iceberg.table import tags
@@ -198,12 +199,12 @@ class TestTables:
         with pytest.raises(DataFileMissing, match="is missing"):
             lake.export(name)
 
-    def test_export_chunks_follow_the_locations_of_files(self, lake: Lake) -> None:
+    def test_every_file_is_in_one_chunk_of_an_export(self, lake: Lake) -> None:
         name = lake.create("id int")
         for number in range(3):
             lake.sql(f"insert into lake.{name} values ({number})")
         table: IcebergTable = lake.table(name)
-        chunks = plan_export(table, lake.head(name), target_bytes=1, target_rows=100)
+        chunks = plan_export(table, lake.head(name), target_bytes=1, target_rows=100).chunks()
         assert [(chunk.number, chunk.group.files) for chunk in chunks] == [(0, 1), (1, 1), (2, 1)]
         whole = lake.export(name, target_bytes=1)
         assert sorted(op.id for batch in whole for op in batch.ops) == ["0", "1", "2"]

@@ -74,6 +74,8 @@ def build_states() -> dict[str, StateDocument]:
         updated_at=TEXT,
     )
     export = _intent(IntentKind.EXPORT, None, "77", ordinal=1, chunks=2)
+    cut = "entries of manifests, 2097152 bytes, 25000 rows"
+    export = export.model_copy(update={"cut": cut})
     exporting = begun.with_intent(export, now=TEXT).complete_chunk(0, rows=10, now=TEXT)
     shards = Shards(histories="abc", max_seq_nos=[14, -1])
     written = exporting.complete_chunk(1, rows=5, now=TEXT)

@@ -139,6 +139,7 @@ def _replace_spark() -> None:
             "choose_planner",
             "plan_export",
             "merge_groups",
+            "release_groups",
             "build_export_lines",
             "build_change_lines",
             "list_changed_ids",

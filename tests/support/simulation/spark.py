@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from icdc_api.errors import DataFileMissing, Gap
-from icdc_spark.diff.change_plan import Chunk
+from icdc_spark.diff.export_plan import Chunk
 from icdc_spark.documents.expect import Expect
 from icdc_spark.iceberg.jvm.session import SessionClosedError
 from icdc_spark.iceberg.scan.planning import FileGroup
@@ -123,17 +123,35 @@ def _plan_changes(table: LoadedTable, from_id: int | None, to_id: int) -> Plan:
     return Plan(from_id, to_id, tuple(changes))
 
 
-def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> list[Chunk]:
-    """Stand for `icdc_spark.diff.change_plan.plan_export`."""
+class ExportPlan:
+    """Stands for `icdc_spark.diff.export_plan.ExportPlan`: the keys of the rows, in order."""
+
+    def __init__(self, keys: list[int]) -> None:
+        self.records = len(keys)
+        self._parts = [
+            keys[start : start + CHUNK_ROWS] for start in range(0, len(keys), CHUNK_ROWS)
+        ]
+        self.count = len(self._parts)
+
+    def chunks(self, first: int = 0) -> Iterator[Chunk]:
+        """Yield the chunks from number `first` on."""
+        for number, part in enumerate(self._parts[first:], first):
+            yield Chunk(number=number, group=_group(part))
+
+
+def plan_export(table: LoadedTable, snapshot_id: int, **_: int) -> ExportPlan:
+    """Stand for `icdc_spark.diff.export_plan.plan_export`."""
     table.require(snapshot_id)
-    keys = sorted(table.lake.rows[snapshot_id])
-    parts = [keys[start : start + CHUNK_ROWS] for start in range(0, len(keys), CHUNK_ROWS)]
-    return [Chunk(number=number, group=_group(part)) for number, part in enumerate(parts)]
+    return ExportPlan(sorted(table.lake.rows[snapshot_id]))
 
 
 def merge_groups(table: LoadedTable, groups: Sequence[FileGroup]) -> FileGroup:
     """Stand for `icdc_spark.iceberg.scan.planning.merge_groups`."""
     return _group([key for group in groups for key in group.tasks])
+
+
+def release_groups(table: LoadedTable, groups: Sequence[FileGroup]) -> None:
+    """Stand for `icdc_spark.iceberg.scan.planning.release_groups`."""
 
 
 def _group(keys: list[int]) -> FileGroup:

@@ -76,7 +76,7 @@ def test_a_table_goes_on_from_the_state_document(path: Path, name: str) -> None:
         assert next_step(inputs, policies).kind is STEPS[name]
     claimed = document.claim(NEXT, now=TEXT)
     assert StateDocument.parse("orders", claimed.to_source()) == claimed
-    assert claimed.to_source()["contractVersion"] == 3
+    assert claimed.to_source()["contractVersion"] == 4
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -130,6 +130,6 @@ def test_the_report_and_the_request_of_a_run_are_read(path: Path) -> None:
 
 def test_a_document_of_a_version_to_come_is_left_alone_and_says_so() -> None:
     source = stored(NEWEST)["states"]["exported"]
-    newer = with_checksum(source | {"contractVersion": 4, "unheardOf": True})
-    with pytest.raises(StateCorrupt, match=r"written by a newer version \(contract 4\)"):
+    newer = with_checksum(source | {"contractVersion": 5, "unheardOf": True})
+    with pytest.raises(StateCorrupt, match=r"written by a newer version \(contract 5\)"):
         StateDocument.parse("orders", newer)

@@ -40,7 +40,7 @@ MUTATIONS = (
         "an export that miscounts is repeated without end",
         range(10, 20),
         _EXPORT,
-        "        if miscount:\n            return _begin_anew(work, stored, step, len(chunks), "
+        "        if miscount:\n            return _begin_anew(work, stored, step, planned, "
         "miscount)\n",
         "        if miscount:\n            raise RuntimeError(miscount)\n",
     ),

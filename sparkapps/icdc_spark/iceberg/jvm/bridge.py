@@ -131,6 +131,26 @@ class Bridge:
         finally:
             closeable.close()
 
+    def slice(self, closeable: Any, start: int, size: int) -> Any:
+        """Return a Java list of up to `size` elements of a closeable iterable, and close it.
+
+        The first `start` elements are passed over, and are never in memory together.
+        """
+        try:
+            iterables = self.statics(_GUAVA + "collect.Iterables")
+            return self.lists.newArrayList(iterables.limit(iterables.skip(closeable, start), size))
+        finally:
+            closeable.close()
+
+    def clear(self, java_list: Any) -> None:
+        """Remove all elements of a Java list, so that the JVM may free them.
+
+        The list itself stays until Python collects its cycles, because py4j makes one for each
+        list: hundreds of them may have been made until then.
+        """
+        # The `clear` of py4j's own class removes one element after the other.
+        JavaMember("clear", None, java_list._target_id, self._gateway._gateway_client)()
+
     def is_any_of(self, values: Iterable[str], functions: Sequence[Any]) -> Any:
         """Return a Java predicate: true if the functions map an element to one of the values.
 

@@ -114,6 +114,14 @@ def load_files_with_bounds(
     return table.bridge.elements(_read(table, manifests, "read", _BOUNDS, predicate))
 
 
+def open_data_files(table: IcebergTable, manifests: Manifests, columns: Collection[str]) -> Any:
+    """Return a Java closeable iterable of the live data files, which have these columns alone.
+
+    The files of one manifest come in its order, those of several mixed.
+    """
+    return _open(table, manifests, "read", columns)
+
+
 def read_delete_entries(table: IcebergTable, manifests: Manifests) -> list[tuple[str, DeleteEntry]]:
     """Return the live delete files of these manifests, each with the path of its manifest."""
     if not manifests:
@@ -206,6 +214,13 @@ def _read(
     The files have these columns, or all for None. `method` is the one of Iceberg's `ManifestFiles`
     that opens manifests of this content.
     """
+    return table.bridge.drain(_open(table, manifests, method, columns), predicate)
+
+
+def _open(
+    table: IcebergTable, manifests: Manifests, method: str, columns: Collection[str] | None
+) -> Any:
+    """Return a Java closeable iterable of the live files; see `_read`."""
     bridge = table.bridge
     readers = bridge.map_static(
         manifests.java,
@@ -222,5 +237,4 @@ def _read(
         readers = bridge.map(readers, _READER, "select", ("java.util.Collection", selected))
     # Several manifests at a time, in the pool that Iceberg's own planning uses.
     pool = bridge.statics("org.apache.iceberg.util.ThreadPools").getWorkerPool()
-    parallel = bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)
-    return bridge.drain(parallel, predicate)
+    return bridge.new("org.apache.iceberg.util.ParallelIterable", readers, pool)

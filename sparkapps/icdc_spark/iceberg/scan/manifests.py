@@ -52,16 +52,25 @@ class Manifests:
         return self._sum("addedFilesCount", "existingFilesCount")
 
     @property
+    def file_counts(self) -> list[int | None]:
+        """The number of live files of each manifest; None where it is not stated (format 1)."""
+        counts = zip(self._texts("addedFilesCount"), self._texts("existingFilesCount"), strict=True)
+        return [None if "null" in pair else sum(map(int, pair)) for pair in counts]
+
+    @property
     def live_rows(self) -> int:
         """The rows of their live files, before deletes; 0 for manifests that do not state it."""
         return self._sum("addedRowsCount", "existingRowsCount")
 
     @property
+    def min_sequence(self) -> int:
+        """The lowest data sequence number of their live files; 0 in format 1."""
+        return min(map(int, self._texts("minSequenceNumber")))
+
+    @property
     def spec_ids(self) -> set[int]:
         """The ids of the partition specs of their files; one manifest has files of one spec."""
-        bridge = self._table.bridge
-        texts = bridge.texts(bridge.map(self.java, MANIFEST, "partitionSpecId"))
-        return {int(text) for text in texts}
+        return {int(text) for text in self._texts("partitionSpecId")}
 
     def without(self, keys: Container[ManifestKey]) -> "Manifests":
         """Return the manifests that do not have one of these keys."""
@@ -80,11 +89,32 @@ class Manifests:
         # An entry's number is that of its manifest, or lower if it was carried over.
         return self._pick(at for at, key in enumerate(self.keys) if key.sequence >= sequence)
 
+    def cut(self, limit: int) -> list["Manifests"]:
+        """Cut the list into runs of manifests with at most `limit` live files in all.
+
+        A manifest with more files, or with a number that is not stated, is a run of its own. With
+        a limit of 10 and the manifests 4, 5, 24, 1, None: (4, 5), (24), (1), (None).
+        """
+        runs: list[list[int]] = []
+        filled = 0
+        for at, count in enumerate(self.file_counts):
+            files = limit + 1 if count is None else count
+            if not runs or filled + files > limit:
+                runs.append([])
+                filled = 0
+            runs[-1].append(at)
+            filled += files
+        return [self._pick(run) for run in runs]
+
     def _sum(self, *methods: str) -> int:
-        bridge = self._table.bridge
-        columns = (bridge.texts(bridge.map(self.java, MANIFEST, method)) for method in methods)
+        columns = (self._texts(method) for method in methods)
         # Counts are optional in format 1.
         return sum(int(text) for column in columns for text in column if text != "null")
+
+    def _texts(self, method: str) -> list[str]:
+        """Return what a method of `ManifestFile` gives for each manifest, as text."""
+        bridge = self._table.bridge
+        return bridge.texts(bridge.map(self.java, MANIFEST, method))
 
     def _pick(self, positions: Iterable[int]) -> "Manifests":
         # The Java list and the keys must stay in the same order.

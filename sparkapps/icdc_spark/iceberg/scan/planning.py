@@ -6,7 +6,7 @@ list; Python holds a few plain values of each file.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -150,6 +150,12 @@ def merge_groups(table: IcebergTable, groups: Sequence[FileGroup]) -> FileGroup:
         records=sum(group.records for group in groups),
         bytes=sum(group.bytes for group in groups),
     )
+
+
+def release_groups(table: IcebergTable, groups: Iterable[FileGroup]) -> None:
+    """Let the JVM free the tasks of groups that nobody reads any more."""
+    for group in groups:
+        table.bridge.clear(group.tasks)
 
 
 def _describe_files(table: IcebergTable, tasks: Any, *, has_deletes: bool) -> list[PlannedFile]:

@@ -269,7 +269,7 @@ def test_an_error_although_the_change_was_stored_is_not_believed(
     [
         ({"lastOrdinal": 99}, "checksum does not match"),
         ({"checksum": "0" * 64}, "checksum does not match"),
-        ({"contractVersion": 4}, "written by a newer version"),
+        ({"contractVersion": 5}, "written by a newer version"),
         ({"surprise": True}, "checksum does not match"),
     ],
 )

@@ -23,16 +23,16 @@ def describe_plan(table: IcebergTable, plan: ChangePlan) -> dict[str, Any]:
     """Return everything that a plan says, as plain data to be compared; tasks in their order."""
     names = ("added", "removed", "shared_before", "shared_after", "deleted_keys")
     by_value = [
-        (_describe_group(table, read.data), _describe_group(table, read.deletes), read.fields)
+        (describe_group(table, read.data), describe_group(table, read.deletes), read.fields)
         for read in plan.value_deletes
     ]
     return {
-        **{name: _describe_group(table, getattr(plan, name)) for name in names},
+        **{name: describe_group(table, getattr(plan, name)) for name in names},
         "by_value": by_value,
     }
 
 
-def _describe_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:
+def describe_group(table: IcebergTable, group: FileGroup) -> dict[str, Any]:
     tasks = [_describe_task(table, task) for task in table.bridge.elements(group.tasks)]
     return {"tasks": tasks, "files": group.files, "records": group.records, "bytes": group.bytes}
 

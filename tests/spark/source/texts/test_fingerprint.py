@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from icdc_spark.diff import key_bitmaps
-from icdc_spark.diff.change_plan import plan_export
+from icdc_spark.diff.export_plan import plan_export
 from icdc_spark.diff.rows import FINGERPRINT, build_document, select_cells
 from icdc_spark.diff.strategies import Strategy
 from icdc_spark.documents.document_spec import DocumentSpec
@@ -131,7 +131,7 @@ def _rows(rng: random.Random) -> list[str]:
 
 
 def _pairs(lake: Lake, table: IcebergTable, spec: DocumentSpec, at: int) -> list[tuple[str, int]]:
-    (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30)
+    (chunk,) = plan_export(table, at, target_bytes=1 << 30, target_rows=1 << 30).chunks()
     with open_reader(lake.session, table, at, spec) as reader:
         rows = select_cells(reader.read(chunk.group), spec)
         collected = rows.select(build_document(spec)[0].alias("document"), FINGERPRINT).collect()

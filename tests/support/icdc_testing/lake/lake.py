@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icdc_spark.diff.change_plan import ChangePlan, choose_planner, plan_export
+from icdc_spark.diff.change_plan import ChangePlan, choose_planner
+from icdc_spark.diff.export_plan import plan_export
 from icdc_spark.diff.operation_lines import LineCounts, OperationLines
 from icdc_spark.diff.strategies import (
     Strategy,
@@ -111,9 +112,12 @@ class Lake:
         """Return one batch per chunk of the current snapshot."""
         at, table = self.head(name), self.table(name)
         spec = self.spec(name, at, **wishes)
-        chunks = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
+        plan = plan_export(table, at, target_bytes=target_bytes, target_rows=10_000)
         with open_reader(self.session, table, at, spec) as reader:
-            return [parse(build_export_lines(reader, c, spec, version=VERSION)) for c in chunks]
+            return [
+                parse(build_export_lines(reader, chunk, spec, version=VERSION))
+                for chunk in plan.chunks()
+            ]
 
     def changes(
         self,

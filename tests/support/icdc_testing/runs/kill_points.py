@@ -101,7 +101,7 @@ _APPLIED = frozenset(
         Step.AFTER_ADVANCE,
     }
 )
-_FIRST_RECORD = '"phase":"Writing","chunksTotal":[0-9]+,"chunksDone":0'
+_FIRST_RECORD = '"phase":"Writing","chunksTotal":[0-9]+,"cut":[^}]*"chunksDone":0'
 
 
 def _match_record(batch: Batch, step: Step) -> str:

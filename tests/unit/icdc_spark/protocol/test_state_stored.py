@@ -34,7 +34,7 @@ def test_every_state_survives_being_stored(make: Callable[[], StateDocument]) ->
 def test_the_stored_form_is_the_one_of_the_contract() -> None:
     source = state_after_export().with_intent(changelog(), now=NOW).to_source()
     assert {key: value for key, value in source.items() if key != "checksum"} == {
-        "contractVersion": 3,
+        "contractVersion": 4,
         "alias": "orders",
         "index": "orders-000001",
         "indexUuid": "uuid of orders-000001",
@@ -57,6 +57,7 @@ def test_the_stored_form_is_the_one_of_the_contract() -> None:
             "indexUuid": "uuid of orders-000001",
             "phase": "Writing",
             "chunksTotal": 1,
+            "cut": None,
             "chunksDone": 0,
             "rows": 0,
             "miscounts": 0,

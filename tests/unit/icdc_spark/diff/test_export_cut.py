@@ -1,9 +1,11 @@
 """Files of an export are cut into chunks by bytes and by rows."""
 
+from itertools import groupby
+
 import pytest
 
-from icdc_spark.diff.change_plan import pack_files
-from icdc_spark.iceberg.scan.planning import PlannedFile
+from icdc_spark.diff.export_plan import Cutter
+from icdc_spark.iceberg.scan.ordered_scan import OrderedFile
 
 pytestmark = pytest.mark.unit
 
@@ -19,19 +21,12 @@ pytestmark = pytest.mark.unit
         ([1, 1], 10, 0, [[1], [1]]),
     ],
 )
-def test_files_are_cut_into_runs_that_pass_a_target_only_alone(
+def test_files_are_cut_into_chunks_that_exceed_a_target_only_alone(
     sizes: list[int], target_bytes: int, target_rows: int, expected: list[list[int]]
 ) -> None:
-    files = [
-        PlannedFile(
-            location=f"f{number}",
-            sequence=1,
-            position=number,
-            records=1,
-            bytes=size,
-            deletes=frozenset(),
-        )
-        for number, size in enumerate(sizes)
+    files = [OrderedFile(number, records=1, bytes=size) for number, size in enumerate(sizes)]
+    cutter = Cutter(target_bytes=target_bytes, target_rows=target_rows)
+    chunks = [
+        (number, [file.bytes for file in part]) for number, part in groupby(files, cutter.take)
     ]
-    runs = pack_files(files, target_bytes, target_rows)
-    assert [[file.bytes for file in run] for run in runs] == expected
+    assert chunks == list(enumerate(expected))
