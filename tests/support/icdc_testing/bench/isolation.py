@@ -58,17 +58,17 @@ def _compare(fault: str, tables: SideBySide, rounds: int) -> dict[str, Any]:
         for faults in (first, not first):
             played[faults].append(tables.play(faults=faults))
     one = played[False][0]
-    same = [
-        run.documents == one.documents and run.reported == one.reported
-        for run in played[True] + played[False]
-    ]
+    everyone = played[True] + played[False]
+    same = [run.documents == one.documents for run in everyone]
+    reported = [run.reported == one.reported for run in everyone]
     pairs = zip(played[True], played[False], strict=True)
     ratios = sorted(beside.seconds / alone.seconds for beside, alone in pairs)
     return {
         "one table": fault,
         "documents of the others": one.documents.total(),
         "bytes of the others": one.document_bytes,
-        "equal": f"{sum(same)} of {len(same)}",
+        "documents equal": f"{sum(same)} of {len(same)}",
+        "reports equal": f"{sum(reported)} of {len(reported)}",
         "without, s": round(statistics.median(run.seconds for run in played[False]), 1),
         "with, s": round(statistics.median(run.seconds for run in played[True]), 1),
         "ratio": round(statistics.median(ratios), 2),
