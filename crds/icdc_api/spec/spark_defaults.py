@@ -17,6 +17,9 @@ DEFAULT_CONF: Mapping[str, str] = {
     # The first-level map of aggregations pays off where few keys are frequent. Here rows are
     # grouped by their ids, nearly all of which occur once or twice.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+    # Spark keeps each query with its plan for its pages, 0.15 MB for a batch of a small table. By
+    # its own default, 1,000, ended batches would take a tenth of the default heap and more.
+    "spark.sql.ui.retainedExecutions": "100",
     # A task of a cancelled job that does not end keeps its core. Its executor ends itself then, and
     # another one comes; which thread hangs where is in its log.
     "spark.task.reaper.enabled": "true",

@@ -15,7 +15,7 @@ from icdc_cli.embedded.lake import Lake, jdbc_catalog
 from icdc_cli.local import processes
 from icdc_cli.local.application import find_installed
 from icdc_cli.local.runs import LocalRuns
-from icdc_testing.waiting.jvm import SESSION, count_threads, list_files, read_heap
+from icdc_testing.waiting.jvm import QUERY, SESSION, list_files, read_heap
 from icdc_testing.waiting.process_cpu import cpu_seconds
 from icdc_testing.waiting.processes import command, name_of
 from icdc_testing.waiting.wait import until
@@ -54,6 +54,8 @@ class Taken:
     """Live objects in the JVM after a full collection."""
     sessions: int
     """Sessions of Spark among them."""
+    queries: int
+    """Queries that Spark remembers, among them."""
     workers_mb: float
     """Proportional set of daemon and workers: pages that they share count once."""
     threads: int
@@ -66,18 +68,29 @@ class FollowedTables:
     """A context manager around one Continuous run over tables of a catalog."""
 
     def __init__(
-        self, folder: Path, url: str, catalog: Mapping[str, str], count: int, *, heap: str
+        self,
+        folder: Path,
+        url: str,
+        catalog: Mapping[str, str],
+        count: int,
+        *,
+        heap: str,
+        epoch: int = 1,
+        poll_seconds: int = 10,
+        entry: Mapping[str, Any] | None = None,
     ) -> None:
+        """`entry` is what the spec says of each table, beside its name and key."""
         self._runs = LocalRuns(folder, find_installed())
         self._spark = Spark.model_validate(
             {"driver": {"memory": heap}, "executor": {"instances": 1, "cores": 2}}
         )
         self._request = RunRequest(
             run_id=RUN,
-            pipeline=_pipeline(url, catalog, count),
+            pipeline=_pipeline(url, catalog, count, entry or {}),
             owner="default/many",
-            epoch=1,
+            epoch=epoch,
             continuous=True,
+            poll_seconds=poll_seconds,
             end_with_stdin=True,
             report_path=str(self._runs.report_path(RUN)),
         )
@@ -94,6 +107,15 @@ class FollowedTables:
         traceback: TracebackType | None,
     ) -> None:
         self._runs.close()
+
+    def await_session(self) -> None:
+        """Return once a table has a session: the JVM has started."""
+
+        def is_open() -> bool:
+            path = Path(self._request.report_path)
+            return path.exists() and bool(RunReport.read(path).open_sessions)
+
+        until(is_open, "a table has a session", seconds=CAUGHT_UP_SECONDS)
 
     def catch_up(self) -> tuple[float, float]:
         """Return the seconds until the first table was caught up, and until all were."""
@@ -129,25 +151,28 @@ class FollowedTables:
         heap = read_heap(jvm)
         return Taken(
             processes=len(pids),
-            driver_mb=_kb(driver, "status", "VmRSS") / 1024,
-            jvm_mb=_kb(jvm, "status", "VmRSS") / 1024,
+            driver_mb=_number(driver, "status", "VmRSS") / 1024,
+            jvm_mb=_number(jvm, "status", "VmRSS") / 1024,
             heap_mb=heap.bytes / MB,
             sessions=heap.objects.get(SESSION, 0),
-            workers_mb=sum(_kb(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
-            threads=sum(map(count_threads, pids)),
+            queries=heap.objects.get(QUERY, 0),
+            workers_mb=sum(_number(pid, "smaps_rollup", "Pss") for pid in workers) / 1024,
+            threads=sum(_number(pid, "status", "Threads") for pid in pids),
             files=sum(len(list_files(pid)) for pid in (driver, jvm)),
         )
 
     def _pids(self) -> list[int]:
-        return processes.members(f"{self._folder / RUN}@1")
+        return processes.members(f"{self._folder / RUN}@{self._request.epoch}")
 
     def _driver(self) -> int:
         request = str(self._folder / RUN / "request.json")
         return next(pid for pid in self._pids() if request in command(pid))
 
 
-def _pipeline(url: str, catalog: Mapping[str, str], count: int) -> dict[str, Any]:
-    tables = [{"name": f"shop.t{n}", "identifierColumns": ["id"]} for n in range(count)]
+def _pipeline(
+    url: str, catalog: Mapping[str, str], count: int, entry: Mapping[str, Any]
+) -> dict[str, Any]:
+    tables = [{"name": f"shop.t{n}", "identifierColumns": ["id"], **entry} for n in range(count)]
     # A node takes 1,000 shards by default, and is not what is measured.
     sink = {"hosts": [url], "indexSettings": {"number_of_shards": 1, "number_of_replicas": 0}}
     return {
@@ -162,8 +187,11 @@ def _pipeline(url: str, catalog: Mapping[str, str], count: int) -> dict[str, Any
     }
 
 
-def _kb(pid: int, file: str, name: str) -> int:
-    """Return the number in a line `name: 123 kB` of a file of /proc."""
-    lines = (Path("/proc") / str(pid) / file).read_text()
+def _number(pid: int, file: str, name: str) -> int:
+    """Return the number in a line `name: 123` of a file of /proc; 0 of an ended process."""
+    try:
+        lines = (Path("/proc") / str(pid) / file).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
     match = re.search(rf"^{name}:\s+(\d+)", lines, re.MULTILINE)
     return int(match[1]) if match else 0

@@ -9,6 +9,8 @@ from icdc_cli.embedded.jdk import find_spark_jdk
 
 SESSION = "org.apache.spark.sql.classic.SparkSession"
 """The class of a session of Spark."""
+QUERY = "org.apache.spark.sql.execution.ui.SQLExecutionUIData"
+"""The class of what Spark remembers of a query for its pages."""
 _TOTAL = re.compile(r"^Total\s+\d+\s+(?P<bytes>\d+)\s*$", re.MULTILINE)
 _CLASS = re.compile(r"^\s*\d+:\s+(?P<objects>\d+)\s+\d+\s+(?P<name>\S+)", re.MULTILINE)
 
