@@ -31,7 +31,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
         soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state bench-operator bench-planning bench-idle bench-changelog \
-        bench-encryption bench-latency bench-isolation bench-memory bench-tables demo cluster-demo clean caches clean-caches
+        bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
@@ -183,6 +183,9 @@ bench-tables: setup ## one run of 1, 8 and 32 tables: memory, threads, files; si
 
 bench-isolation: setup ## ten tables in one run, of which one misbehaves: what the others have of it; ARGS='--table'
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_tables.py --faults $(ARGS)
+
+bench-partitions: setup ## an export of 1 M rows, 200 columns, 10,526 partitions: half an hour; ARGS='--heaps 2g 8g --table'
+	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_partitions.py $(ARGS)
 
 bench-encryption: setup ## a shuffle between executors, with encryption and without: three minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_encryption.py $(ARGS)

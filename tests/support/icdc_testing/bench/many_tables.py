@@ -48,8 +48,12 @@ class Taken:
     """Live processes: the driver's Python, its JVM, pyspark's daemon and the workers."""
     driver_mb: float
     """Resident set of the driver's Python."""
+    driver_peak_mb: float
+    """The most that it was until now."""
     jvm_mb: float
     """Resident set of the JVM, which is driver and executor in a local run."""
+    jvm_peak_mb: float
+    """The most that it was until now."""
     heap_mb: float
     """Live objects in the JVM after a full collection."""
     sessions: int
@@ -152,7 +156,9 @@ class FollowedTables:
         return Taken(
             processes=len(pids),
             driver_mb=_number(driver, "status", "VmRSS") / 1024,
+            driver_peak_mb=_number(driver, "status", "VmHWM") / 1024,
             jvm_mb=_number(jvm, "status", "VmRSS") / 1024,
+            jvm_peak_mb=_number(jvm, "status", "VmHWM") / 1024,
             heap_mb=heap.bytes / MB,
             sessions=heap.objects.get(SESSION, 0),
             queries=heap.objects.get(QUERY, 0),
