@@ -22,13 +22,18 @@ def quick_waits() -> None:
     """Wait as in production: nodes that were killed or cut off leave requests behind."""
 
 
-@pytest.fixture(scope="session")
-def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
-    """Three nodes for the whole test run."""
+def begin_nodes(folders: pytest.TempPathFactory, version: str = "") -> ThreeNodes:
+    """Return three nodes to be started; skips where the host cannot have them."""
     if (sys.platform, os.geteuid()) != ("linux", 0):
         assert not os.environ.get("ICDC_REQUIRE_ALL"), "network namespaces need root on Linux"
         pytest.skip("network namespaces need root on Linux")
-    with ThreeNodes(tmp_path_factory.mktemp("nodes")) as nodes:
+    return ThreeNodes(folders.mktemp("nodes"), version=version)
+
+
+@pytest.fixture(scope="session")
+def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
+    """Three nodes for the whole test run."""
+    with begin_nodes(tmp_path_factory) as nodes:
         yield nodes
 
 

@@ -7,48 +7,24 @@ import pytest
 from icdc_api.errors import FailureClass
 from icdc_api.status.pipeline_status import TableReason
 from icdc_testing.network.faultproxy import FaultProxy
-from icdc_testing.runs.kill_points import Kind, Step, assert_written_once, hold
+from icdc_testing.runs.kill_points import Kind, Step, hold
 from icdc_testing.runs.processes import END_SECONDS
 from icdc_testing.target import oracle
-from icdc_testing.target.nodes.faults import LOSING, PASSING, kill_primary
+from icdc_testing.target.nodes.faults import LOSING, kill_primary
 from icdc_testing.target.nodes.three_nodes import ThreeNodes
 from icdc_testing.waiting.wait import until
 
 from .conftest import Follow
+from .primaries import AMID_A_BATCH, lose_primary
 
 pytestmark = pytest.mark.spark
-
-AMID_A_BATCH = ("primary cut off and asked", "primary cut off, replica promoted", "primary moved")
 
 
 @pytest.mark.parametrize("fault", AMID_A_BATCH)
 def test_a_primary_that_is_cut_off_or_moved_amid_a_batch_loses_nothing(
     nodes: ThreeNodes, follow: Follow, front: FaultProxy, fault: str
 ) -> None:
-    followed = follow(Kind.MERGE_ON_READ)
-    table = followed.table
-    followed.settle()
-    table.change(1)
-    held = hold(front, table.next_batch(Kind.MERGE_ON_READ), Step.SOME_BULK, skip=1)
-    index = followed.index
-    before = nodes.holder(index)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(followed.pipeline.run)
-        held.wait(END_SECONDS)
-        PASSING[fault](followed)
-        held.release()
-        other = nodes.other_than(before)
-        until(
-            lambda: nodes.primary_seen_by(other, index) not in (before.name, None),
-            "another node has the primary",
-        )
-        followed.ask_through(other)
-        nodes.restart()
-        first = running.result(END_SECONDS * 2)
-    assert set(followed.settle(first)) <= {FailureClass.TARGET_UNAVAILABLE}
-    table.change(2)
-    followed.settle()
-    assert_written_once(front, front.url, [table])
+    lose_primary(nodes, follow(Kind.MERGE_ON_READ), front, fault)
 
 
 @pytest.mark.parametrize("what", LOSING)

@@ -8,6 +8,7 @@ that it runs none of them, or is recorded as absent:
     nothing written, as when a table begins empty   no question is asked
     primaries where they were, all answers there    nothing left: no question is asked
     a primary elsewhere, or an answer lost          the nodes are asked; absent ones are recorded
+    a primary elsewhere at the end of a changelog   and the batch is written again
     a batch of another run is open                  the same, before it is repeated
     a batch of this process failed amid             the same, once it is repeated
 
@@ -60,12 +61,16 @@ def settle(context: TableContext, stored: Stored, now: Identity) -> Stored:
 
     `now` is the index that was written, after the last answer.
     """
-    # None were seen where this process wrote nothing, nor an earlier one.
-    moved = context.nodes.primaries not in ((), now.primaries)
-    if context.unsettled.is_set() or moved:
+    if context.unsettled.is_set() or has_moved(context, now):
         # The node of the old primary may have a request inside that was repeated elsewhere.
         context.outwait_own_requests()
     return _record(context, stored, context.nodes.members) if context.nodes.absent else stored
+
+
+def has_moved(context: TableContext, now: Identity) -> bool:
+    """Return whether a primary is elsewhere than when the batch began."""
+    # None were seen where this process wrote nothing, nor an earlier one.
+    return context.nodes.primaries not in ((), now.primaries)
 
 
 def reconsider(context: TableContext, stored: Stored) -> Stored:

@@ -4,6 +4,8 @@ The proxy takes the only node out of the answers in which OpenSearch lists its n
 requests inside a real node come late is shown by `tests/spark/nodes/test_old_requests.py`.
 """
 
+import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,12 +188,12 @@ def test_a_node_that_leaves_with_an_unanswered_request_of_the_same_run_is_rememb
     assert absent_of(clean_indices) == [node_of(clean_indices)]
 
 
-def on_another_node(answer: Answer) -> Answer:
+def on_another_node(answer: Answer, node: str = "elsewhere") -> Answer:
     """The primaries are on a node that leaves."""
     for index in answer["indices"].values():
         for copies in index["shards"].values():
             for copy in copies:
-                copy["routing"]["node"] = "elsewhere"
+                copy["routing"]["node"] = node
     return answer
 
 
@@ -226,3 +228,44 @@ def test_the_node_of_a_primary_that_moved_is_asked_although_every_answer_came(
         pipeline.sync()
     assert moved.hits == 1
     assert absent_of(clean_indices) == ["elsewhere"]
+
+
+def acknowledge_alone(proxy: FaultProxy) -> Rule:
+    """Answer the batch's only request as a primary does that is cut off and has no successor yet.
+
+    Nothing of it reaches the index that is there afterwards.
+    """
+    guard = {"update": {"status": 404, "error": {"type": "index_not_found_exception"}}}
+    answer = {"errors": True, "items": [guard, {"delete": {"status": 200}}]}
+    return proxy.add(Status(200, body=json.dumps(answer).encode()), path="_bulk")
+
+
+def test_what_a_primary_acknowledged_that_its_successor_never_had_is_written_again(
+    pipeline: Harness, change: Callable[[], None], proxy: FaultProxy, clean_indices: str
+) -> None:
+    change()
+    lost = acknowledge_alone(proxy)
+    # The first answer, before the batch.
+    proxy.add(Rewrite(on_another_node), path=f"{FIRST}.*/_stats")
+    pipeline.sync()
+    assert lost.hits == 1
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
+
+
+def test_primaries_that_do_not_stay_where_they_are_are_given_time(
+    pipeline: Harness, change: Callable[[], None], proxy: FaultProxy, clean_indices: str
+) -> None:
+    change()
+    turns = itertools.count()
+
+    def move(answer: Answer) -> Answer:
+        return on_another_node(answer, f"node {next(turns)}")
+
+    moving = proxy.add(Rewrite(move), path=f"{FIRST}.*/_stats", times=None)
+    (table,) = pipeline.run().tables
+    assert table.reason == "TargetUnavailable"
+    assert f"A primary of {FIRST} moved each of the 3 times" in str(table.message)
+    assert moving.hits > 3
+    proxy.clear()
+    pipeline.sync()
+    assert set(oracle.read_index(clean_indices, ALIAS)) == {"1"}
