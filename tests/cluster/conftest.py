@@ -48,13 +48,14 @@ def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster, helm: Helm) -> list[str]:
     """The operator, installed by its chart as the README says; the namespaces that it watches."""
-    for name in WATCHED:
-        metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
-        cluster.apply("default", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     values = product.operator_values(cluster.facts["images"], list(WATCHED))
     how = ("-n", SYSTEM, "--create-namespace", "--wait", "--timeout", "4m")
     # Processes of tests side by side install it one after the other, the second time for nothing.
     with jars.exclusive(cluster.kubectl.kubeconfig.with_name("install.lock")):
+        for name in WATCHED:
+            metadata = {"name": name, "labels": {"pod-security.kubernetes.io/warn": "restricted"}}
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            cluster.apply("default", namespace)
         helm.ok("upgrade", "--install", RELEASE, str(OPERATOR), *how, values=values)
     return list(WATCHED)
 
