@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from icdc_spark.iceberg.scan.planning import slice_by_count
 from icdc_spark.iceberg.table.tables import IcebergTable
 
 FILE = "org.apache.iceberg.ContentFile"
@@ -95,16 +96,8 @@ class Manifests:
         A manifest with more files, or with a number that is not stated, is a run of its own. With
         a limit of 10 and the manifests 4, 5, 24, 1, None: (4, 5), (24), (1), (None).
         """
-        runs: list[list[int]] = []
-        filled = 0
-        for at, count in enumerate(self.file_counts):
-            files = limit + 1 if count is None else count
-            if not runs or filled + files > limit:
-                runs.append([])
-                filled = 0
-            runs[-1].append(at)
-            filled += files
-        return [self._pick(run) for run in runs]
+        counts = [limit + 1 if count is None else count for count in self.file_counts]
+        return [self._pick(range(start, end)) for start, end in slice_by_count(counts, limit)]
 
     def _sum(self, *methods: str) -> int:
         columns = (self._texts(method) for method in methods)

@@ -216,7 +216,7 @@ def _list_deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
     # equal names and equal sets are stored once.
     sets: dict[frozenset[str], frozenset[str]] = {}
     names: dict[str, str] = {}
-    for start, end in _slice_by_count(counts, _NAMES_AT_A_TIME):
+    for start, end in slice_by_count(counts, _NAMES_AT_A_TIME):
         listed = iter(list_delete_names(bridge, bridge.flatten(nested.subList(start, end))))
         for count in counts[start:end]:
             task_names = frozenset(names.setdefault(name, name) for name in islice(listed, count))
@@ -224,7 +224,7 @@ def _list_deletes(table: IcebergTable, tasks: Any) -> list[frozenset[str]]:
     return deletes
 
 
-def _slice_by_count(counts: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
+def slice_by_count(counts: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
     """Yield slices (start, end) of a sequence whose counts add up to `limit` at most.
 
     A single count above the limit is a slice of its own: [3, 9, 2, 4] with limit 6 gives
