@@ -3,8 +3,8 @@
 A question stands beside what the spec asks for: it is answered whether the pipeline is suspended,
 stalled or waits for an attempt, and how its run ends changes none of these. No other run is active
 meanwhile, so a continuous run ends first and is planned again afterwards, unless it answers by
-itself, see `run_questions`. The answer is in the
-report of the run; the status only names that run, and says whether it has ended.
+itself, see `run_questions`. The answer is in the report of the run; the status only names that run,
+and says whether it has ended.
 
     time  annotation icebergcdc.dev/ask    status.currentRun     status.observedAsk
     0     {"id": "a1", "mode": "Plan"}     shop-c7-1             -

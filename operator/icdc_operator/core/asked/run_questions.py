@@ -115,8 +115,7 @@ def _build_asked(
     ask = asks.find_pending(status, observed)
     if ask is None or not takes(ask, status, run, seen):
         return None
-    mode = RunMode.VERIFY if ask.mode is RunKind.VERIFY else RunMode.REPAIR
-    return RunQuestion(id=ask.id, mode=mode)
+    return _build_question(ask.id, ask.mode)
 
 
 def _build_compared(
@@ -126,9 +125,16 @@ def _build_compared(
     kind = comparisons.find_requested(status, spec)
     if kind is None or resyncs.is_new(status, spec) or not comparisons.is_ready(status, spec):
         return None
-    mode = RunMode.VERIFY if kind is RunKind.VERIFY else RunMode.REPAIR
     tables = comparisons.table_names(status, spec)
-    return RunQuestion(id=_comparison_id(status, run, spec), mode=mode, tables=tables)
+    return _build_question(_comparison_id(status, run, spec), kind, tables)
+
+
+def _build_question(
+    identity: str, kind: RunKind, tables: tuple[str, ...] | None = None
+) -> RunQuestion:
+    """Return the question of one of `_KINDS`."""
+    mode = RunMode.VERIFY if kind is RunKind.VERIFY else RunMode.REPAIR
+    return RunQuestion(id=identity, mode=mode, tables=tables)
 
 
 def _comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineSpec) -> str:
