@@ -18,7 +18,7 @@ from typing import Any
 
 from icdc_cli.embedded.lake import Lake, jdbc_catalog
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.machine import format_runs, machine
 from icdc_testing.bench.many_tables import FollowedTables, Taken
 
 ROWS = 95
@@ -44,7 +44,9 @@ def main() -> int:
                 runs.append({"partitions": count, "heap": heap, **_measure(folder, catalog, heap)})
                 sys.stderr.write(f"{runs[-1]}\n")
     result = {**machine("pyspark", "pyiceberg"), "rows": ROWS, "columns": COLUMNS, "runs": runs}
-    sys.stdout.write((_markdown(result) if options.table else json.dumps(result, indent=1)) + "\n")
+    sys.stdout.write(
+        (format_runs(result) if options.table else json.dumps(result, indent=1)) + "\n"
+    )
     return 0
 
 
@@ -95,15 +97,6 @@ def _sample(run: FollowedTables, ended: Event) -> list[Taken]:
     while not ended.wait(SAMPLE_SECONDS):
         samples.append(run.take())
     return samples
-
-
-def _markdown(result: dict[str, Any]) -> str:
-    names = list(result["runs"][0])
-    rows = [" | ".join(str(run[name]) for name in names) for run in result["runs"]]
-    header = " | ".join(name.replace("_", " ") for name in names)
-    lines = [f"| {header} |", "|---" * len(names) + "|", *(f"| {row} |" for row in rows)]
-    about = ", ".join(f"{key} {value}" for key, value in result.items() if key != "runs")
-    return "\n".join([*lines, "", about])
 
 
 if __name__ == "__main__":

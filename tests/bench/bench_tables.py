@@ -20,7 +20,7 @@ from typing import Any
 
 from icdc_cli.embedded.opensearch_node import OpenSearchNode
 from icdc_testing.bench.isolation import measure_isolation
-from icdc_testing.bench.machine import machine
+from icdc_testing.bench.machine import format_runs, machine
 from icdc_testing.bench.many_tables import FollowedTables, make_tables
 
 
@@ -40,7 +40,7 @@ def main() -> int:
         folder = Path(name)
         if options.faults:
             result = measure_isolation(folder, rows=options.changed, rounds=options.rounds)
-            text = _markdown(result) if options.table else json.dumps(result, indent=1)
+            text = format_runs(result) if options.table else json.dumps(result, indent=1)
             sys.stdout.write(text + "\n")
             return 0
         catalog = make_tables(folder / "lake", max(options.tables), rows=options.rows)
@@ -49,7 +49,7 @@ def main() -> int:
             runs.append(_measure(folder / f"of-{count}", catalog, count, options))
             sys.stderr.write(f"{runs[-1]}\n")
     result = {**machine("pyspark", "pyiceberg"), "rows": options.rows, "runs": runs}
-    text = _markdown(result) if options.table else json.dumps(result, indent=1)
+    text = format_runs(result) if options.table else json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
     return 0
 
@@ -72,15 +72,6 @@ def _measure(
         "idle_cpu_seconds_per_minute": round(cpu, 2),
         **taken,
     }
-
-
-def _markdown(result: dict[str, Any]) -> str:
-    names = list(result["runs"][0])
-    rows = [" | ".join(str(run[name]) for name in names) for run in result["runs"]]
-    header = " | ".join(name.replace("_", " ") for name in names)
-    lines = [f"| {header} |", "|---" * len(names) + "|", *(f"| {row} |" for row in rows)]
-    about = ", ".join(f"{key} {value}" for key, value in result.items() if key != "runs")
-    return "\n".join([*lines, "", about])
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from icdc_cli.embedded.jars import jar_set
 from icdc_cli.embedded.lake import QUICK_START
 from icdc_operator.manifests.application import BASE_CONF
 from icdc_spark.iceberg.jvm.session import APPLICATION_CONF
+from icdc_testing.bench.session import bench_session
 from icdc_testing.lake.lake import CATALOG
 from icdc_testing.network.faultproxy import FaultProxy
 from icdc_testing.runs.harness import Harness
@@ -48,7 +49,6 @@ DECOMMISSION = ("spark.decommission.", "spark.storage.decommission.")
 
 def begin_spark(folder: Path) -> SparkSession:
     """Return a Spark of two executors that hand over their blocks, as those of a cluster do."""
-    jars = os.pathsep.join(map(str, jar_set("spark")))
     handed_over = {key: BASE_CONF[key] for key in BASE_CONF if key.startswith(DECOMMISSION)}
     catalog = f"spark.sql.catalog.{CATALOG}"
     conf = {
@@ -56,28 +56,18 @@ def begin_spark(folder: Path) -> SparkSession:
         **DEFAULT_CONF,
         **UNCOMPILED,
         **handed_over,
-        "spark.driver.extraClassPath": jars,
-        "spark.executor.extraClassPath": jars,
+        "spark.executor.extraClassPath": os.pathsep.join(map(str, jar_set("spark"))),
         "spark.driver.extraJavaOptions": QUICK_START,
         "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.driver.memory": "1g",
         "spark.executor.memory": "512m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.local.dir": str(folder / "scratch"),
         "spark.sql.shuffle.partitions": "4",
-        "spark.ui.enabled": "false",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "hadoop",
         f"{catalog}.warehouse": str(folder / "warehouse"),
         f"{catalog}.cache-enabled": "false",
     }
-    builder = SparkSession.builder.master(f"local-cluster[{EXECUTORS},1,1024]").appName("losses")
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
+    master = f"local-cluster[{EXECUTORS},1,1024]"
+    return bench_session("losses", folder, memory="1g", conf=conf, master=master)
 
 
 def find_executors() -> list[int]:

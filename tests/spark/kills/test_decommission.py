@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from icdc_cli.embedded.jdk import find_spark_jdk
 from icdc_testing import SOURCES
 from icdc_testing.runs.kill_points import Kind
 from icdc_testing.waiting.seeds import choose_seed
@@ -29,15 +28,10 @@ def test_a_run_survives_executors_that_are_killed_while_they_hand_over_their_blo
     clean_indices: str, tmp_path: Path
 ) -> None:
     seed, _ = choose_seed("decommission")
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(find_spark_jdk().home),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([SOURCES, os.environ.get("PYTHONPATH", "")]),
-    }
+    path = os.pathsep.join([SOURCES, os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(PROGRAM), clean_indices, str(tmp_path), str(seed), str(LOSSES)],
-        env=environment,
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=3000,

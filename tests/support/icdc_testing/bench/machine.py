@@ -1,4 +1,4 @@
-"""What a benchmark says of the machine and the versions that it ran on."""
+"""What a benchmark says of the machine and the versions that it ran on, and of its runs."""
 
 import importlib.metadata
 import os
@@ -14,3 +14,13 @@ def machine(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(),
         **{package: importlib.metadata.version(package) for package in packages},
     }
+
+
+def format_runs(result: dict[str, Any]) -> str:
+    """Return the entries of `runs`, which have equal keys, as a Markdown table, then the rest."""
+    names = list(result["runs"][0])
+    rows = [" | ".join(str(run[name]) for name in names) for run in result["runs"]]
+    header = " | ".join(name.replace("_", " ") for name in names)
+    lines = [f"| {header} |", "|---" * len(names) + "|", *(f"| {row} |" for row in rows)]
+    about = ", ".join(f"{key} {value}" for key, value in result.items() if key != "runs")
+    return "\n".join([*lines, "", about])

@@ -1,4 +1,4 @@
-"""The Spark of benchmarks."""
+"""The Spark of benchmarks, and of other programs that need one of their own."""
 
 import os
 import sys
@@ -13,10 +13,17 @@ from icdc_cli.embedded.jdk import find_spark_jdk
 
 
 def bench_session(
-    name: str, folder: Path, *, memory: str = "1500m", conf: Mapping[str, str] | None = None
+    name: str,
+    folder: Path,
+    *,
+    memory: str = "1500m",
+    conf: Mapping[str, str] | None = None,
+    master: str = "local[2]",
 ) -> SparkSession:
-    """Return a Spark of two cores that keeps what it scratches in the folder, with further
-    properties."""
+    """Return a Spark, of two cores by default, that keeps what it scratches in the folder.
+
+    `memory` is the heap of its driver, `conf` are further properties.
+    """
     os.environ["JAVA_HOME"] = str(find_spark_jdk().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     chosen = {
@@ -28,7 +35,7 @@ def bench_session(
         "spark.ui.enabled": "false",
         **(conf or {}),
     }
-    builder = SparkSession.builder.master("local[2]").appName(name)
+    builder = SparkSession.builder.master(master).appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
