@@ -50,7 +50,13 @@ def empty_shard(node: OpenSearchNode, index: str, shard: int = 0) -> None:
     until(remove, f"the files of shard {shard} are removed")
     _do(node.url, "POST", f"/{index}/_open?wait_for_active_shards=0")
     command = {"index": index, "shard": shard, "node": "embedded", "accept_data_loss": True}
-    _do(node.url, "POST", "/_cluster/reroute", {"commands": [{"allocate_empty_primary": command}]})
+    body = {"commands": [{"allocate_empty_primary": command}]}
+
+    def allocate() -> bool:
+        # Refused as long as the node still tries to open what is missing.
+        return call(node.url, "POST", "/_cluster/reroute", body).status == 200
+
+    until(allocate, f"shard {shard} of {index} is allocated empty")
     wait_until_green(node.url, index)
 
 
