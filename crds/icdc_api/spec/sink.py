@@ -47,7 +47,8 @@ class Bulk(ApiModel):
     http.max_content_length of the cluster (100 MiB). A single larger document is sent alone."""
     max_in_flight: Annotated[Count, Field(ge=1, le=32)] = 2
     """Bulk requests that one Spark task sends at a time. Default 2. More loads the cluster more;
-    it is lowered automatically while the cluster answers 429."""
+    it is lowered automatically while the cluster answers 429, and where more requests of maxBytes
+    do not fit into the memory that an executor has beside its heap."""
 
 
 class DeadLetters(ApiModel):

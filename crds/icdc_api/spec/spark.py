@@ -12,6 +12,7 @@ from icdc_api.spec.spark_conf import find_problem
 # As the JVM takes it for -Xmx, in lower or upper case; not a quantity of Kubernetes, whose Gi the
 # JVM does not know.
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[kKmMgGtT]$", max_length=10)]
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Whole ones, as Spark counts slots for tasks by them; fractions for Kubernetes are set by
 # spark.kubernetes.{driver,executor}.request.cores.
 Cores = Annotated[Count, Field(ge=1, le=512)]
@@ -24,6 +25,11 @@ Template = Annotated[
 ServiceAccount = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
 ]
+
+
+def parse_memory(memory: str) -> int:
+    """Return the bytes of a `Memory`, such as 1073741824 of "1g"."""
+    return int(memory[:-1]) * _UNITS[memory[-1].lower()]
 
 
 class Driver(ApiModel):

@@ -11,23 +11,20 @@ It must know neither threads nor Spark.
 
 import math
 
-from icdc_api.spec.spark import Driver
+from icdc_api.spec.spark import Driver, parse_memory
 from icdc_api.status.pipeline_status import TableStatus
 
 PERMITS_PER_CORE = 8
 """Tables for each core of the driver: a step mostly waits, for catalog, executors and index."""
-HEAP_PER_PERMIT_MIB = 128
-"""Heap of the driver for each permit: its table's plan, with what Spark keeps of its queries."""
+HEAP_PER_PERMIT = 128 * 1024 * 1024
+"""Bytes of heap for each permit: its table's plan, with what Spark keeps of its queries."""
 MIN_PERMITS = 2
 """Even a tiny driver: one table with days to export must not be all that is done."""
-
-_MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def count_permits(driver: Driver) -> int:
     """Return how many tables may work at the same time on such a driver."""
-    heap = int(driver.memory[:-1]) * _MIB[driver.memory[-1].lower()]
-    by_heap = int(heap / HEAP_PER_PERMIT_MIB)
+    by_heap = parse_memory(driver.memory) // HEAP_PER_PERMIT
     return max(MIN_PERMITS, min(driver.cores * PERMITS_PER_CORE, by_heap))
 
 

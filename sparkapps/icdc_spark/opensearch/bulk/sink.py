@@ -15,6 +15,7 @@ from icdc_spark.opensearch.bulk.partition_writer import write_batches
 from icdc_spark.opensearch.bulk.refusals import finish_refused
 from icdc_spark.opensearch.bulk.result import PartitionResult, Samples
 from icdc_spark.opensearch.bulk.target import BulkTarget
+from icdc_spark.opensearch.bulk.worker_memory import fit
 from icdc_spark.opensearch.client.connection import client
 from icdc_spark.opensearch.stores import dead_letters
 from icdc_spark.opensearch.stores.indices import Ownership
@@ -102,7 +103,7 @@ def write(
 def _run(lines: DataFrame, target: BulkTarget) -> PartitionResult:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         attempt = TaskContext.get()
-        for result in write_batches(iter(batches), target):
+        for result in write_batches(iter(batches), fit(target)):
             if attempt is not None and attempt.attemptNumber() > 0:
                 # The worker before this one died, and may have left a request under way.
                 result.ambiguous = True
