@@ -20,6 +20,9 @@ DEFAULT_CONF: Mapping[str, str] = {
     # Spark keeps each query with its plan for its pages, 0.15 MB for a batch of a small table. By
     # its own default, 1,000, ended batches would take a tenth of the default heap and more.
     "spark.sql.ui.retainedExecutions": "100",
+    # A Python worker has one batch of rows while it reads the next. By Spark's default, 64 MiB,
+    # that is nearly all of its memory where documents are large; smaller ones take no more time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # A task of a cancelled job that does not end keeps its core. Its executor ends itself then, and
     # another one comes; which thread hangs where is in its log.
     "spark.task.reaper.enabled": "true",

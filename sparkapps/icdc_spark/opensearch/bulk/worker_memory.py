@@ -4,9 +4,9 @@ An executor's container holds the heap of the JVM, what the JVM needs beside it,
 for each core. A worker that sends more and larger requests than fit there ends the whole container
 as out of memory. Requests of the default size, two at a time, are sent whatever there is.
 
-    container 5.6 GiB, heap 4g, 2 cores: 371 MiB of each worker are for requests
+    container 5.6 GiB, heap 4g, 2 cores: 435 MiB of each worker are for requests
     maxBytes   8 MiB   32 MiB   100 MiB
-    requests      17        4         1
+    requests      20        5         1
 
 It must not know what the requests are.
 """
@@ -25,8 +25,8 @@ LOG = logging.getLogger(__name__)
 MIB = 1024 * 1024
 JVM_BYTES = 384 * MIB
 """What a JVM needs beside its heap: the least that Spark itself adds to the heap of a pod."""
-WORKER_BYTES = 256 * MIB
-"""A worker without requests: 140 MiB of code, and a batch of Arrow, which Spark ends at 64 MiB."""
+WORKER_BYTES = 192 * MIB
+"""A worker without requests: 150 MiB, two batches of rows of 8 MiB included (`DEFAULT_CONF`)."""
 COPIES = 2
 """Of each request: the one that may have to be sent again, and the one in the connection."""
 REQUEST_BYTES = 4 * MIB

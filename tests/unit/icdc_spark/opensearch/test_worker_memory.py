@@ -20,10 +20,10 @@ EXECUTOR = {"SPARK_EXECUTOR_MEMORY": "4g", "SPARK_EXECUTOR_CORES": "2"}
 @pytest.mark.parametrize(
     ("most", "max_mib", "budget_mib", "requests"),
     [
-        (2, 8, 371, 2),
-        (32, 8, 371, 17),
-        (32, 32, 371, 4),
-        (32, 100, 371, 1),
+        (2, 8, 435, 2),
+        (32, 8, 435, 20),
+        (32, 32, 435, 5),
+        (32, 100, 435, 1),
         (4, 100, 1020, 4),
         (2, 8, LEAST_BYTES // MIB, 2),
         (2, 100, LEAST_BYTES // MIB, 1),
@@ -41,8 +41,8 @@ def test_requests_are_bounded_by_number_and_by_bytes(
     ("file", "limit", "budget"),
     [
         # As Spark sizes the pod of an executor with 4g: 40 % more than the heap.
-        ("memory.max", str(int(4 * GIB * 1.4)), 371 * MIB),
-        ("memory/memory.limit_in_bytes", str(8 * GIB), 1600 * MIB),
+        ("memory.max", str(int(4 * GIB * 1.4)), 435 * MIB),
+        ("memory/memory.limit_in_bytes", str(8 * GIB), 1664 * MIB),
         # Too little for the workers alone.
         ("memory.max", str(int(4.2 * GIB)), LEAST_BYTES),
         ("memory.max", "max", None),
