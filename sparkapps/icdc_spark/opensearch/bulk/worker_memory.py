@@ -6,7 +6,7 @@ as out of memory. Requests of the default size, two at a time, are sent whatever
 
     container 5.6 GiB, heap 4g, 2 cores: 435 MiB of each worker are for requests
     maxBytes   8 MiB   32 MiB   100 MiB
-    requests      20        5         1
+    requests      17        5         1
 
 It must not know what the requests are.
 """
@@ -29,8 +29,8 @@ WORKER_BYTES = 192 * MIB
 """A worker without requests: 150 MiB, two batches of rows of 8 MiB included (`DEFAULT_CONF`)."""
 COPIES = 2
 """Of each request: the one that may have to be sent again, and the one in the connection."""
-REQUEST_BYTES = 4 * MIB
-"""What a request takes beside its own bytes: a thread, and the answer."""
+REQUEST_BYTES = 8 * MIB
+"""What a request takes beside its own bytes: a thread, the answer, and gaps in memory."""
 LEAST_BYTES = 3 * (COPIES * DEFAULT_MAX_BYTES + REQUEST_BYTES)
 """For the requests of a worker, however small the container is: two by default, and the next."""
 

@@ -21,10 +21,10 @@ EXECUTOR = {"SPARK_EXECUTOR_MEMORY": "4g", "SPARK_EXECUTOR_CORES": "2"}
     ("most", "max_mib", "budget_mib", "requests"),
     [
         (2, 8, 435, 2),
-        (32, 8, 435, 20),
+        (32, 8, 435, 17),
         (32, 32, 435, 5),
         (32, 100, 435, 1),
-        (4, 100, 1020, 4),
+        (4, 100, 1040, 4),
         (2, 8, LEAST_BYTES // MIB, 2),
         (2, 100, LEAST_BYTES // MIB, 1),
         (32, 100, None, 32),
