@@ -29,8 +29,9 @@ from icdc_spark.protocol.state_parts import (
 
 CONTRACT_VERSION: Literal[4] = 4
 """Raised when an older version of the application could not go on from a document."""
-MAX_BYTES = 32 * 1024
-"""A document that grows beyond this is a bug: recovery reads one small document per table."""
+MAX_BYTES = 64 * 1024
+"""A document that grows beyond this is a bug: recovery reads one small document per table. It fits
+with every field at its own bound and 1,024 shards, the most that OpenSearch allows by default."""
 MAX_PREVIOUS_INDICES = 10
 """Older physical indices that are remembered; the oldest are forgotten, and stay."""
 

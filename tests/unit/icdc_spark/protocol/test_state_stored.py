@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icdc_api.errors import StateCorrupt
-from icdc_spark.protocol.state_document import Shards, StateDocument, base_version
+from icdc_api.errors import Bug, StateCorrupt
+from icdc_api.naming import MAX_INDEX_BYTES, MAX_TABLE_NAME
+from icdc_spark.protocol.state_document import (
+    Shards,
+    SourceTable,
+    StateDocument,
+    base_version,
+)
 from icdc_testing.target.state_documents import (
     NOW,
     SHARDS,
@@ -128,17 +134,28 @@ def test_shards_take_little_room(shards: int, kilobytes: int) -> None:
 
 
 @pytest.mark.parametrize("sample", ["é" * 500, "𝄞" * 500])
-def test_the_document_stays_small_whatever_is_put_into_it(sample: str) -> None:
-    alias = "o" * 240
-    numbers = Shards(histories="f" * 32, max_seq_nos=[10**10] * 1024)
+def test_the_document_is_bounded_whatever_is_put_into_it(sample: str) -> None:
+    alias = "o" * MAX_INDEX_BYTES
+    source = SourceTable(table="t" * MAX_TABLE_NAME, uuid="u" * 36, branch="b" * 256)
+    document = swapping().model_copy(update={"alias": alias, "source": source})
     previous = [f"{alias}-{number:06d}" for number in range(20)]
-    document = swapping().model_copy(update={"alias": alias}).with_previous(previous, now=NOW)
+    document = document.with_previous(previous, now=NOW)
+    numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 1024)
     document = document.advance(make_applied(), shards=numbers, now=NOW)
     document = document.with_duplicates(10**9, [sample] * 100, now=NOW)
     assert document.duplicates is not None
     assert (len(document.duplicates.samples), len(document.duplicates.samples[0])) == (20, 128)
-    source = document.to_source()
-    assert len(json.dumps(source, ensure_ascii=False).encode()) < 32 * 1024
+    nodes, absent = ({f"{kind}{n:063d}": 2**53 - 1 for n in range(200)} for kind in "na")
+    document = document.with_intent(changelog(), now=NOW).with_nodes(nodes, absent, now=NOW)
+    # Bug if it is too large: the table would be stalled until its cluster is smaller.
+    document.to_source()
+
+
+def test_a_document_beyond_its_bound_is_refused_before_it_is_stored() -> None:
+    numbers = Shards(histories="f" * 32, max_seq_nos=[2**63 - 1] * 4096)
+    document = state_after_export().model_copy(update={"shards": numbers})
+    with pytest.raises(Bug, match="limit 65536"):
+        document.to_source()
 
 
 def test_versions_of_later_batches_outrank_a_million_edits() -> None:
