@@ -15,6 +15,7 @@ from icdc_api.status.pipeline_status import Phase, PipelineStatus
 from icdc_api.status.runs import RunStatus
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.observed import RunSeen
+from icdc_operator.core.usage import Usage
 
 # Seconds, from a reconcile that reads three objects nearby to half of its time-out of 120 s.
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -25,6 +26,7 @@ _WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 # No others: each is one series for each pipeline, and alerts and dashboard need these alone.
 _SHOWN_CONDITIONS = (ConditionType.READY, ConditionType.STALLED)
 _OF_PIPELINE = ("namespace", "name")
+_KINDS = ("spec", "status", "report")
 
 
 class Metrics:
@@ -125,6 +127,31 @@ class Metrics:
             "Tables that have a session open in the pipeline's run, by its last report.",
             *_OF_PIPELINE,
         )
+        self._limits()
+
+    def _limits(self) -> None:
+        self.state_bytes = self._gauge(
+            "icdc_state_bytes",
+            "Bytes of what is stored of the pipeline: spec, status, report of its live run.",
+            *_OF_PIPELINE,
+            "kind",
+        )
+        self.state_limit = self._gauge(
+            "icdc_state_limit_bytes", "Bytes that it may have, by kind.", *_OF_PIPELINE, "kind"
+        )
+        self.dead_letters = self._gauge(
+            "icdc_dead_letters", "Largest deadLetters of a table of the pipeline.", *_OF_PIPELINE
+        )
+        self.dead_letters_limit = self._gauge(
+            "icdc_dead_letters_limit",
+            "Dead letters above which a table is stalled; absent where the first one stalls it.",
+            *_OF_PIPELINE,
+        )
+        self.pinned_tables = self._gauge(
+            "icdc_pinned_tables",
+            "Tables whose applied snapshot is retained by a tag; each has two tags at most.",
+            *_OF_PIPELINE,
+        )
 
     def follow_queue(self, queue: WorkQueue) -> None:
         """Show depth, age and activity of `queue`."""
@@ -184,8 +211,12 @@ class Metrics:
     def forget(self, key: PipelineKey) -> None:
         """Remove the gauges of a deleted pipeline."""
         gauges = (self.lag, self.snapshots_behind, self.last_success, self.failures)
-        for gauge in (*gauges, self.open_sessions):
+        limits = (self.dead_letters, self.dead_letters_limit, self.pinned_tables)
+        for gauge in (*gauges, *limits, self.open_sessions):
             _set(gauge, key, None)
+        for kind in _KINDS:
+            for gauge in (self.state_bytes, self.state_limit):
+                gauge.remove(*key, kind)
         for kind in _SHOWN_CONDITIONS:
             self.conditions.remove(*key, kind.value)
         self._count_phase(key, None)
@@ -197,6 +228,17 @@ class Metrics:
         """
         report = None if run is None or not run.live else run.report
         _set(self.open_sessions, key, None if report is None else len(report.open_sessions))
+
+    def show_usage(self, key: PipelineKey, usage: Usage) -> None:
+        """Set how much of each limit a pipeline has used; what is not known has no gauge."""
+        for kind, amount in zip(_KINDS, (usage.spec, usage.status, usage.report), strict=True):
+            _set(self.state_bytes, key, amount.used, kind)
+            # Not alone: a limit without what is used of it would look like a state that is empty.
+            limit = None if amount.used is None else amount.limit
+            _set(self.state_limit, key, limit, kind)
+        _set(self.dead_letters, key, usage.dead_letters.used)
+        _set(self.dead_letters_limit, key, usage.dead_letters.limit)
+        _set(self.pinned_tables, key, usage.pinned_tables)
 
     def show_unseen(self, key: PipelineKey, tables: int | None) -> None:
         """Set the number of tables whose catalog cannot be read; None removes the gauge."""
@@ -224,12 +266,12 @@ class Metrics:
         return Gauge(name, documentation, labels, registry=self.registry)
 
 
-def _set(gauge: Gauge, key: PipelineKey, value: float | None) -> None:
-    """Set the gauge of one pipeline; None removes it."""
+def _set(gauge: Gauge, key: PipelineKey, value: float | None, *kind: str) -> None:
+    """Set the gauge of one pipeline, or of one kind of its state; None removes it."""
     if value is None:
-        gauge.remove(*key)
+        gauge.remove(*key, *kind)
     else:
-        gauge.labels(*key).set(value)
+        gauge.labels(*key, *kind).set(value)
 
 
 def _epoch(run: RunStatus | None) -> int | None:

@@ -60,6 +60,8 @@ class RunSeen:
     nothing waits for it."""
     deaf: bool = False
     """True if the adapter was not able to hand it a question."""
+    report_bytes: int | None = None
+    """Bytes of the text that the report was read from; None where it is a file, or not alive."""
 
     @property
     def takes_questions(self) -> bool:

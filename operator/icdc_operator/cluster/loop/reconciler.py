@@ -30,7 +30,7 @@ from icdc_operator.cluster.loop.slots import Limits
 from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey
 from icdc_operator.cluster.runs.observation import Observation
-from icdc_operator.core import decide, events
+from icdc_operator.core import decide, events, usage
 from icdc_operator.core.observed import Action, CreateRun, Decision
 
 WATCHED_SECONDS = 30.0
@@ -140,6 +140,7 @@ class Reconciler:
         self._metrics.show(key, decision.status)
         run = observation.observed.find_run(decision.status.current_run)
         self._metrics.show_sessions(key, run)
+        self._metrics.show_usage(key, usage.measure(observation.observed, decision.status, run))
         write_wait = self._seconds_until_write(key, observation, decision, now)
         if write_wait is not None:
             self._last_versions[key] = _version(observation)

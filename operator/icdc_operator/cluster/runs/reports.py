@@ -23,7 +23,7 @@ from icdc_operator.cluster.runs import evidence, pods
 
 def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure | None]:
     """Return the newest report of the attempt, and the failure if it cannot be read."""
-    text = (pod["metadata"].get("annotations") or {}).get(report_text.ANNOTATION_REPORT)
+    text = _find_text(pod)
     report, problem = report_text.from_annotation(text) if text else (None, None)
     unreadable = None
     if report is None and problem is not None:
@@ -34,6 +34,17 @@ def read_report(pod: Resource, run_id: str) -> tuple[RunReport | None, Failure |
     if report is not None and report.run_id != run_id:
         report = None
     return _with_ending(report, pod, run_id), unreadable
+
+
+def measure_report(pod: Resource) -> int | None:
+    """Return the bytes of the report in the pod's annotation; None if there is none."""
+    text = _find_text(pod)
+    return None if text is None else len(text.encode(errors="replace"))
+
+
+def _find_text(pod: Resource) -> str | None:
+    text: str | None = (pod["metadata"].get("annotations") or {}).get(report_text.ANNOTATION_REPORT)
+    return text
 
 
 def _with_ending(report: RunReport | None, pod: Resource, run_id: str) -> RunReport | None:

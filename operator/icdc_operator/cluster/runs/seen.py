@@ -103,6 +103,7 @@ def _build_run(attempt: RunObjects, remembered: Resource | None, now: datetime) 
             writer_alive=True,
             started_at=pods.find_start(pod),
             report=report,
+            report_bytes=reports.measure_report(pod),
             failure=pod_failures.why_not_running(pod, now),
             given_up=pods.is_given_up(pod, now),
         )

@@ -1,5 +1,7 @@
 """What `/metrics` shows of pipelines and runs."""
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +13,8 @@ from icdc_operator.cluster.metrics import Metrics
 from icdc_operator.cluster.queue import PipelineKey, WorkQueue
 from icdc_operator.core.decide import decide
 from icdc_operator.core.observed import RunPhase
+from icdc_operator.core.usage import Usage, Used
+from icdc_testing.adapter.cluster_fakes import MemoryCluster
 from icdc_testing.deciding.pipelines import (
     NOW,
     caught_up,
@@ -80,6 +84,39 @@ def test_sessions_are_shown_while_their_run_is_alive(metrics: Metrics) -> None:
     metrics.show_sessions(SHOP, make_seen(RunPhase.RUNNING, report=reported))
     metrics.forget(SHOP)
     assert value(metrics, "icdc_open_sessions", **OF_SHOP) is None
+
+
+def test_what_is_used_of_each_limit_stands_beside_the_limit(metrics: Metrics) -> None:
+    spec, of_status, report_size = (OF_SHOP | {"kind": k} for k in ("spec", "status", "report"))
+    used = Usage(
+        spec=Used(300, 400),
+        status=Used(500, None),
+        report=Used(None, 600),
+        dead_letters=Used(7, 10),
+        pinned_tables=2,
+    )
+    metrics.show_usage(SHOP, used)
+    assert value(metrics, "icdc_state_bytes", **spec) == 300
+    assert value(metrics, "icdc_state_limit_bytes", **spec) == 400
+    assert value(metrics, "icdc_state_bytes", **of_status) == 500
+    assert value(metrics, "icdc_state_limit_bytes", **of_status) is None
+    # A run that has ended has no report any more, and leaves no limit either.
+    assert value(metrics, "icdc_state_limit_bytes", **report_size) is None
+    assert value(metrics, "icdc_dead_letters", **OF_SHOP) == 7
+    assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) == 10
+    assert value(metrics, "icdc_pinned_tables", **OF_SHOP) == 2
+    metrics.show_usage(SHOP, replace(used, dead_letters=Used(7, None)))
+    assert value(metrics, "icdc_dead_letters_limit", **OF_SHOP) is None
+    metrics.forget(SHOP)
+    assert b'name="shop"' not in metrics.text()
+
+
+def test_each_reconcile_shows_what_it_observed_of_the_limits(metrics: Metrics) -> None:
+    observed = replace(make_observed(make_spec()), status_room=900_000)
+    asyncio.run(MemoryCluster(observed).reconciler(metrics).reconcile(SHOP))
+    of_status = OF_SHOP | {"kind": "status"}
+    assert value(metrics, "icdc_state_limit_bytes", **of_status) == 900_000
+    assert value(metrics, "icdc_state_bytes", **of_status)
 
 
 def test_the_last_success_outlives_the_log_of_runs(metrics: Metrics) -> None:

@@ -72,6 +72,7 @@ def test_a_driver_without_its_application_is_a_run() -> None:
     run = only_run(driver_pod("Running", state=running(), report=report()))
     assert run.live
     assert run.report == report()
+    assert run.report_bytes == len(report_text.to_annotation(report()))
 
 
 def test_a_report_that_is_finished_goes_before_an_exit_code() -> None:

@@ -1,0 +1,64 @@
+"""How much of each limit a pipeline has used, from what is observed anyway. Pure.
+
+Each limit is held where the state is written: a spec is refused, a status and a report are cut, a
+table with too many dead letters is stalled. This module only measures, so that a person can see a
+limit come near. The table of limits is in docs/architecture.md.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
+from icdc_api.json_size import sent_bytes, stored_bytes
+from icdc_api.spec.limits import MAX_SPEC_BYTES
+from icdc_api.spec.pipeline import PipelineSpec
+from icdc_api.spec.sink import DeadLetterPolicy
+from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_operator.core.observed import Observed, RunSeen
+
+
+class Used(NamedTuple):
+    """One kind of state; None for what is not known."""
+
+    used: int | None = None
+    """How much of it there is."""
+    limit: int | None = None
+    """How much there may be."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a pipeline stores for itself, beside its limits."""
+
+    spec: Used
+    """Bytes of the spec, with its defaults."""
+    status: Used
+    """Bytes of the status, and what spec, annotations and managed fields leave for it."""
+    report: Used
+    """Bytes of the live run's report, compressed."""
+    dead_letters: Used
+    """Most dead letters of one table; no limit where the first one stalls it."""
+    pinned_tables: int
+    """Tables whose applied snapshot is retained by a tag."""
+
+
+def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> Usage:
+    """Return what is used by the observed spec, a `status` and the current `run`."""
+    spec = observed.spec
+    report_bytes = run.report_bytes if run is not None and run.live else None
+    return Usage(
+        spec=Used(None if spec is None else stored_bytes(spec.to_resource()), MAX_SPEC_BYTES),
+        status=Used(sent_bytes(status.to_resource()), observed.status_room),
+        report=Used(report_bytes, MAX_ANNOTATION_BYTES),
+        dead_letters=Used(
+            max((table.dead_letters for table in status.tables), default=0),
+            _limit_dead_letters(spec),
+        ),
+        pinned_tables=sum(table.snapshot_pinned is True for table in status.tables),
+    )
+
+
+def _limit_dead_letters(spec: PipelineSpec | None) -> int | None:
+    if spec is None or spec.sink.opensearch.dead_letters.policy is not DeadLetterPolicy.INDEX:
+        return None
+    return spec.sink.opensearch.dead_letters.max_rows
