@@ -27,6 +27,9 @@ _BODY: dict[str, dict[str, Any]] = {
         "index.hidden": True,
         "index.number_of_shards": 1,
         "index.auto_expand_replicas": "0-1",
+        # A merge removes the replaced documents only up to the last flush. By default that comes
+        # with 512 MB, which some 300,000 batches write, and which a restart reads again.
+        "index.translog.flush_threshold_size": "4mb",
     },
     "mappings": {"dynamic": False},
 }
