@@ -30,7 +30,7 @@ CLUSTER := PYTHONPATH=tests/support $(BIN)/python -m real_cluster.command
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types layers sizes words prose shape rooms crds crds-check charts \
         charts-check docs-check lock guards guard-table pod-template images images-check test test-unit test-api test-spark test-cluster cluster-up cluster-down \
-        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state bench-operator bench-planning bench-idle bench-changelog \
+        soak soak-operator soak-pauses soak-simulation soak-nodes soak-world soak-losses soak-state soak-state-index bench-operator bench-planning bench-idle bench-changelog \
         bench-encryption bench-latency bench-isolation bench-memory bench-partitions bench-tables demo cluster-demo clean caches clean-caches
 
 help: ## list these targets
@@ -159,6 +159,9 @@ soak-losses: setup ## hot keys, a row of 50 MB, 60 batches that lose executors: 
 
 soak-state: setup ## whether anything grows with the batches, and a restart; ARGS='--tables N --rounds N --minutes N'
 	@PYTHONPATH=tests/support $(BIN)/python -W ignore tests/soak/soak_state.py $(ARGS)
+
+soak-state-index: setup ## what OpenSearch stores of replaced state documents: six minutes; ARGS='--tables N --rounds N'
+	@PYTHONPATH=tests/support $(BIN)/python -W ignore tests/soak/soak_state_index.py $(ARGS)
 
 bench-operator: setup ## the operator with 1,000 pipelines on a real API server: forty minutes
 	@PYTHONPATH=tests/support $(BIN)/python tests/bench/bench_operator.py $(ARGS)
