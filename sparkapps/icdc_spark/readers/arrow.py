@@ -1,4 +1,4 @@
-"""Read Parquet files with pyarrow in Spark's Python workers, one partition per few files.
+"""Read Parquet files with pyarrow in Spark's Python workers: few files, or a part of a large one.
 
 For tables whose documents need a column that Spark has no type for: Spark's own reader refuses such
 a table as a whole. Slower than that one, and it reads all columns; what it cannot read it refuses
@@ -10,7 +10,9 @@ each; `mapInArrow` turns a number into the rows of its files. The work on a file
 """
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +33,8 @@ from icdc_spark.readers.snapshot_reader import BaseReader
 NOT_BY_ARROW = frozenset({"variant"})
 """Types that Spark's reader reads and this one cannot."""
 
-PARTITION_BYTES = 128 * 1024 * 1024
-"""Compressed bytes of files up to which several of them are read by one task."""
+TARGET_SIZE, _DEFAULT_TARGET_SIZE = "read.split.target-size", 128 * 1024 * 1024
+"""The table property for the compressed bytes that one task reads, and Iceberg's default of it."""
 
 
 class ArrowReader(BaseReader):
@@ -67,7 +69,8 @@ class ArrowReader(BaseReader):
                 metadata=tuple(metadata),
             )
             # Numbers of parts are the frame: the parts go to workers inside the function, once.
-            parts = _pack_tasks(tasks)
+            target = int(self._table.properties.get(TARGET_SIZE, _DEFAULT_TARGET_SIZE))
+            parts = pack_tasks(tasks, target)
             work = _build_work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
@@ -120,15 +123,29 @@ def _read_parts(
                 yield from read_file(task, columns, properties)
 
 
-def _pack_tasks(tasks: Sequence[FileTask]) -> list[list[FileTask]]:
-    """Return neighbouring files together up to PARTITION_BYTES; a larger file alone."""
+def pack_tasks(tasks: Sequence[FileTask], target: int) -> list[list[FileTask]]:
+    """Return neighbouring files together up to `target` bytes; a larger file in parts of so many.
+
+    Example, files of 40, 50 and 250 bytes, `target` = 100:
+
+        [a, b], [c from 0 to 100], [c from 100 to 200], [c from 200 on]
+    """
     parts: list[list[FileTask]] = []
-    # Full from the start: the first file opens a part.
-    filled = PARTITION_BYTES
+    filled = 0
     for task in tasks:
-        if filled + task.bytes > PARTITION_BYTES:
+        if not parts or filled + task.bytes > target:
             parts.append([])
             filled = 0
-        parts[-1].append(task)
+        if task.bytes > target:
+            parts[-1:] = ([piece] for piece in _cut(task, target))
+        else:
+            parts[-1].append(task)
         filled += task.bytes
     return parts
+
+
+def _cut(task: FileTask, target: int) -> Iterator[FileTask]:
+    for start in range(0, task.bytes, target):
+        end = start + target
+        # The size is what a manifest says: whatever lies beyond belongs to the last part.
+        yield replace(task, part=(start, end if end < task.bytes else sys.maxsize))

@@ -53,7 +53,7 @@ class Columns:
 def read_file(
     task: FileTask, columns: Columns, properties: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file in their order.
+    """Yield the rows of one file, or of the task's part of it, in their order.
 
     FileNotFoundError and NoFieldIdsError name the file.
     """
@@ -62,18 +62,18 @@ def read_file(
     io = load_file_io(dict(properties), task.location)
 
     def read_delete(delete: DeleteFile, columns: Schema) -> Iterator[Decoded]:
-        return _read_batches(io, delete.location, columns, None)
+        return (rows for _, rows in _read_batches(io, delete.location, columns, None))
 
     deletions = Deletions(io, task, schema, read_delete)
-    start = 0
-    for batch, file_schema in _read_batches(io, task.location, schema, mapping):
+    for start, (batch, file_schema) in _read_batches(
+        io, task.location, schema, mapping, part=task.part
+    ):
         deleted = deletions.mark_deleted(batch, file_schema, start)
         arrays = project_rows(schema, file_schema, batch, task.constants)
         names = [field.name for field in schema.fields]
         for name in columns.metadata:
             arrays.append(_build_metadata(name, task.location, start, deleted))
             names.append(name)
-        start += len(batch)
         rows = pa.RecordBatch.from_arrays(arrays, names)
         # Filtered after the projection: positions count the rows of the file, deleted ones too.
         if "_deleted" not in columns.metadata and deleted.any():
@@ -83,9 +83,17 @@ def read_file(
 
 
 def _read_batches(
-    io: FileIO, location: str, schema: Schema, mapping: NameMapping | None
-) -> Iterator[Decoded]:
-    """Yield batches of the columns of `schema`, with the file's own schema of them."""
+    io: FileIO,
+    location: str,
+    schema: Schema,
+    mapping: NameMapping | None,
+    *,
+    part: tuple[int, int] | None = None,
+) -> Iterator[tuple[int, Decoded]]:
+    """Yield batches of the columns of `schema`, with the file's own schema of them.
+
+    Before each is the position of its first row in the file. `part` is that of a `FileTask`.
+    """
     with io.new_input(location).open() as stream:
         file = pq.ParquetFile(
             stream,
@@ -106,9 +114,37 @@ def _read_batches(
         )
         # Without any column there would be no rows to count. One too many is not projected.
         names = present.names or file.schema_arrow.names[:1]
-        # Without threads: Spark runs a task on each core already.
-        for batch in file.iter_batches(_choose_batch_rows(file), columns=names, use_threads=False):
-            yield batch, file_schema
+        batch_rows = _choose_batch_rows(file)
+        for start, group in _choose_row_groups(file, part):
+            # Without threads: Spark runs a task on each core already.
+            for batch in file.iter_batches(
+                batch_rows, row_groups=[group], columns=names, use_threads=False
+            ):
+                yield start, (batch, file_schema)
+                start += len(batch)
+
+
+def _choose_row_groups(
+    file: pq.ParquetFile, part: tuple[int, int] | None
+) -> Iterator[tuple[int, int]]:
+    """Yield the position of the first row and the number of each row group that begins in `part`.
+
+    Example, row groups of 100 rows that begin at the bytes 4, 400 and 800, `part` = (300, 900):
+
+        (100, 1), (200, 2)
+    """
+    start = 0
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        if part is None or part[0] <= _find_first_byte(group) < part[1]:
+            yield start, number
+        start += int(group.num_rows)
+
+
+def _find_first_byte(group: pq.RowGroupMetaData) -> int:
+    column = group.column(0)
+    # Writers put 0, or nothing, where there is no dictionary.
+    return int(column.dictionary_page_offset or column.data_page_offset)
 
 
 def _select_columns(

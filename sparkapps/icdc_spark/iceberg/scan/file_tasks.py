@@ -41,7 +41,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, kw_only=True)
 class FileTask:
-    """One whole data file to be read."""
+    """One data file to be read, or a part of it."""
 
     location: str
     """Its path."""
@@ -55,6 +55,9 @@ class FileTask:
     """By field id the value, in JSON, of each column that is partitioned by identity.
 
     A file that `add_files` added need not hold such a column itself. Nulls are left out."""
+    part: tuple[int, int] | None = None
+    """Bytes of the file, the second excluded: row groups that begin there are read. None for all.
+    Of a file that is cut, each row group begins in exactly one part."""
 
 
 def list_file_tasks(table: IcebergTable, tasks: Any) -> list[FileTask]:

@@ -1,16 +1,21 @@
 """A large data file is no single task: its row groups are read by several."""
 
+from collections import Counter
+
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from icdc_spark.diff.change_plan import choose_planner
 from icdc_spark.diff.export_plan import plan_export
+from icdc_spark.readers.arrow import ArrowReader
 from icdc_spark.readers.choose import open_reader
+from icdc_spark.readers.snapshot_reader import BaseReader
+from icdc_spark.readers.staged import StagedReader
 from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 
 pytestmark = pytest.mark.spark
 
-ROWS, DELETED = 40_000, 40
+ROWS, EVERY = 40_000, 1_000
 KIB = 1024
 # In small what 128 MiB are to a file of 2 GB.
 PROPERTIES = {
@@ -30,23 +35,41 @@ def table(lake: Lake) -> str:
     name = lake.create("id bigint, text string", mode=MERGE_ON_READ, properties=properties)
     rows = f"select /*+ coalesce(1) */ id, sha2(cast(id as string), 256) from range({ROWS})"
     lake.sql(f"insert into lake.{name} {rows}")
-    lake.sql(f"delete from lake.{name} where id % {ROWS // DELETED} = 7")
+    lake.sql(f"delete from lake.{name} where id % {EVERY} = 7")
     return name
 
 
+def read_by_pyarrow(lake: Lake, table: str) -> None:
+    """Give the table a column that Spark has no type for."""
+    loaded = lake.table(table)
+    types = loaded.bridge.statics("org.apache.iceberg.types.Types$TimeType")
+    loaded.java.updateSchema().addColumn("at", types.get()).commit()
+    # Readers go by the schema of the snapshot.
+    loaded.java.newAppend().commit()
+
+
 @pytest.mark.parametrize("purpose", ["export", "changelog"])
-def test_one_large_file_is_read_by_several_tasks(lake: Lake, table: str, purpose: str) -> None:
+@pytest.mark.parametrize("reader", [StagedReader, ArrowReader])
+def test_one_large_file_is_read_by_several_tasks(
+    lake: Lake, table: str, reader: type[BaseReader], purpose: str
+) -> None:
+    if reader is ArrowReader:
+        read_by_pyarrow(lake, table)
     at, loaded = lake.head(table), lake.table(table)
-    spec = lake.spec(table, at)
+    spec = lake.spec(table)
     if purpose == "export":
         (chunk,) = plan_export(loaded, at, target_bytes=1 << 30, target_rows=ROWS).chunks()
         group = chunk.group
     else:
         group = choose_planner(spec)(loaded, None, at).added
     assert group.files == 1
-    with open_reader(lake.session, loaded, at, spec) as reader:
-        rows = reader.read(group).groupBy(F.spark_partition_id()).count().collect()
-    counts = [row["count"] for row in rows]
-    assert sum(counts) == ROWS - DELETED
-    assert len(counts) >= FEWEST_TASKS
-    assert max(counts) < 2 * ROWS / FEWEST_TASKS
+    with open_reader(lake.session, loaded, at, spec) as opened:
+        assert isinstance(opened, reader)
+        frame = opened.read(group, metadata=["_pos"])
+        rows = frame.select("id", "_pos", F.spark_partition_id().alias("task")).collect()
+    # Each row once, at its position; they were written in the order of their ids.
+    assert sorted(row["id"] for row in rows) == [n for n in range(ROWS) if n % EVERY != 7]
+    assert all(row["id"] == row["_pos"] for row in rows)
+    tasks = Counter(row["task"] for row in rows)
+    assert len(tasks) >= FEWEST_TASKS
+    assert max(tasks.values()) < 2 * ROWS / FEWEST_TASKS
