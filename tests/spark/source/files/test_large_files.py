@@ -15,14 +15,14 @@ from icdc_testing.lake.lake import MERGE_ON_READ, Lake
 
 pytestmark = pytest.mark.spark
 
-ROWS, EVERY = 40_000, 1_000
+ROWS, EVERY = 120_000, 1_000
 KIB = 1024
 # In small what 128 MiB are to a file of 2 GB.
 PROPERTIES = {
     "write.parquet.row-group-size-bytes": 128 * KIB,
     "write.parquet.row-group-check-min-record-count": 100,
     "write.parquet.row-group-check-max-record-count": 500,
-    "read.split.target-size": 256 * KIB,
+    "read.split.target-size": 1024 * KIB,
     "read.split.open-file-cost": KIB,
 }
 FEWEST_TASKS = 4
