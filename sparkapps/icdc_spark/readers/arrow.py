@@ -11,7 +11,7 @@ each; `mapInArrow` turns a number into the rows of its files. The work on a file
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from icdc_spark.documents.schema import parse_schema
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.file_tasks import FileTask, list_file_tasks
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.read_options import choose_target_size
 from icdc_spark.iceberg.table.snapshot_schema import read_snapshot_schema
 from icdc_spark.iceberg.table.staging import METADATA_TYPES
 from icdc_spark.iceberg.table.tables import IcebergTable
@@ -32,11 +33,6 @@ from icdc_spark.readers.snapshot_reader import BaseReader
 
 NOT_BY_ARROW = frozenset({"variant"})
 """Types that Spark's reader reads and this one cannot."""
-
-_TARGET_SIZE, _DEFAULT_TARGET_SIZE = "read.split.target-size", 128 * 1024 * 1024
-"""The table property for the compressed bytes that one task reads, and Iceberg's default of it."""
-LEAST_TARGET_SIZE = 1024 * 1024
-"""Or whoever may set properties could have a driver make millions of tasks of one file."""
 
 
 class ArrowReader(BaseReader):
@@ -71,7 +67,7 @@ class ArrowReader(BaseReader):
                 metadata=tuple(metadata),
             )
             # Numbers of parts are the frame: the parts go to workers inside the function, once.
-            parts = pack_tasks(tasks, choose_target(self._table.properties))
+            parts = pack_tasks(tasks, choose_target_size(self._table.properties))
             work = _build_work(parts, columns, self._shape.io_properties)
             numbers = self._session.range(0, len(parts), 1, len(parts))
             return numbers.mapInArrow(work, schema)
@@ -122,13 +118,6 @@ def _read_parts(
         for number in batch.column(0).to_pylist():
             for task in parts[number]:
                 yield from read_file(task, columns, properties)
-
-
-def choose_target(properties: Mapping[str, str]) -> int:
-    """Return the compressed bytes that one task reads, by the properties of the table."""
-    text = properties.get(_TARGET_SIZE, "")
-    # A hint, of which nothing that is read depends: what is no number is not worth an error.
-    return max(LEAST_TARGET_SIZE, int(text)) if text.isdecimal() else _DEFAULT_TARGET_SIZE
 
 
 def pack_tasks(tasks: Sequence[FileTask], target: int) -> list[list[FileTask]]:

@@ -11,6 +11,7 @@ from icdc_api.errors import UnsupportedType
 from icdc_spark.iceberg.jvm.errors import source_errors
 from icdc_spark.iceberg.scan.file_tasks import find_equality_ids
 from icdc_spark.iceberg.scan.planning import FileGroup
+from icdc_spark.iceberg.table.read_options import mend_options
 from icdc_spark.iceberg.table.staging import Staging
 from icdc_spark.iceberg.table.tables import IcebergTable
 from icdc_spark.readers.snapshot_reader import BaseReader
@@ -32,9 +33,12 @@ class StagedReader(BaseReader):
                 or not table.has_had(_NOT_BY_COLUMNS)
                 or table.has_had(NOT_BY_ROWS)
             )
+            options = mend_options(table.properties)
+            if not by_columns:
+                options["vectorization-enabled"] = "false"
             # As of the snapshot: later commits do not change what its reader returns.
             snapshot_table = table.build_table_at(snapshot_id)
-            self._staging = Staging(table.bridge, snapshot_table, by_columns=by_columns)
+            self._staging = Staging(table.bridge, snapshot_table, options)
 
     @property
     def can_read_lineage(self) -> bool:

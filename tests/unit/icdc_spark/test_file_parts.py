@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from icdc_spark.iceberg.scan.file_tasks import FileTask
-from icdc_spark.readers.arrow import LEAST_TARGET_SIZE, choose_target, pack_tasks
+from icdc_spark.readers.arrow import pack_tasks
 
 pytestmark = pytest.mark.unit
 
@@ -31,21 +31,6 @@ def test_files_up_to_the_target_are_read_together_and_larger_ones_in_parts(
         for name, size in zip("abc", sizes, strict=False)
     ]
     assert [[describe(task) for task in part] for part in pack_tasks(tasks, 100)] == parts
-
-
-@pytest.mark.parametrize(
-    ("text", "target"),
-    [
-        (None, 128 * 1024 * 1024),
-        ("16777216", 16_777_216),
-        ("1", LEAST_TARGET_SIZE),
-        ("0", LEAST_TARGET_SIZE),
-        ("-1", 128 * 1024 * 1024),
-        ("many", 128 * 1024 * 1024),
-    ],
-)
-def test_the_target_is_the_tables_within_reason(text: str | None, target: int) -> None:
-    assert choose_target({} if text is None else {"read.split.target-size": text}) == target
 
 
 def describe(task: FileTask) -> str:

@@ -30,14 +30,13 @@ _SCHEMAS = "org.apache.iceberg.spark.SparkSchemaUtil"
 class Staging:
     """The staged groups of one reader.
 
-    `table` is the Java table whose schema the rows have. `by_columns` allows Iceberg's vectorized
-    reader, which reads many values of a column at once.
+    `table` is the Java table whose schema the rows have, `options` are Iceberg's read options.
     """
 
-    def __init__(self, bridge: Bridge, table: Any, *, by_columns: bool = True) -> None:
+    def __init__(self, bridge: Bridge, table: Any, options: Mapping[str, str]) -> None:
         self._bridge = bridge
         self._table = table
-        self._by_columns = by_columns
+        self._options = options
         self._names: list[str] = []
 
     def read(self, tasks: Any, metadata: Sequence[str]) -> DataFrame:
@@ -51,9 +50,7 @@ class Staging:
         self._names.append(name)
         self._manager().stageTasks(self._table, name, tasks)
         self._cache().add(name, self._table)
-        source = self._bridge.session.read.format("iceberg")
-        if not self._by_columns:
-            source = source.option("vectorization-enabled", "false")
+        source = self._bridge.session.read.format("iceberg").options(**self._options)
         frame = source.load(name)
         return self._with_metadata(frame, metadata) if metadata else frame
 
