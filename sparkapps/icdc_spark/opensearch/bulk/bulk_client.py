@@ -23,7 +23,7 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 
-from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable
+from icdc_api.errors import Bug, IcdcError, PassingError, TargetUnavailable, Throttled
 from icdc_spark.opensearch.bulk.concurrency import ConcurrencyLimit
 from icdc_spark.opensearch.bulk.delivery import Delivery, RefusedOperation, VersionConflict
 from icdc_spark.opensearch.bulk.result import MAX_SAMPLES, PartitionResult
@@ -113,7 +113,9 @@ class BulkClient:
             if attempt.problem is None:
                 continue
             into.result.retries += 1
-            if not delay.wait(attempt.retry_after) or self.stopped.is_set():
+            # Not of an overload, which comes and goes with the requests themselves.
+            reason = None if isinstance(attempt.problem, Throttled) else attempt.problem
+            if not delay.wait(attempt.retry_after, reason=reason) or self.stopped.is_set():
                 raise attempt.problem
 
     def _new_delay(self) -> RetryDelay:

@@ -20,6 +20,7 @@ from opensearchpy.exceptions import (
     SSLError,
     TransportError,
 )
+from urllib3.exceptions import NameResolutionError
 
 from icdc_api.errors import (
     Bug,
@@ -132,7 +133,10 @@ def translate(error: OpenSearchException, connection: Connection) -> IcdcError:
     if isinstance(error, ConnectionTimeout):
         return TargetUnavailable(f"OpenSearch at {connection.where} did not answer in time.")
     if isinstance(error, LostConnection):
-        return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached.")
+        # For whoever has to mend it: a name is another person's matter than a closed port.
+        is_unknown = isinstance(error.info, NameResolutionError)
+        why = ": the name of its host cannot be resolved" if is_unknown else ""
+        return TargetUnavailable(f"OpenSearch at {connection.where} cannot be reached{why}.")
     if isinstance(error, TransportError) and isinstance(error.status_code, int):
         # `info` is the parsed answer; its text is searched for the permission and the index.
         kind = error_type(error.info)

@@ -3,13 +3,16 @@
 It must not know requests: callers say what is worth another attempt.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from icdc_api.errors import PassingError
+from icdc_api.errors import IcdcError, PassingError
+
+LOG = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -41,13 +44,16 @@ class RetryDelay:
     """Failures so far; the ceiling of the next pause doubles with each."""
     _deadline: float | None = None
     """On the monotonic clock, in seconds; None before the first failure."""
+    _logged: str = ""
+    """The last reason that was logged."""
     _random: random.Random = field(default_factory=random.Random)
     """A generator for each series, so that no two draw the same pauses."""
 
-    def wait(self, at_least: float = 0.0) -> bool:
+    def wait(self, at_least: float = 0.0, *, reason: IcdcError | None = None) -> bool:
         """Wait before the next attempt; return False, without waiting, when the time is used up.
 
-        `at_least`: the seconds that the server asked for with Retry-After.
+        `at_least`: the seconds that the server asked for with Retry-After. `reason` is logged
+        when it is a new one: who reads the log of a run that stands still sees what it waits for.
         """
         now = time.monotonic()
         if self._deadline is None:
@@ -57,6 +63,9 @@ class RetryDelay:
         ceiling = min(self.longest, self.first * 2**self._failures)
         seconds = max(at_least, self._random.uniform(ceiling / 2, ceiling))
         self._failures += 1
+        if reason is not None and str(reason) != self._logged:
+            self._logged = str(reason)
+            LOG.warning("%s Tried again for up to %g s.", reason, self.seconds)
         # Not cut to the rest of the time: the server asked for the whole pause.
         if now + seconds > self._deadline:
             return False
@@ -70,6 +79,6 @@ def retry_passing(call: Callable[[], Result], *, seconds: float = DRIVER_SECONDS
     while True:
         try:
             return call()
-        except PassingError:
-            if not delay.wait():
+        except PassingError as error:
+            if not delay.wait(reason=error):
                 raise

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -180,12 +181,18 @@ class ChildRun:
 
 
 class ChildRuns:
-    """A context manager that starts runs, and leaves no process behind."""
+    """A context manager that starts runs, and leaves no process behind.
 
-    def __init__(self, folder: Path) -> None:
+    `python` is the program that is started in place of this process' own.
+    """
+
+    def __init__(self, folder: Path, *, python: Path | None = None) -> None:
         self._folder = folder / "runs"
         self._folder.mkdir(parents=True)
-        self._runs = LocalRuns(self._folder, find_installed())
+        installed = find_installed()
+        if python is not None:
+            installed = replace(installed, python=str(python))
+        self._runs = LocalRuns(self._folder, installed)
         self._parents: list[Parent] = []
         self._started: list[ChildRun] = []
 

@@ -1,0 +1,87 @@
+"""The name of the target's host cannot be resolved for a while: the run waits, and loses nothing.
+
+The driver and its workers have an /etc/hosts of their own, in a mount namespace that nobody else
+sees and that ends with them.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icdc_testing.network.faultproxy import FaultProxy
+from icdc_testing.network.faults import Reset
+from icdc_testing.runs.harness import Harness
+from icdc_testing.runs.kill_points import BULK_BYTES, Kind, Step, hold, plot
+from icdc_testing.runs.processes import END_SECONDS, ChildRuns
+from icdc_testing.waiting.wait import until
+
+pytestmark = pytest.mark.spark
+
+NAME = "search.test"
+KNOWN, UNKNOWN = f"127.0.0.1 localhost {NAME}\n", "127.0.0.1 localhost\n"
+# No resolver is asked: what the file does not have is unknown at once.
+SOURCES = "hosts: files\n"
+LAUNCHER = """#!/bin/sh
+exec unshare --mount --map-root-user sh -c '
+  mount --bind "{folder}/hosts" /etc/hosts && mount --bind "{folder}/sources" /etc/nsswitch.conf &&
+  exec "$@"' sh {python} "$@"
+"""
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """The file of the names that the run knows; it is changed in place, as it is mounted."""
+    folder = tmp_path / "names"
+    folder.mkdir()
+    (folder / "sources").write_text(SOURCES)
+    (folder / "hosts").write_text(KNOWN)
+    launcher = folder / "python"
+    launcher.write_text(LAUNCHER.format(folder=folder, python=sys.executable))
+    launcher.chmod(0o755)
+    return folder / "hosts"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, names: Path) -> Iterator[ChildRuns]:
+    """Starts runs that know these names alone."""
+    with ChildRuns(tmp_path, python=names.with_name("python")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("kind", [Kind.EXPORT, Kind.MERGE_ON_READ])
+def test_a_batch_goes_on_once_the_name_of_its_target_is_known_again(
+    spark: SparkSession,
+    clean_indices: str,
+    proxy: FaultProxy,
+    runs: ChildRuns,
+    names: Path,
+    tmp_path: Path,
+    kind: Kind,
+) -> None:
+    table = plot(spark, clean_indices, kind, "named")
+    pipeline = Harness(spark, proxy.url, tmp_path, [table.entry])
+    pipeline.resource["spec"]["sink"]["opensearch"]["bulk"] = {"maxBytes": BULK_BYTES}
+    if kind is not Kind.EXPORT:
+        pipeline.sync()
+        table.change(1)
+    head = table.head()
+    port = proxy.url.rpartition(":")[2]
+    pipeline.resource["spec"]["sink"]["opensearch"]["hosts"] = [f"http://{NAME}:{port}"]
+    held = hold(proxy, table.next_batch(kind), Step.SOME_BULK, skip=1)
+    run = runs.start(pipeline.request())
+    held.wait(END_SECONDS)
+    names.write_text(UNKNOWN)
+    # Connections that are open would do without the name.
+    proxy.add(Reset(), times=None)
+    held.drop()
+    missed = f"{NAME}:{port} cannot be reached: the name of its host cannot be resolved."
+    until(lambda: missed in run.log, "the name is missed")
+    proxy.clear()
+    names.write_text(KNOWN)
+    last = run.end()
+    assert last.outcome is None
+    assert table.is_applied(head)
+    table.check()
