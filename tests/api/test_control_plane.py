@@ -66,7 +66,7 @@ def test_a_deleted_pipeline_takes_what_it_owns_with_it(pipelines: Pipelines) -> 
     }
     pipelines.ok("create", "-f", "-", stdin=json.dumps(owned))
     pipelines.ok("delete", "icdc", "shop")
-    pipelines.ok("wait", "--for=delete", "configmap/owned", "--timeout=20s")
+    pipelines.ok("wait", "--for=delete", "configmap/owned", "--timeout=120s")
 
 
 def test_a_namespace_that_is_deleted_ends(kube: KubeApi) -> None:

@@ -126,7 +126,7 @@ def test_retries_end_when_their_time_is_used_up(
     proxy: FaultProxy, fault: Action, error: str
 ) -> None:
     proxy.add(fault, path="_bulk", times=None)
-    result = write(proxy, LINES, retry_seconds=1.5)
+    result = write(proxy, LINES, retry_seconds=3.0)
     assert result.error is not None
     assert result.error[0] == error
     assert result.retries >= 2
