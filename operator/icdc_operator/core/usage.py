@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from icdc_api.job.report_text import MAX_ANNOTATION_BYTES
-from icdc_api.json_size import sent_bytes, stored_bytes
+from icdc_api.json_size import stored_bytes
 from icdc_api.spec.limits import MAX_SPEC_BYTES
 from icdc_api.spec.pipeline import PipelineSpec
 from icdc_api.spec.sink import DeadLetterPolicy
 from icdc_api.status.pipeline_status import PipelineStatus
+from icdc_operator.core import status_size
 from icdc_operator.core.observed import Observed, RunSeen
 
 
@@ -48,7 +49,7 @@ def measure(observed: Observed, status: PipelineStatus, run: RunSeen | None) -> 
     report_bytes = run.report_bytes if run is not None and run.live else None
     return Usage(
         spec=Used(None if spec is None else stored_bytes(spec.to_resource()), MAX_SPEC_BYTES),
-        status=Used(sent_bytes(status.to_resource()), observed.status_room),
+        status=Used(status_size.measure(status), observed.status_room),
         report=Used(report_bytes, MAX_ANNOTATION_BYTES),
         dead_letters=Used(
             max((table.dead_letters for table in status.tables), default=0),
