@@ -63,12 +63,12 @@ class RetryDelay:
         ceiling = min(self.longest, self.first * 2**self._failures)
         seconds = max(at_least, self._random.uniform(ceiling / 2, ceiling))
         self._failures += 1
-        if reason is not None and str(reason) != self._logged:
-            self._logged = str(reason)
-            LOG.warning("%s Tried again for up to %g s.", reason, self.seconds)
         # Not cut to the rest of the time: the server asked for the whole pause.
         if now + seconds > self._deadline:
             return False
+        if reason is not None and str(reason) != self._logged:
+            self._logged = str(reason)
+            LOG.warning("%s Tried again for up to %g s.", reason, self.seconds)
         self.pause(seconds)
         return True
 
