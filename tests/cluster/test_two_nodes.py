@@ -84,18 +84,26 @@ def place(pods: list[Resource]) -> set[str]:
 
 
 def spread(site: Shop) -> Resource:
-    """A `spec.spark` of two executors, on different nodes while they can be."""
+    """A `spec.spark` of two executors on different nodes, which both are there from the start.
+
+    A preference would not do: an executor of the run before, which has not quite gone, counts
+    as well, and one on the first node sends both new ones to the second.
+    """
     apart = {
         "labelSelector": {"matchLabels": {"spark-role": "executor"}},
         "topologyKey": "kubernetes.io/hostname",
     }
-    preferred = [{"weight": 100, "podAffinityTerm": apart}]
-    affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     template = {"spec": {"affinity": affinity, "tolerations": TOLERATIONS}}
     driver_and_executor = spark(site, driver=FIRST.name, executor=SECOND.name)
     return {
         **driver_and_executor,
         "executor": {**driver_and_executor["executor"], "instances": 2, "template": template},
+        "conf": {
+            **SMALL,
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{RUN_SECONDS}s",
+        },
     }
 
 
