@@ -30,6 +30,7 @@ from icdc_api.base import (
 from icdc_api.errors import BadSpec
 from icdc_api.status.pipeline_status import TableStatus
 from icdc_api.status.runs import Failure, RunKind
+from icdc_api.status.triggers import MAX_ASKED_IDS
 
 # Not a field of the request: an older image refuses a field that it does not know.
 QUESTION_VARIABLE = "ICDC_QUESTION_FILE"
@@ -125,11 +126,17 @@ class RunQuestion(_JsonFile):
 
     id: ShortText
     """Identifies the question; the answer repeats it."""
-    mode: Literal[RunMode.VERIFY, RunMode.REPAIR]
-    """`verify` or `repair`: what each table does between two of its batches."""
+    mode: Literal[
+        RunMode.PLAN, RunMode.VERIFY, RunMode.REPAIR, RunMode.DEAD_LETTERS, RunMode.REPLAY
+    ]
+    """What each table does between two of its batches; see RunRequest."""
     tables: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] | None = None
     """Names of the tables that a planned comparison is about; each is brought up to date first.
-    Absent when a person asks: then it is about all tables, each as it is."""
+    Absent when a person asks: then each table answers as it is."""
+    only: Annotated[tuple[ShortText, ...], Field(max_length=MAX_TABLES)] | None = None
+    """Names of the tables that a person asks `letters` or `replay` of; absent for all."""
+    ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_ASKED_IDS)] | None = None
+    """Document ids of the dead letters that `letters` and `replay` are about; absent for all."""
 
 
 class RunRequest(_JsonFile):

@@ -29,7 +29,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="show and re-send rows that an index refused",
         description="Rows that an index refused are stored in <index>-dead-letters, and their "
         "documents are not in the index. Of a pipeline in a cluster (NAME) a run in the cluster "
-        "answers; a continuous run is stopped for it and started again.",
+        "answers; a continuous run answers while its tables are followed.",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser(
@@ -43,7 +43,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="store_true",
         help="show the refused documents (json and yaml) and whole reasons: they hold values. "
         "With NAME these stand in an annotation of the driver's pod until that is removed, and "
-        "whoever may read pods can read them",
+        "whoever may read pods can read them; so a continuous run is stopped and a short one "
+        "answers",
     )
     replay = actions.add_parser(
         "replay",

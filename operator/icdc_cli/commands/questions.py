@@ -39,7 +39,7 @@ def add_plan_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         description="Says for each table what the next run would do: the snapshots, files, rows, "
         "bytes and mapping changes. Changes nothing. Of a pipeline in a cluster (NAME) it says "
         "first what the operator does next by itself; the rest is answered by a run in the "
-        "cluster, for which a continuous run is stopped and then started again.",
+        "cluster, by a continuous one while its tables are followed.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)
@@ -55,7 +55,8 @@ def add_verify_parser(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         help="compare index and table",
         description="Compares each index with its table at the applied snapshot, and names what "
         "is missing, extra or different. Exit code 1 when anything is. Of a pipeline in a cluster "
-        "(NAME) a run in the cluster does it; meanwhile its tables are not followed.",
+        "(NAME) a run in the cluster does it; meanwhile its tables are not followed, unless by a "
+        "continuous run: then each waits for its own comparison alone.",
     )
     session.add_target(parser, required=False)
     options.add_pipeline(parser, required=False)

@@ -31,6 +31,9 @@ LOG = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 """Seconds between two reads of the file, which is a few hundred bytes."""
 
+_WRITES = (RunMode.REPAIR, RunMode.REPLAY)
+"""Modes of questions that change documents."""
+
 Entry = dict[str, Any]
 """One table's part of the answer, as JSON."""
 
@@ -123,8 +126,8 @@ class RunQuestions:
     def comparing(self, table: str, question: RunQuestion) -> Iterator[None]:
         """Inside it the table works on the question; what changes nothing may be cancelled."""
         with self._lock:
-            # A repair is not cut off: what it has begun to write is settled first.
-            if question.mode is RunMode.VERIFY and self._question == question:
+            # What writes is not cut off: what it has begun is settled first.
+            if question.mode not in _WRITES and self._question == question:
                 self._comparing[table] = question
         try:
             yield
@@ -180,7 +183,8 @@ class RunQuestions:
         return question
 
     def _is_asked(self, table: str, question: RunQuestion) -> bool:
-        return not question.tables or table in question.tables
+        names = question.tables or question.only
+        return not names or table in names
 
     def _publish_answer(self, question: RunQuestion) -> None:
         """Publish entries in the order of the spec; those of silent tables last where they lack."""

@@ -1,7 +1,8 @@
 """Brings one table up to date, and keeps it so in a continuous run. What fails is tried again.
 
-A continuous run may be asked to compare or repair the table meanwhile (`run_questions`). It does so
-between two steps: nothing else writes the table's index then, and other tables go on.
+A continuous run may be asked something meanwhile, such as to compare or repair the table
+(`run_questions`). It answers between two steps: nothing else writes the table's index then, and
+other tables go on.
 
     failure                     run that ends         continuous run
     TableError                  stalls the table      stalls it; tried again now and then
@@ -194,7 +195,7 @@ class TableFollower:
     def _inspect(self, question: RunQuestion) -> Entry:
         """Return the table's entry in the answer. Raises what ends the run."""
         context, name = self._context, self._context.table.name
-        asked = {"mode": question.mode, "tables": question.tables}
+        asked = {field: getattr(question, field) for field in ("mode", "tables", "only", "ids")}
         # All but the request is shared: what is still under way of this run is known to both.
         work = replace(context, request=context.request.model_copy(update=asked))
         try:

@@ -5,6 +5,7 @@ The driver is played by hand; what a real one answers is tested with Spark.
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -137,6 +138,42 @@ def test_a_table_is_verified_by_the_run_that_goes_on(
     assert [table.verification is not None for table in status.tables] == [False, True]
     assert status.observed_ask is not None
     assert (status.observed_ask.run, status.observed_ask.failure) == (RUN, None)
+    assert_undisturbed(cluster)
+
+
+@pytest.mark.parametrize(
+    ("words", "asks", "entry"),
+    [
+        ("plan shop", {"mode": RunMode.PLAN}, {"mode": "Idle", "why": "", "rows": 0, "bytes": 0}),
+        (
+            "dead-letters list shop --table shop.users",
+            {"mode": RunMode.DEAD_LETTERS, "only": TABLES[1:]},
+            {"count": 0, "letters": []},
+        ),
+        (
+            "dead-letters replay shop --table shop.users --id 7",
+            {"mode": RunMode.REPLAY, "only": TABLES[1:], "ids": ("7",)},
+            {"resent": 1, "left": 0},
+        ),
+    ],
+    ids=["plan", "list", "replay"],
+)
+def test_what_a_person_asks_is_answered_by_the_run_that_goes_on(
+    cluster: Cluster,
+    operator: OperatorProcess,
+    words: str,
+    asks: dict[str, Any],
+    entry: dict[str, Any],
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        person = pool.submit(main.main, [*words.split(), "-o", "json"])
+        operator.until(lambda: asked(cluster) is not None, "the run is asked")
+        question = asked(cluster)
+        assert question is not None
+        assert question == RunQuestion.model_validate({"id": question.id, **asks})
+        whole = answer(question, TABLES[1])
+        says(cluster, result=whole | {"tables": [whole["tables"][0] | entry]})
+        assert person.result(60) == 0
     assert_undisturbed(cluster)
 
 

@@ -2,13 +2,13 @@
 
 A question stands beside what the spec asks for: it is answered whether the pipeline is suspended,
 stalled or waits for an attempt, and how its run ends changes none of these. No other run is active
-meanwhile, so a continuous run ends first and is planned again afterwards, unless it answers by
-itself, see `run_questions`. The answer is in the report of the run; the status only names that run,
-and says whether it has ended.
+meanwhile. A continuous run answers by itself, see `run_questions`; where it cannot, it ends first
+and is planned again afterwards. The answer is in the report of the run; the status only names that
+run, and says whether it has ended.
 
     time  annotation icebergcdc.dev/ask    status.currentRun     status.observedAsk
     0     {"id": "a1", "mode": "Plan"}     shop-c7-1             -
-    1     (unchanged)                      shop-c7-1 Stopping    -                  continuous only
+    1     (unchanged)                      shop-c7-1 Stopping    -                  if it cannot
     2     (unchanged)                      shop-p8-1, ask a1     id a1, run shop-p8-1
     3     (unchanged)                      -                     id a1, finished
     4     {"id": "b2", "mode": "Verify"}   shop-v9-1, ask b2     id b2, run shop-v9-1

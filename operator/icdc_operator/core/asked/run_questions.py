@@ -1,6 +1,6 @@
-"""Comparisons and repairs that a continuous run makes beside following its tables. Pure.
+"""What a continuous run is asked beside following its tables, such as to compare one. Pure.
 
-Such a run never ends by itself, and a run of its own for each comparison would keep all tables
+Such a run never ends by itself, and a run of its own for each question would keep all tables
 waiting for minutes. So the running driver is asked, if it takes questions: each table answers
 between two of its batches, and the others go on. It gets one question at a time, and the request
 again with each decision until the answer is in its report.
@@ -10,6 +10,9 @@ again with each decision until the answer is in its report.
     1     icdc verify shop             (unchanged: one at a time)
     2     its report: complete         a1 (of the annotation)       verifiedNonce 4; observedAsk a1
     3     its report: complete         a1                           observedAsk a1 finished
+
+Refused documents alone are answered by a run of its own: the answer holds values of rows, which
+would stand in the annotation of a pod that stays for months.
 
 Each question is tried so once. Where that run ends without the answer, whatever the reason, a run
 of its own answers: what ends a driver must not end it again and again, while all tables wait.
@@ -25,9 +28,6 @@ from icdc_api.status.runs import Failure, ResyncMode, RunKind, RunState, RunStat
 from icdc_api.status.triggers import Ask, ObservedAsk
 from icdc_operator.core.asked import asks, comparisons, resyncs, verification
 from icdc_operator.core.observed import AskRun, Observed, RunSeen
-
-_KINDS = (RunKind.VERIFY, RunKind.REPAIR)
-"""Kinds of questions that such a run answers; any other is answered by a run of its own."""
 
 
 def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStatus:
@@ -59,7 +59,7 @@ def adopt_generation(status: PipelineStatus, observed: Observed) -> PipelineStat
 
 def takes(ask: Ask, status: PipelineStatus, run: RunStatus, seen: RunSeen | None) -> bool:
     """Return whether the current run answers `ask` beside following its tables."""
-    if ask.mode not in _KINDS or seen is None or not seen.takes_questions:
+    if ask.documents or seen is None or not seen.takes_questions:
         return False
     before = status.observed_ask
     return before is None or before.id != ask.id or before.run == run.name
@@ -115,7 +115,8 @@ def _build_asked(
     ask = asks.find_pending(status, observed)
     if ask is None or not takes(ask, status, run, seen):
         return None
-    return _build_question(ask.id, ask.mode)
+    asked = {"id": ask.id, "mode": RunMode.of(ask.mode), "only": ask.tables, "ids": ask.ids}
+    return RunQuestion.model_validate(asked)
 
 
 def _build_compared(
@@ -125,16 +126,9 @@ def _build_compared(
     kind = comparisons.find_requested(status, spec)
     if kind is None or resyncs.is_new(status, spec) or not comparisons.is_ready(status, spec):
         return None
-    tables = comparisons.table_names(status, spec)
-    return _build_question(_comparison_id(status, run, spec), kind, tables)
-
-
-def _build_question(
-    identity: str, kind: RunKind, tables: tuple[str, ...] | None = None
-) -> RunQuestion:
-    """Return the question of one of `_KINDS`."""
     mode = RunMode.VERIFY if kind is RunKind.VERIFY else RunMode.REPAIR
-    return RunQuestion(id=identity, mode=mode, tables=tables)
+    tables = comparisons.table_names(status, spec)
+    return RunQuestion(id=_comparison_id(status, run, spec), mode=mode, tables=tables)
 
 
 def _comparison_id(status: PipelineStatus, run: RunStatus, spec: PipelineSpec) -> str:

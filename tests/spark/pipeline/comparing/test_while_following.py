@@ -1,4 +1,4 @@
-"""A continuous run is asked to compare or repair tables: the others go on, and nothing is lost."""
+"""A continuous run is asked something about its tables: the others go on, and nothing is lost."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +24,9 @@ pytestmark = pytest.mark.spark
 
 SCAN = "orders-000001/_search/point_in_time"
 """The request with which the comparison of the table begins to read its index."""
+LONG = "secret" * 6_000
+"""More bytes than a term may have, unless the mapping says what to ignore."""
+UNLIMITED = {"type": "keyword", "ignore_above": 100_000}
 
 
 @dataclass
@@ -79,8 +82,16 @@ class Followed:
         asked = {"id": question, "mode": mode, "tables": tables or None}
         RunQuestion.model_validate(asked).write(self.question_path)
 
-    def insert(self, alias: str, number: int) -> None:
-        self.lake.sql(f"insert into lake.{self.tables[alias]} values ({number}, 'new')")
+    def ask_person(self, question: str, mode: RunMode, **more: Any) -> list[dict[str, Any]]:
+        """Ask as a person does, wait, and return the entries of the answer."""
+        asked = {"id": question, "mode": mode, **more}
+        RunQuestion.model_validate(asked).write(self.question_path)
+        until(self.is_answered(question), f"{mode} is answered")
+        entries: list[dict[str, Any]] = self.answer()["tables"]
+        return entries
+
+    def insert(self, alias: str, number: int, name: str = "new") -> None:
+        self.lake.sql(f"insert into lake.{self.tables[alias]} values ({number}, '{name}')")
 
     def has(self, alias: str, number: int) -> bool:
         return str(number) in oracle.read_index(self.node, alias)
@@ -106,7 +117,12 @@ def followed(
         tables[alias] = lake.create("id int, name string")
         lake.sql(f"insert into lake.{tables[alias]} values (1, 'a'), (2, 'b')")
     entries = [
-        {"name": name, "identifierColumns": ["id"], "index": alias}
+        {
+            "name": name,
+            "identifierColumns": ["id"],
+            "index": alias,
+            "mapping": {"name": UNLIMITED},
+        }
         for alias, name in tables.items()
     ]
     harness = Harness(spark, proxy.url, tmp_path, entries)
@@ -187,6 +203,42 @@ def test_a_planned_comparison_is_of_a_table_that_has_caught_up_and_a_persons_of_
         entry = followed.answer()["tables"][0]
         assert (entry["name"], entry["rows"]) == (followed.tables["orders"], rows)
         assert entry["equal"] is True
+
+
+def test_refused_rows_are_listed_and_sent_again_while_commits_arrive(
+    followed: Followed, clean_indices: str
+) -> None:
+    def is_refused(count: int) -> Callable[[], bool]:
+        return lambda: followed.report().tables[0].dead_letters == count
+
+    with followed.run():
+        for number in (3, 4):
+            followed.insert("orders", number, LONG)
+        until(is_refused(2), "both are refused")
+        planned = followed.ask_person("a", RunMode.PLAN)
+        assert [entry["mode"] for entry in planned] == ["Idle", "Idle"]
+
+        orders, users = followed.ask_person("b", RunMode.DEAD_LETTERS)
+        assert (orders["count"], users["count"]) == (2, 0)
+        assert "secret" not in str(orders)
+        only = (followed.tables["orders"],)
+        (orders,) = followed.ask_person("c", RunMode.DEAD_LETTERS, only=only, ids=("4",))
+        assert [letter["id"] for letter in orders["letters"]] == ["4"]
+
+        mapping = {"properties": {"name": UNLIMITED | {"ignore_above": 100}}}
+        oracle.request(f"{clean_indices}/orders-000001/_mapping", "PUT", mapping)
+        (orders,) = followed.ask_person("d", RunMode.REPLAY, only=only, ids=("4",))
+        assert (orders["resent"], orders["left"]) == (1, 0)
+        until(is_refused(1), "the report counts it no more")
+        assert (followed.has("orders", 3), followed.has("orders", 4)) == (False, True)
+        orders, users = followed.ask_person("e", RunMode.REPLAY)
+        assert (orders["resent"], users["resent"]) == (1, 0)
+        for alias in ("orders", "users"):
+            followed.insert(alias, 5)
+        until(lambda: followed.has("orders", 5), "it is followed")
+        until(lambda: followed.has("users", 5), "the other one too")
+    followed.assert_equal("orders")
+    followed.assert_equal("users")
 
 
 def test_what_is_no_question_changes_nothing(followed: Followed) -> None:

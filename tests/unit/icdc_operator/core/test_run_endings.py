@@ -41,14 +41,12 @@ DEAF = replace(seen(), deaf=True)
 @pytest.mark.parametrize(
     ("ask", "run"),
     [
-        (Ask(id="q1", mode=RunKind.PLAN), seen()),
-        (Ask(id="q1", mode=RunKind.DEAD_LETTERS), seen()),
-        (Ask(id="q1", mode=RunKind.REPLAY), seen()),
+        (Ask(id="q1", mode=RunKind.DEAD_LETTERS, documents=True), seen()),
         (VERIFY, OLD),
         (VERIFY, DEAF),
         (VERIFY, replace(seen(), report=None)),
     ],
-    ids=["plan", "letters", "replay", "older driver", "refused", "not reporting"],
+    ids=["documents", "older driver", "refused", "not reporting"],
 )
 def test_what_the_run_cannot_answer_is_answered_by_a_run_of_its_own(ask: Ask, run: RunSeen) -> None:
     decision = decide(replace(following(ask), runs=(run,)), NOW)

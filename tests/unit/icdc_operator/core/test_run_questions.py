@@ -17,6 +17,7 @@ from icdc_testing.deciding.pipelines import NOW, caught_up
 from .followed_pipeline import (
     EQUAL,
     RUN,
+    TABLES,
     VERIFY,
     after,
     asked_of,
@@ -29,7 +30,14 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode"), [(RunKind.VERIFY, RunMode.VERIFY), (RunKind.REPAIR, RunMode.REPAIR)]
+    ("kind", "mode"),
+    [
+        (RunKind.PLAN, RunMode.PLAN),
+        (RunKind.VERIFY, RunMode.VERIFY),
+        (RunKind.REPAIR, RunMode.REPAIR),
+        (RunKind.DEAD_LETTERS, RunMode.DEAD_LETTERS),
+        (RunKind.REPLAY, RunMode.REPLAY),
+    ],
 )
 def test_a_person_is_answered_by_the_run_that_goes_on(kind: Any, mode: RunMode) -> None:
     world = following(Ask(id="q1", mode=kind))
@@ -50,6 +58,12 @@ def test_a_person_is_answered_by_the_run_that_goes_on(kind: Any, mode: RunMode) 
     assert (ask.run, ask.finished, ask.failure) == (RUN.name, True, None)
     assert last.status.current_run is not None
     assert last.status.current_run.state == RunState.RUNNING
+
+
+def test_tables_and_ids_that_a_person_names_are_asked_about_alone() -> None:
+    ask = Ask(id="q1", mode=RunKind.REPLAY, tables=(TABLES[1],), ids=("7",))
+    question = RunQuestion(id="q1", mode=RunMode.REPLAY, only=(TABLES[1],), ids=("7",))
+    assert asked_of(decide(following(ask), NOW)) == question
 
 
 def test_a_comparison_of_one_table_leaves_the_run_and_counts_as_of_its_generation() -> None:

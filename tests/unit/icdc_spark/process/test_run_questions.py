@@ -84,6 +84,15 @@ def test_tables_that_are_not_asked_answer_nothing_and_are_not_waited_for(asked: 
     assert asked.last["complete"]
 
 
+def test_a_person_can_ask_of_some_tables_alone(asked: Asked) -> None:
+    question = RunQuestion(id="a", mode=RunMode.REPLAY, only=(USERS,), ids=("7",))
+    question.write(asked.path)
+    asked.run.poll()
+    assert (asked.run.find(ORDERS), asked.run.find(USERS)) == (None, question)
+    asked.run.answer(USERS, question, GOOD)
+    assert asked.last["complete"]
+
+
 def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> None:
     first = asked.ask("a")
     second = asked.ask("b")
@@ -93,8 +102,9 @@ def test_the_answer_to_the_question_before_is_none_to_this_one(asked: Asked) -> 
     assert asked.run.find(ORDERS) == second
 
 
-def test_a_comparison_that_nobody_waits_for_is_cancelled_until_it_ends(asked: Asked) -> None:
-    question = asked.ask("a")
+@pytest.mark.parametrize("mode", [RunMode.PLAN, RunMode.VERIFY, RunMode.DEAD_LETTERS])
+def test_what_nobody_waits_for_is_cancelled_until_it_ends(asked: Asked, mode: RunMode) -> None:
+    question = asked.ask("a", mode)
     with asked.run.comparing(ORDERS, question):
         asked.run.poll()
         assert not asked.jobs.cancelled
@@ -107,8 +117,9 @@ def test_a_comparison_that_nobody_waits_for_is_cancelled_until_it_ends(asked: As
     assert asked.run.find(ORDERS) is None
 
 
-def test_a_repair_is_never_cancelled(asked: Asked) -> None:
-    question = asked.ask("a", RunMode.REPAIR)
+@pytest.mark.parametrize("mode", [RunMode.REPAIR, RunMode.REPLAY])
+def test_what_writes_is_never_cancelled(asked: Asked, mode: RunMode) -> None:
+    question = asked.ask("a", mode)
     with asked.run.comparing(ORDERS, question):
         asked.path.unlink()
         asked.run.poll()
@@ -147,7 +158,7 @@ def test_a_table_is_asked_again_only_after_a_while(asked: Asked) -> None:
         "no",
         json.dumps({"id": "a", "mode": "delete"}),
         json.dumps({"id": "a", "mode": "run"}),
-        json.dumps({"id": "a", "mode": "replay"}),
+        json.dumps({"id": "a", "mode": "letters", "documents": True}),
         json.dumps({"id": "a", "mode": "verify", "pipeline": {}}),
     ],
 )
