@@ -10,6 +10,7 @@ import pytest
 
 from icdc_api.status.conditions import ConditionType
 from icdc_api.status.pipeline_status import ExportProgress, PipelineStatus, parse_status
+from icdc_api.status.runs import RunState
 from icdc_operator.cluster.leader import Timing
 from icdc_testing.adapter.stepping import Cluster, report_of
 from icdc_testing.deciding.pipelines import caught_up
@@ -20,7 +21,8 @@ from icdc_testing.waiting import wait
 pytestmark = pytest.mark.api
 
 RUN = "shop-e1-1"
-HAND_OVER_SECONDS = 10.0
+HAND_OVER_SECONDS = 30.0
+"""From the end of a lease until somebody sees that another one leads, on a busy host."""
 
 Start = Callable[..., OperatorProcess]
 
@@ -135,8 +137,9 @@ def test_a_lease_changes_hands_whether_its_holder_ends_or_dies(
     third.says("standing by")
     expired = take_over(cluster, second, third, signal.SIGKILL)
     lease = Timing()
-    # A lease that was given back is free; one that was not is waited out, from its last renewal.
-    assert given_back <= HAND_OVER_SECONDS
+    # A lease that was given back is free; one that was not is waited out, from its last renewal,
+    # which is tried every `retry` seconds.
+    assert given_back < lease.lease - lease.retry
     assert lease.lease - lease.renew <= expired <= lease.lease + HAND_OVER_SECONDS
     summary = f"{given_back:.1f} s after SIGTERM, {expired:.1f} s after SIGKILL"
     record_property("tried", f"hand-over with a lease of {lease.lease:.0f} s: {summary}")
@@ -180,8 +183,10 @@ def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
     cluster.pipelines.apply(minimal(restartNonce=1))
     cluster.pipelines.apply(minimal("other"))
     wait.until(lambda: holder(cluster) not in ("", one), "the other one leads", pause=0.5)
-    second.until(lambda: "other-e1-1" in cluster.names("sparkapplication"), "it works")
-    second.until(lambda: _generation(cluster) == 2, "it has taken in the edit")
+    # The edit ends the first run, and another one takes its place: nothing changes after that.
+    runs = ["other-e1-1", "shop-e2-1"]
+    second.until(lambda: cluster.names("sparkapplication") == runs, "it works")
+    second.until(lambda: _current(cluster) == (runs[1], RunState.SUBMITTED), "it follows the edit")
     before = cluster.objects("sparkapplication")
     messages_before = len(first.messages)
     first.send(signal.SIGCONT)
@@ -192,8 +197,9 @@ def test_a_leader_that_was_frozen_past_its_lease_does_nothing_more(
     assert second.ended is None
 
 
-def _generation(cluster: Cluster) -> int | None:
-    return status(cluster).observed_generation
+def _current(cluster: Cluster) -> tuple[str, RunState] | None:
+    run = status(cluster).current_run
+    return None if run is None else (run.name, run.state)
 
 
 def test_missing_rights_are_said_and_gotten_over(cluster: Cluster, start: Start) -> None:
